@@ -13,7 +13,7 @@ TORCH = $(or $(addprefix --find-links=,$(WHEELS)),--torch-backend auto)
 # Modules are compiled when they are first imported: most never are.
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile -c constraints.txt
 INSTALL = { test -x "$(UV)" && $(UV) pip install -q --python $(BIN)/python -c constraints.txt $(TORCH) $(1); } || $(PIP) $(1)
-DEMO := torch -e '.[hf,metrics,demo]'
+DEMO := torch -e '.[hf,demo]'
 DEV := torch -e '.[dev]' -e '$(SERVER)[postgres]'
 DOCS := -e '.[docs,release]'
 

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("numpy")
-
 import snellen as sn
 from acuity import declared
 from observers import Observer, measured, placed, pool

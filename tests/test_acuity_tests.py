@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import snellen as sn
@@ -24,7 +25,6 @@ from snellen.suites.acuity.scenes import GROUND
 from snellen.suites.acuity.signs import CROWDED, GRID, PAPER, READ_LETTERS
 
 DIGESTS = json.loads(Path(__file__).with_name("acuity_digests.json").read_text())
-np = pytest.importorskip("numpy")
 ndimage = pytest.importorskip("scipy.ndimage")
 
 

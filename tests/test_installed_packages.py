@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from snellen.installation import entry_points_of, installed_versions
+from snellen.cli import main
+from snellen.errors import HookError, MissingExtraError, naming_missing_packages
+from snellen.installation import (
+    entry_points_of,
+    install_line,
+    installed_versions,
+    requirement_of,
+)
+from snellen.registry import load_hook
 
 PACKAGES = {found.metadata["Name"]: found.version for found in distributions()}
 
@@ -52,3 +60,60 @@ def test_a_path_that_is_an_archive_or_is_not_there_is_no_obstacle(
         sys, "path", [*sys.path, str(tmp_path / "library"), str(tmp_path / "nowhere")]
     )
     assert installed_versions(["pytest"]) == {"pytest": PACKAGES["pytest"]}
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("numpy", "numpy", ""),
+        ("msgspec.json", "msgspec", ""),
+        ("polars", "polars", "frames"),
+        ("google.auth.transport", "google-auth", "vertex"),
+        ("torch", "torch", "hf"),  # `semantic` brings it, too, with more
+        ("easy_vqa", "easy-vqa", "demo"),
+        ("unknown.part", "unknown", ""),
+    ],
+)
+def test_the_smallest_extra_that_brings_a_module_is_found(
+    module: str, package: str, extra: str
+) -> None:
+    assert requirement_of(module) == (package, extra)
+
+
+def absent(monkeypatch: pytest.MonkeyPatch, package: str, *modules: str) -> None:
+    """Make imports of a package fail, and unload the modules that have imported it."""
+    monkeypatch.setitem(sys.modules, package, None)
+    for module in modules:
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        parent, _, name = module.rpartition(".")
+        if parent in sys.modules:
+            monkeypatch.delattr(sys.modules[parent], name, raising=False)
+
+
+def test_a_verb_whose_package_is_missing_ends_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent(
+        monkeypatch,
+        "numpy",
+        "snellen.psychometrics.measuring",
+        "snellen.psychometrics.acuity_run",
+        "snellen.psychometrics.posterior",
+    )
+    with pytest.raises(SystemExit) as stopped:
+        main(["acuity", "snellen:oracle"])
+    assert stopped.value.code == 2
+    line = f"snellen: snellen acuity needs the package numpy: {install_line('')}"
+    assert capsys.readouterr().err.splitlines() == [line]
+
+
+def test_a_missing_package_of_our_own_hook_blames_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent(monkeypatch, "numpy", "snellen.psychometrics.posterior")
+    with pytest.raises(MissingExtraError, match="the grid needs the package numpy: ") as error:
+        load_hook("the grid", "snellen.psychometrics.posterior:ParameterGrid")
+    assert not isinstance(error.value, HookError)
+
+
+def test_a_missing_module_of_snellen_is_a_fault_and_no_missing_package() -> None:
+    with pytest.raises(ModuleNotFoundError), naming_missing_packages("a verb"):
+        raise ModuleNotFoundError("No module", name="snellen.nowhere")

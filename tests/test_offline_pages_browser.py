@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("numpy")
-
 import axe
 import snellen as sn
 from browser import BROKEN_WORDS, CHROMIUM, Page, browsing

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class SnellenError(Exception):
@@ -65,6 +66,24 @@ class MissingExtraError(SnellenError):
             f"{purpose} needs the package {package}: {install_line(extra)}"
             + (" (with torch pinned first where a CPU build is wanted)" if extra == "hf" else "")
         )
+
+
+@contextmanager
+def naming_missing_packages(purpose: str) -> Iterator[None]:
+    """Turn a failed import of a package that is not installed into MissingExtraError, with the line that installs it.
+
+    A missing module of Snellen itself passes unchanged: that is a fault of Snellen, which no extra mends.
+    """
+    from snellen.installation import PACKAGE, requirement_of
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = error.name or ""
+        if module.partition(".")[0] == PACKAGE:
+            raise
+        package, extra = requirement_of(module)
+        raise MissingExtraError(package, extra, purpose) from error
 
 
 class SpentBudgetError(SnellenError):

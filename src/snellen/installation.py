@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
+    from packaging.requirements import Requirement
+
 PACKAGE, SERVER = "snellen", "snellen-server"
+CORE = ""
+"""The extra of what is always needed."""
 _METADATA, _ENTRY_POINTS = ".dist-info", "entry_points.txt"
 _OLDER = (".egg-info", ".egg-link", ".egg", ".zip")
 
@@ -64,6 +68,50 @@ def _from_sources(package: str, extras: str, place: str) -> str:
         below = f"#subdirectory={place}" if place else ""
         return f"pip install '{package}{extras} @ {version_control['vcs']}+{url}@{version_control['commit_id']}{below}'"
     return ""
+
+
+def requirements(extra: str, package: str = PACKAGE) -> Iterator[Requirement]:
+    """The packages that an extra of a package adds, those of extras that it names included."""
+    from packaging.requirements import Requirement
+
+    installed = distribution(package)
+    for text in (installed.requires if installed else None) or ():
+        requirement = Requirement(text)
+        marker = requirement.marker
+        belongs = marker.evaluate({"extra": extra}) if marker else extra == CORE
+        belongs_without = marker.evaluate({"extra": CORE}) if marker else True
+        if not belongs or (extra != CORE and belongs_without):
+            continue
+        if requirement.name == PACKAGE:
+            for nested_extra in sorted(requirement.extras):
+                yield from requirements(nested_extra)
+        else:
+            yield requirement
+
+
+def requirement_of(module: str) -> tuple[str, str]:
+    """Find the package and the extra of Snellen that bring a module, by its name.
+
+    Args:
+        module: A dotted name, as ModuleNotFoundError has it.
+
+    Returns:
+        The package, and the smallest extra that needs it: an empty text for what is always needed, and where nothing
+        that Snellen requires has the name of the module.
+    """
+    snellen = distribution()
+    extras = (snellen.metadata.get_all("Provides-Extra") if snellen else None) or []
+    packages_of_extra = {extra: [r.name for r in requirements(extra)] for extra in (CORE, *extras)}
+    by_size = sorted(packages_of_extra, key=lambda extra: len(packages_of_extra[extra]))
+
+    parts = module.split(".")
+    for length in range(len(parts), 0, -1):  # google.auth comes with google-auth
+        name = _normalised("_".join(parts[:length]))
+        for extra in (CORE, *by_size):
+            for package in packages_of_extra[extra]:
+                if _normalised(package) == name:
+                    return package, extra
+    return parts[0], CORE
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:

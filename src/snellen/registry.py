@@ -27,7 +27,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from snellen.errors import HookError, SnellenError, SuiteWarning, UnknownNameError
+from snellen.errors import (
+    HookError,
+    SnellenError,
+    SuiteWarning,
+    UnknownNameError,
+    naming_missing_packages,
+)
 from snellen.installation import entry_points_of
 
 SuiteGroup = Literal[
@@ -415,6 +421,9 @@ def loadable(group: Group) -> dict[str, Any]:
 def load_hook(what: str, target: str) -> Any:
     """The object `module:attribute`, which others may have written. Raises HookError, naming it as `what`."""
     try:
+        if target.startswith("snellen."):
+            with naming_missing_packages(what):
+                return load_target(target)
         return load_target(target)
     except SnellenError:
         raise

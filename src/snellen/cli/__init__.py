@@ -15,7 +15,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from snellen import __version__
-from snellen.errors import HookError, SnellenError, SuiteWarning, UnknownNameError
+from snellen.errors import (
+    HookError,
+    SnellenError,
+    SuiteWarning,
+    UnknownNameError,
+    naming_missing_packages,
+)
 from snellen.fetching.attendance import Attendance, attended
 from snellen.formats.shown_text import strip_controls
 from snellen.installation import entry_points_of
@@ -328,7 +334,11 @@ def main(args: Sequence[str] | None = None) -> None:
 
         prepare()
     try:
-        with _Bar() as bar, attended(Attendance(_say, bar, _agree, _accept)):
+        with (
+            _Bar() as bar,
+            attended(Attendance(_say, bar, _agree, _accept)),
+            naming_missing_packages(" ".join(["snellen", *words[:1]])),
+        ):
             code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:
         hint = " (--debug shows where)" if _is_of_others(error) else ""

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from snellen.common.drafts import Colour, ImageFile, PictureSpec, picture_bytes
-from snellen.errors import DataError, MissingExtraError, UnknownNameError
+from snellen.errors import DataError, UnknownNameError
 from snellen.records import Box, ImageRef
 
 
@@ -50,10 +50,7 @@ def _blur(picture: Any, dose: float, seed: str) -> Any:
 
 
 def _noise(picture: Any, dose: float, seed: str) -> Any:
-    try:
-        import numpy as np
-    except ImportError:
-        raise MissingExtraError("numpy", "metrics", "noise on pictures") from None
+    import numpy as np
     from PIL import Image
 
     rng = np.random.default_rng(int(hashlib.sha256(seed.encode()).hexdigest()[:16], 16))

@@ -11,7 +11,7 @@ import msgspec
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.differences import RESAMPLES
-from snellen.common.late import data_frame, import_extra
+from snellen.common.late import data_frame
 from snellen.errors import DataError
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.base import Exporter
@@ -212,7 +212,7 @@ class Results:
         pairs are compared, or with the folder or the label of a run as `baseline` that one with each other. p-values
         are corrected by `holm`, `bh` or not (`none`). Without `resamples` there are no ranks. Raises DataError for
         fewer than two runs, for different builds of a benchmark, or where nothing is common; UnknownNameError for a
-        wrong metric or baseline; MissingExtraError without numpy.
+        wrong metric or baseline.
         """
         from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 
@@ -242,10 +242,9 @@ class Results:
 
     def drift(self, metric: str = "") -> list[Drift]:
         """How the models moved from each version of a benchmark to the next, which share no picture, and whether their
-        order held (docs/datasheets.md). Each model has one run on each version. Raises DataError where one lacks it,
-        MissingExtraError without numpy.
+        order held (docs/datasheets.md). Each model has one run on each version. Raises DataError where one lacks
+        it.
         """
-        import_extra("numpy", "metrics", "drift")
         from snellen.analysis.paired.drift import drifts
 
         return drifts(self.runs, row_called(metric) if metric else "")

@@ -15,12 +15,10 @@ from functools import partial
 from itertools import accumulate, chain
 from operator import mul
 from pathlib import Path
-from types import ModuleType
 from typing import Literal
 
 from msgspec import Struct
 
-from snellen.common.late import import_extra
 from snellen.errors import DataError, MissingExtraError
 from snellen.extraction.semantic_matching import embed
 from snellen.metrics import ptb
@@ -56,21 +54,21 @@ def cider(
     exp(-(l_c - l_r)^2 / (2 * 6^2)) * (min(g_c, g_r) . g_r) / (|g_c| |g_r|), where g holds tf-idf
     weights of n-grams. As in the COCO evaluation l counts bigrams, idf is log(images) -
     log(max(1, df)), and document frequencies come from the references at hand: one image alone
-    scores 0. Raises DataError when lengths differ or an image has no reference; MissingExtraError
-    without numpy.
+    scores 0. Raises DataError when lengths differ or an image has no reference.
     """
-    arrays = _arrays("CIDEr")
-    return _mean_score(
-        arrays.cider_arrays(arrays.encode(*_words(replies, references, tokens))).tolist()
-    )
+    from snellen.metrics._caption_arrays import cider_arrays, encode
+
+    corpus = encode(*_words(replies, references, tokens))
+    return _mean_score(cider_arrays(corpus).tolist())
 
 
 def bleu_counts(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> list[tuple[float, ...]]:
     """BLEU's ten counts for each reply, to be summed (`bleu_from_sums`). Raises as `cider` does."""
-    arrays = _arrays("BLEU")
-    counts = arrays.bleu_count_arrays(arrays.encode(*_words(replies, references, tokens)))
+    from snellen.metrics._caption_arrays import bleu_count_arrays, encode
+
+    counts = bleu_count_arrays(encode(*_words(replies, references, tokens)))
     return list(map(tuple, counts.T.tolist()))
 
 
@@ -95,7 +93,7 @@ def rouge_l(
 
     As in the COCO evaluation precision and recall are each the best over the references, not
     necessarily of one reference; `legacy` words split at every single blank, so that two blanks
-    hold an empty word. Errors as in `cider`, save that numpy is not needed.
+    hold an empty word. Errors as in `cider`.
     """
     check_paired(replies, references)
     words = _blank_words if tokens == "legacy" else _tokenizer(tokens)
@@ -186,13 +184,6 @@ def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:
     if tokens == "legacy":
         return str.split
     raise DataError(f"caption metric: unknown tokenisation {tokens!r}; choose standard or legacy")
-
-
-def _arrays(purpose: str) -> ModuleType:
-    import_extra("numpy", "metrics", purpose)
-    from snellen.metrics import _caption_arrays
-
-    return _caption_arrays
 
 
 UNLIKE = "10 needs a caption like every reference, and so references that are all alike"

@@ -14,13 +14,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from snellen.errors import MissingExtraError
-
-try:
-    import numpy as np
-    import numpy.typing as npt
-except ImportError:
-    raise MissingExtraError("numpy", "metrics", "measuring thresholds") from None
+import numpy as np
+import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 THRESHOLDS, WIDTHS = 201, 12

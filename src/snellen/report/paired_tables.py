@@ -47,7 +47,7 @@ from snellen.report.table import (
 )
 from snellen.scoring.scored_run import ScoredRun
 
-if TYPE_CHECKING:  # it needs numpy
+if TYPE_CHECKING:  # it loads numpy
     from snellen.analysis.paired.drift import Drift
 
 CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg"}

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -176,8 +175,7 @@ class EntryCounter:
 
 
 def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
-    """None where numpy, by which they are found, is not installed."""
-    if not is_adaptive(run.manifest) or find_spec("numpy") is None:
+    if not is_adaptive(run.manifest):
         return ()
     from snellen.psychometrics.acuity_run import read_acuity
 

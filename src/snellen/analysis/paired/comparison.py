@@ -30,7 +30,6 @@ from snellen.analysis.paired.differences import (
 )
 from snellen.analysis.paired.significance import Correction, adjusted, corrected_interval
 from snellen.analysis.subset import check_same_builds
-from snellen.common.late import import_extra
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Method
@@ -60,9 +59,9 @@ def compare_runs(
 
     Each benchmark counts by its headline metric, or by each of `metrics`, under the preferred protocol that both runs
     have. All pairs are compared, or with the label of a run as `baseline` that one with each other; p-values are
-    corrected for as many, those of pairs with an instrument apart. Without `resamples` there are no ranks, which need
-    numpy. Raises DataError for fewer than two runs and for runs on different builds of a benchmark, UnknownNameError
-    for a label that no run has, MissingExtraError without numpy.
+    corrected for as many, those of pairs with an instrument apart. Without `resamples` there are no ranks. Raises
+    DataError for fewer than two runs and for runs on different builds of a benchmark, UnknownNameError for a label
+    that no run has.
     """
     if len(runs) < 2:
         raise DataError("a comparison needs two runs or more; name another run's folder")
@@ -130,7 +129,6 @@ def _rank_intervals(
     resamples: int,
     seed: int,
 ) -> list[RankInterval]:
-    import_extra("numpy", "metrics", "rank intervals")
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
     everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]

@@ -20,7 +20,6 @@ from typing import Literal
 
 import click
 from msgspec import Struct
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from snellen import __version__, registry
@@ -31,12 +30,14 @@ from snellen.cli.show import out, show_table
 from snellen.common.paths import home
 from snellen.errors import SnellenError, SuiteWarning
 from snellen.installation import (
+    CORE,
     PACKAGE,
     SERVER,
     distribution,
     entry_points_of,
     install_line,
     origin,
+    requirements,
     server_install_line,
 )
 
@@ -63,7 +64,6 @@ GIVES = {
     "hub": "data sets and runs from the Hugging Face hub",
     "math": "comparing mathematical answers as expressions",
     "meteor": "METEOR and the published tokenizer of captions",
-    "metrics": "metrics of captions, ranks with intervals",
     "mlflow": "logging runs to MLflow",
     "ocr": "a reader of text to compare with (ocr:rapidocr)",
     "ray": "runs on a Ray cluster",
@@ -192,10 +192,6 @@ def diagnose_keys() -> Iterator[Diagnosis]:
             yield Diagnosis("keys", name, "good", "set (not shown)")
 
 
-CORE = ""
-"""The extra of what is always needed."""
-
-
 def diagnose_packages() -> Iterator[Diagnosis]:
     """Python, Snellen, what it always needs, each extra, and the server."""
     yield _python()
@@ -245,7 +241,7 @@ def _python() -> Diagnosis:
 
 def lacks(extra: str, package: str = PACKAGE) -> Iterator[str]:
     """Requirements of a package's extra, and of extras that it names, which are missing or of another version."""
-    for requirement in _requirements(extra, package):
+    for requirement in requirements(extra, package):
         try:
             installed = version(requirement.name)
         except PackageNotFoundError:
@@ -253,27 +249,6 @@ def lacks(extra: str, package: str = PACKAGE) -> Iterator[str]:
             continue
         if not requirement.specifier.contains(installed, prereleases=True):
             yield f"{requirement.name}{requirement.specifier} (installed: {installed})"
-
-
-def _requirements(extra: str, package: str = PACKAGE) -> Iterator[Requirement]:
-    installed = distribution(package)
-    for text in (installed.requires if installed else None) or ():
-        requirement = Requirement(text)
-        belongs = (
-            requirement.marker.evaluate({"extra": extra}) if requirement.marker else extra == CORE
-        )
-        if not belongs or (extra and not _is_of_extra(requirement)):
-            continue
-        if requirement.name == PACKAGE:
-            for nested_extra in sorted(requirement.extras):
-                yield from _requirements(nested_extra)
-        else:
-            yield requirement
-
-
-def _is_of_extra(requirement: Requirement) -> bool:
-    """Whether a requirement is one of an extra alone: it does not hold without."""
-    return requirement.marker is not None and not requirement.marker.evaluate({"extra": CORE})
 
 
 HEADER = ("part", "name", "state", "found", "what to do")

@@ -8,7 +8,6 @@ import click
 
 from snellen.cli.flags import PATH, WholeNumber
 from snellen.cli.show import out
-from snellen.errors import MissingExtraError
 
 
 @click.command()
@@ -25,12 +24,9 @@ def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool
     this machine alone; from another one, forward the port: ssh -L 7878:127.0.0.1:7878 HOST. Whoever opens the address
     that is printed may keep names, tags, notes and labels, and start, stop and resume runs.
     """
-    try:
-        from snellen.viewing.local_pages import LocalPages, serve_pages
-        from snellen.viewing.serving import listen
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), "view", "snellen view") from None
     from snellen.viewing.library import RunLibrary
+    from snellen.viewing.local_pages import LocalPages, serve_pages
+    from snellen.viewing.serving import listen
 
     library = RunLibrary(runs or (Path("runs"),), may_be_empty=not runs and not read_only)
     pages = LocalPages(library, read_only=read_only)
