@@ -168,8 +168,7 @@ def test_the_detail_tells_readings_apart() -> None:
 
 def test_a_reading_has_a_probability_and_an_error_rate_decides_what_is_read() -> None:
     reply = "You'd think A, but it's B"
-    chance = read_choice(reply, COLOURS, UPPER).probability
-    assert chance is not None and 0.5 < chance < 1
+    assert 0.5 < read_choice(reply, COLOURS, UPPER, error=0.5).probability < 1
     assert read_choice(reply, COLOURS, UPPER, error=0.5).choice == 1
     assert read_choice(reply, COLOURS, UPPER, error=1e-6).choice is None
     assert (
@@ -180,6 +179,21 @@ def test_a_reading_has_a_probability_and_an_error_rate_decides_what_is_read() ->
         find_extractor("standard?error=2")
     with pytest.raises(UnknownNameError, match="no error rate that can be set"):
         find_extractor("strict?error=0.1")
+
+
+@pytest.mark.parametrize(
+    "reply", ["You'd think A, but it's B", "B", "not B", "", "I cannot see it.", "red or blue"]
+)
+def test_probabilities_cover_the_options_and_no_answer(reply: str) -> None:
+    reading = read_choice(reply, COLOURS, UPPER)
+    everything = range(len(COLOURS))
+    none = 1 - reading.probability_of(everything)
+
+    assert len(reading.probabilities) in (0, len(COLOURS) + 1)
+    assert sum(reading.probabilities) == pytest.approx(1 if reading.probabilities else 0)
+    assert reading.probability == pytest.approx(
+        none if reading.choice is None else reading.probability_of([reading.choice])
+    )
 
 
 def test_a_hit_is_a_label_and_never_a_text() -> None:

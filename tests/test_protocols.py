@@ -257,6 +257,24 @@ def test_a_prediction_is_the_option_and_not_its_letter(order: list[int], place: 
         assert predict("vanilla", question, request, Response(text=reply)).choice == order[place]
 
 
+def test_a_prediction_keeps_probabilities_by_identity() -> None:
+    reply = "You'd think it is the first one, a cat, but maybe it's the dog"
+    question = Turn("Which animal?", ("cat", "dog", "cow"))
+    renderer = prompt_for("choice")
+    shown_by_order = {}
+    for order in ((0, 1, 2), (2, 1, 0)):
+        variant = Variant(template="choice.generation.0", order=order, labels=tuple("ABC"))
+        request = renderer.generate(replace(sample_of(3), options=question.options), variant)
+        shown_by_order[order] = predict("vanilla", question, request, Response(text=reply))
+    as_stored = shown_by_order[0, 1, 2]
+    reversed_order = shown_by_order[2, 1, 0]
+
+    assert len(as_stored.probabilities) == 4
+    assert sum(as_stored.probabilities) == pytest.approx(1, abs=1e-3)
+    assert as_stored.probability_of([2]) < as_stored.probability_of([0, 1])
+    assert reversed_order.probability_of([2]) < reversed_order.probability_of([0, 1])
+
+
 def test_a_presentation_that_says_no_order_shows_the_options_as_they_are_stored() -> None:
     request = prompt_for("choice").generate(
         sample_of(3),

@@ -16,6 +16,7 @@ NoChoiceReason = Literal[
     "negated",
     "cut off",
     "reasoning cut off",
+    "loop",
     "no match",
     "undecided",
 ]
@@ -28,6 +29,7 @@ NoChoiceReason = Literal[
 - `negated`: options are named only to be denied.
 - `cut off`: the length limit ended the reply before it had concluded.
 - `reasoning cut off`: the length limit ended the reply while the model reasoned, before anything of an answer.
+- `loop`: the reply repeats the same words until it ends.
 - `no match`: the reply says something that is none of the options.
 - `undecided`: a protocol of several steps came to its end without an answer.
 """

@@ -12,6 +12,7 @@ holds hundreds of thousands, and tracking took a quarter of the time.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -465,6 +466,9 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """A short explanation for people: what decided, or what a judge said."""
     confidence: ReadingConfidence | None = None
     """How sure the rules are of the option that they read; None where they read none, or did not read."""
+    probabilities: tuple[float, ...] = ()
+    """For each option, by identity, and last for "gives no answer": how probable it is that the reply means it. Empty
+    where `choice` has probability 1: a certain reading, a rule that knows no probabilities, a likelihood."""
     follows_format: bool = False
     """Whether the reply follows the requested format: it names one of the labels shown."""
     extractor_version: str = ""
@@ -483,6 +487,19 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def turn(self) -> int:
         return self.variant.turn
+
+    @property
+    def probability(self) -> float:
+        """How probable `choice` is, or, if it is None, that the reply gives no answer."""
+        if not self.probabilities:
+            return 1.0
+        return self.probabilities[-1 if self.choice is None else self.choice]
+
+    def probability_of(self, options: Collection[int]) -> float:
+        """How probable it is that the reply means one of these options: its expected score if they are correct."""
+        if not self.probabilities:
+            return float(self.choice in options)
+        return sum(self.probabilities[option] for option in options)
 
 
 class Score(Struct, frozen=True, gc=False, omit_defaults=True):

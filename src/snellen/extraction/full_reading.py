@@ -151,7 +151,7 @@ def look_at(
     wordless = index.bare.get(text.text.strip(" \n\"'"), ())
     place = wordless[0] if len(wordless) == 1 else exact_option(answer, index)
     if place is not None:
-        exact = ExtractedChoice(place, "text", "certain", span=(0, len(text.text)), probability=1.0)
+        exact = ExtractedChoice(place, "text", "certain", span=(0, len(text.text)))
         return ReplyView(part, exact, sight, text, left_out)
     return ReplyView(part, _certain(sight), sight, text, left_out)
 
@@ -163,9 +163,9 @@ def _nothing(part: FinalAnswer, finish: str | None) -> ExtractedChoice:
 
 
 def _open(
-    reason: NoChoiceReason, detail: str = "", probability: float | None = None
+    reason: NoChoiceReason, detail: str = "", probabilities: tuple[float, ...] = ()
 ) -> ExtractedChoice:
-    return ExtractedChoice(None, None, "none", detail, reason=reason, probability=probability)
+    return ExtractedChoice(None, None, "none", detail, reason=reason, probabilities=probabilities)
 
 
 _MOST_WORDS = 60
@@ -201,7 +201,7 @@ def _certain(sight: Sight) -> ExtractedChoice | None:
         return None
     alone = len(whole.at) == 1 and patterns.SAYS_NOTHING.fullmatch(whole.text)
     why = "" if alone else STATED if stated[-1] in sight.claims.stated else "a sentence of its own"
-    return _read(sight, whole.at[stated[-1]], why, certain=True, probability=1.0)
+    return _read(sight, whole.at[stated[-1]], why, certain=True)
 
 
 def _names(mention: Mention) -> bool:
@@ -213,18 +213,22 @@ def _weighed(sight: Sight, error: float) -> ExtractedChoice:
     chances = reader.probabilities(sight)
     place = int(chances.argmax())
     chance = float(chances[place])
+    none = max(0.0, 1.0 - float(chances.sum()))
+    probabilities = (*map(float, chances), none)
     if chance < reader.model().limit(error, direct=answers_directly(sight, place)):
         return _open(
-            _why_open(sight), _WEIGHED.format(chance, sight.options.options[place][:40]), chance
+            _why_open(sight),
+            _WEIGHED.format(chance, sight.options.options[place][:40]),
+            probabilities,
         )
     why_not = stays_open(sight, place)
     if why_not is not None:
-        return _open(*why_not, chance)
+        return _open(*why_not, probabilities)
     naming = _naming(sight, place)
     if not naming:
         detail = f"in other words, {chance:.1%}"
         return ExtractedChoice(
-            place, "text", "likely", detail, (0, len(sight.text)), probability=chance
+            place, "text", "likely", detail, (0, len(sight.text)), probabilities=probabilities
         )
     return _read(
         sight,
@@ -232,7 +236,7 @@ def _weighed(sight: Sight, error: float) -> ExtractedChoice:
         f"weighed, {chance:.1%}",
         place=place,
         certain=False,
-        probability=chance,
+        probabilities=probabilities,
     )
 
 
@@ -307,7 +311,7 @@ def _read(
     why: str,
     *,
     certain: bool,
-    probability: float,
+    probabilities: tuple[float, ...] = (),
     place: int | None = None,
 ) -> ExtractedChoice:
     labels = {
@@ -324,7 +328,7 @@ def _read(
         why,
         (mention.start, mention.end),
         follows_format=bool(labels),
-        probability=probability,
+        probabilities=probabilities,
     )
 
 

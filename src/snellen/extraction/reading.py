@@ -1,10 +1,26 @@
-"""What an extractor says about one reply."""
+"""Reading of one reply: a probability for each option and for "gives no answer", and what follows from them.
+
+How to use a reading:
+
+- `choice` is the most probable reading. A headline that counts it says how often the model is right if each reply
+  means what it most probably means.
+- `probabilities` has one entry for each option in the order shown, and a last one for "gives no answer". They add up
+  to 1 and are calibrated on real replies, so that `probability_of(correct)` is the expected score of the reply, and
+  `1 - probability` the chance that `choice` misreads it. A published rule knows no probabilities: its reading has
+  probability 1.
+- `confidence` is `certain` for an explicit statement that nothing contradicts. Only other readings are worth a judge.
+- `reason` says why a reply gives no answer, if that is the most probable reading: it is empty, refuses (`refused`),
+  is cut (`cut off`, `reasoning cut off`), repeats itself (`loop`), leaves several options open (`ambiguous`), only
+  denies options (`negated`), or names none (`no match`).
+
+A `Prediction` keeps all of it by the identity of the options (`Prediction.probabilities`, `Prediction.probability_of`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -40,10 +56,24 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
     """The reply kept the asked-for format: it names exactly one of the labels shown, as a label (either case)."""
     reason: NoChoiceReason | None = None
     """Why no option was found; None when one was."""
-    probability: float | None = None
-    """How probable the option is, calibrated; of an open reply the most probable one. None of published rules."""
+    probabilities: tuple[float, ...] = ()
+    """For each option in the order shown, and last for "gives no answer": how probable it is that the reply means it.
+    Empty for a rule that knows no probabilities; then `choice` has probability 1."""
     mentioned: tuple[int, ...] = ()
     """The places of all options that the reply names, of a rule by which a mention is enough."""
+
+    @property
+    def probability(self) -> float:
+        """How probable `choice` is, or, if it is None, that the reply gives no answer."""
+        if not self.probabilities:
+            return 1.0
+        return self.probabilities[-1 if self.choice is None else self.choice]
+
+    def probability_of(self, places: Collection[int]) -> float:
+        """How probable it is that the reply means one of these options."""
+        if not self.probabilities:
+            return float(self.choice in places)
+        return sum(self.probabilities[place] for place in places)
 
 
 class Extractor(Protocol):

@@ -124,9 +124,7 @@ def _read_short(reply: str, index: OptionIndex) -> ExtractedChoice | None:
     span = (match.start(2 if bracketed else 3), match.end(4 if text else 2 if bracketed else 3))
     method: RuleMethod = "label+text" if text else "label"
     why = STATED if opened else ""
-    return ExtractedChoice(
-        place, method, "certain", why, span, follows_format=True, probability=1.0
-    )
+    return ExtractedChoice(place, method, "certain", why, span, follows_format=True)
 
 
 def allowing(error: float) -> NamedExtractor:

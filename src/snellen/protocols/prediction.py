@@ -116,6 +116,7 @@ def predict_conclusion(
         extraction_method=None,
         reason="undecided",
         confidence=None,
+        probabilities=(),
         follows_format=False,
         unparsed_text=text,
     )
@@ -155,10 +156,20 @@ def _by_reply(
         reason=reading.reason,
         detail=reading.detail,
         confidence=None if reading.confidence == "none" else reading.confidence,
+        probabilities=_by_identity(reading.probabilities, places),
         follows_format=reading.follows_format,
         unparsed_text=reply if reading.choice is None else None,
         mentioned=tuple(places[place] for place in reading.mentioned),
     )
+
+
+def _by_identity(probabilities: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
+    """Probabilities of the options in the order shown, and of none, in the order of the question's options."""
+    if not probabilities:
+        return ()
+    by_identity = dict(zip(places, probabilities, strict=False))
+    shares = [by_identity[option] for option in range(len(places))]
+    return tuple(round(share, 4) for share in (*shares, probabilities[-1]))
 
 
 def _places(prediction: Prediction, question: Turn) -> Sequence[int]:

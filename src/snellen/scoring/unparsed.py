@@ -89,6 +89,7 @@ def _near(unparsed: UnparsedReply, near: semantic_matching.NearestOption) -> Pre
         choice=unparsed.places[place],
         extraction_method="semantic",
         reason=None,
+        probabilities=(),
         extractor_version=f"{unparsed.prediction.extractor_version} + {semantic_matching.VERSION}",
         notes=(*unparsed.prediction.notes, f"cosine {near.cosine:.2f}, margin {near.margin:.2f}"),
     )
@@ -159,6 +160,7 @@ def _judged(
         extraction_method="judge" if has_option else None,
         reason=reason,
         confidence=None,
+        probabilities=() if verdict.outcome in ("given", "none") else by_rules.probabilities,
         detail="" if has_option else f"judge: {verdict.outcome}",
         extractor_version=f"{by_rules.extractor_version} + {judge} ({version})",
         notes=(*by_rules.notes, note),
@@ -192,6 +194,7 @@ def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Predict
         prediction,
         choice=options[guess] if guess < len(options) else None,
         extraction_method="random guess",
+        probabilities=(),
         reason=prediction.reason if guess == len(options) else None,
         detail="",
         extractor_version=f"{prediction.extractor_version} + {RANDOM_VERSION} (seed {seed})",
