@@ -431,8 +431,9 @@ _APART: dict[str, Callable[[Box, Box], bool]] = {
 
 def direction_of(box: Box, reference: Box) -> str:
     """Where a box is as seen from another one: apart from it, and at most half as far off in the other direction."""
-    across = box[0] + box[2] / 2 - reference[0] - reference[2] / 2
-    down = box[1] + box[3] / 2 - reference[1] - reference[3] / 2
+    # Differences of centres are exact negatives of each other, so the way round never changes the answer.
+    across = (box[0] + box[2] / 2) - (reference[0] + reference[2] / 2)
+    down = (box[1] + box[3] / 2) - (reference[1] + reference[3] / 2)
     if abs(down) <= abs(across) / 2 and abs(across) >= (box[2] + reference[2]) / 2:
         return "left of" if across < 0 else "right of"
     if abs(across) <= abs(down) / 2 and abs(down) >= (box[3] + reference[3]) / 2:
