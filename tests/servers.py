@@ -95,6 +95,8 @@ class Settings(Struct, frozen=True):
     port: int = 0
     """0: any that is free."""
     script: tuple[Fault, ...] = ()
+    about: Fault | None = None
+    """What every request for its list of models gets instead of the list."""
 
 
 def rate_limited(retry_after: str = "", *, times: int = 1, status: int = 429) -> Fault:
@@ -188,6 +190,10 @@ class Server:
     def script(self, *faults: Fault) -> None:
         """What happens to the next requests; replaces what was left of the script."""
         self._call("script", msgspec.json.encode(faults))
+
+    def says_of_itself(self, fault: Fault | None) -> None:
+        """What requests for its list of models get from now on; None: the list."""
+        self._call("about", msgspec.json.encode(fault))
 
     def _call(self, what: str, body: bytes | None = None) -> bytes:
         with _DIRECTLY.open(f"http://127.0.0.1:{self.port}/_{what}", body, timeout=30) as reply:
@@ -337,6 +343,8 @@ class Service:
         if path == "/version" and self.config.flavour == "vllm":
             return Fault(body='{"version": "0.11.0"}')
         if path == "/v1/models":
+            if self.config.about is not None:
+                return replace(self.config.about, body=self.config.about.body or "")
             return Fault(body=self._models())
         if path != "/v1/chat/completions" or method != "POST":
             return Fault(404, error_body("Not Found"))
@@ -351,6 +359,9 @@ class Service:
     def _control(self, path: str, body: bytes) -> Fault:
         if path == "/_script":
             self.script = list(msgspec.json.decode(body, type=list[Fault]))
+            return Fault(body="null")
+        if path == "/_about":
+            self.config = replace(self.config, about=msgspec.json.decode(body, type=Fault | None))
             return Fault(body="null")
         if path == "/_seen":
             return Fault(body=msgspec.json.encode(self.log).decode())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from servers import (
     Server,
     broken,
     dropped,
+    endless,
     error_body,
     filtered,
     malformed,
@@ -330,18 +332,106 @@ def test_a_prefix_that_the_user_insists_on_is_not_dropped() -> None:
         assert failure(ask_one(model, question(prefix="The answer is"))).kind == "bad_request"
 
 
-def test_detection_waits_for_a_server_that_is_not_up_yet() -> None:
-    def list_of(reply: Fault) -> bool | ServerFault:
+USELESS_LISTS = {
+    "not implemented": broken(501),
+    "not found": broken(404),
+    "broken": broken(500),
+    "busy": rate_limited("1"),
+    "refused": broken(401),
+    "moved": Fault(302, "", {"location": "http://elsewhere.invalid/"}),
+    "garbage": malformed("<html>nothing here</html>"),
+    "another form": malformed('{"data": [null, {"owned_by": 5}]}'),
+    "endless": endless(),
+    "hanging": slow(3600),
+    "dropped": dropped("before"),
+    "cut": dropped("within"),
+}
+"""What a server may answer when it is asked for its list of models."""
+
+
+@pytest.mark.parametrize("kind", USELESS_LISTS)
+def test_a_server_that_says_nothing_of_itself_answers_questions(kind: str) -> None:
+    about = USELESS_LISTS[kind]
+    with start_server(about=about) as server:
+        model = model_at(server.url, timeout=0.5, reply_bytes=4096, retries=0)
+        texts = [f"Which? (A) one; (B) two. {i}" for i in range(3)]
+        replies = ask(model, *(question(text, prefix="The answer is") for text in texts))
+        later = len(server.seen("/v1/models"))
+    assert [reply.error for reply in replies] == [None] * 3
+    assert all(reply.notes == (chat.PREFIX_DROPPED,) for reply in replies)
+    assert later <= 9
+
+
+def test_a_server_that_is_not_up_yet_is_asked_about_itself_again() -> None:
+    with start_server(flavour="vllm", about=broken(503), script=(broken(503, times=2),)) as server:
+
+        class Starting(Waits):
+            """A sleep in which the server comes up, before a request is sent again."""
+
+            async def __call__(self, seconds: float) -> None:
+                self.append(seconds)
+                if len(server.seen()) == 2:
+                    server.says_of_itself(None)
+
+        reply = ask_one(model_at(server.url, Starting()), question(prefix="The answer is"))
+    assert (reply.error, reply.notes) == (None, ())
+
+
+def test_only_a_known_owner_continues_a_prefix() -> None:
+    def list_of(reply: Fault) -> bool:
         return chat.continues_response_prefix(
-            HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW
+            HttpReply(reply.status, reply.headers, (reply.body or "").encode())
         )
 
-    waiting = list_of(broken(503))
-    assert isinstance(waiting, ServerFault)
-    assert waiting.retry
-    assert list_of(broken(404)) is False
-    assert list_of(malformed()) is False
-    assert list_of(Fault(body='{"data": [{"id": "x", "owned_by": "llamacpp"}]}')) is True
+    assert not list_of(broken(404))
+    assert not list_of(malformed())
+    assert list_of(Fault(body='{"data": [{"id": "x", "owned_by": "llamacpp"}]}'))
+
+
+CHOICE_FAILURES = {
+    # OpenRouter, "Errors and debugging": a provider that fails while it writes.
+    "error in the choice": {
+        "choices": [
+            {
+                "finish_reason": "error",
+                "message": {"role": "assistant", "content": "The ans"},
+                "error": {"code": 502, "message": "Upstream error from Foo: overloaded"},
+            }
+        ]
+    },
+    "finish reason alone": {
+        "choices": [{"finish_reason": "error", "message": {"role": "assistant", "content": ""}}]
+    },
+    "error beside choices": {
+        "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": ""}}],
+        "error": {"code": 504, "message": "provider timed out"},
+    },
+    # Of DeepSeek, of vLLM and SGLang.
+    "no resources": {
+        "choices": [
+            {"finish_reason": "insufficient_system_resource", "message": {"content": "The a"}}
+        ]
+    },
+    "aborted": {"choices": [{"finish_reason": "abort", "message": {"content": "The a"}}]},
+}
+
+
+@pytest.mark.parametrize("kind", CHOICE_FAILURES)
+def test_a_failure_inside_a_reply_is_tried_again(kind: str) -> None:
+    body = msgspec.json.encode(CHOICE_FAILURES[kind]).decode()
+    with start_server(script=(malformed(body, times=2),)) as server:
+        reply = ask_one(model_at(server.url))
+        assert len(server.seen()) == 3
+    assert (reply.error, reply.text) == (None, "The answer is (A).")
+
+
+@pytest.mark.parametrize("kind", CHOICE_FAILURES)
+def test_a_failure_inside_every_reply_is_a_failure(kind: str) -> None:
+    body = msgspec.json.encode(CHOICE_FAILURES[kind]).decode()
+    with start_server(script=(malformed(body, times=9),)) as server:
+        reply = ask_one(model_at(server.url, retries=2))
+    assert failure(reply).kind in ("server", "timeout")
+    assert reply.text is None
 
 
 # Parameters that servers refuse

@@ -80,6 +80,13 @@ def test_a_server_that_does_not_stream_is_heard_all_the_same() -> None:
         (stream_body("A dog", ends=False), "malformed"),
         ("data: {\n\n", "malformed"),
         (f"data: {error_body('out of memory')}\n\n", "server"),
+        # OpenRouter's, within the choice; its code is the status of the provider behind it.
+        ('data: {"choices":[{"delta":{"content":"A d"},"finish_reason":"error"}]}\n\n', "server"),
+        (
+            'data: {"choices":[{"delta":{"content":"A d"},"finish_reason":"error",'
+            '"error":{"code":429,"message":"busy"}}]}\n\n',
+            "rate_limit",
+        ),
     ],
 )
 def test_a_stream_that_breaks_off_is_no_reply(body: str, kind: str) -> None:

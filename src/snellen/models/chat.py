@@ -19,6 +19,7 @@ from snellen.models.client import (
     ADDRESS_HINT,
     ReportedError,
     ServerFault,
+    fault_of_reported,
     fault_of_status,
     no_completion,
     read_reported_error,
@@ -222,14 +223,20 @@ class _Said(Struct):
 
 
 class _Choice(Struct):
-    message: _Said
+    message: _Said | None = None
     finish_reason: str | None = None
     logprobs: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Completion(Struct):
     choices: list[_Choice]
     usage: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+FAILED = frozenset({"error", "abort", "insufficient_system_resource"})
+"""Finish reasons of a reply that broke off by a failure of the server: OpenRouter's, vLLM's and SGLang's, DeepSeek's."""
 
 
 _read_completion = msgspec.json.Decoder(_Completion).decode
@@ -242,14 +249,22 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     try:
         completion, has_halves = decode_whole(reply.body, _read_completion)
     except JSON_FAULTS as error:
-        if message := read_reported_error(
-            reply.body
-        ).message:  # some gateways report a failure under status 200
-            return ServerFault("server", f"HTTP 200 with an error: {message}", retry=True)
+        reported = read_reported_error(reply.body)
+        if reported.message:  # some gateways report a failure under status 200
+            return fault_of_reported(reported)
         return no_completion(reply.body, error)
+    if _is_error(completion.error):
+        return fault_of_reported(read_reported_error(bytes(completion.error)))
     if not completion.choices:
         return ServerFault("malformed", "the reply has no choices", retry=True)
     choice = completion.choices[0]
+    if _is_error(choice.error):
+        return fault_of_reported(read_reported_error(bytes(choice.error)))
+    if choice.finish_reason in FAILED:
+        reason = f"the reply broke off (finish_reason {choice.finish_reason})"
+        return ServerFault("server", reason, retry=True)
+    if choice.message is None:
+        return ServerFault("malformed", "the reply's choice has no message", retry=True)
     if choice.finish_reason == "content_filter":
         return ServerFault("refused", "the server's content filter stopped the reply")
     reply_message, notes = choice.message, [HALF_CHARACTERS] if has_halves else []
@@ -274,6 +289,10 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
         logprobs=_token_logprobs(choice.logprobs),
         notes=tuple(notes),
     )
+
+
+def _is_error(error: msgspec.Raw) -> bool:
+    return bytes(error).strip() not in (b"null", b"", b"{}", b'""', b"false")
 
 
 class _PromptDetails(Struct):
@@ -365,14 +384,10 @@ def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str])
     return None
 
 
-def continues_response_prefix(reply: HttpReply, now: float) -> bool | ServerFault:
-    """Whether a model list comes from a server that continues a final assistant message.
-
-    False for an unknown server. A fault that is worth another attempt is returned unchanged.
-    """
+def continues_response_prefix(reply: HttpReply) -> bool:
+    """Whether a model list comes from a server that continues a final assistant message; an unknown one does not."""
     if reply.status != HTTPStatus.OK:
-        fault = read_fault(reply, now)
-        return fault if fault.retry else False
+        return False
     try:
         owners = {
             str(model["owned_by"]).lower() for model in msgspec.json.decode(reply.body)["data"]

@@ -91,6 +91,25 @@ def no_completion(body: bytes, error: Exception) -> ServerFault:
     return ServerFault("malformed", f"the reply is not a chat completion: {reason}", retry=True)
 
 
+def fault_of_reported(error: ReportedError) -> ServerFault:
+    """The fault of a failure that a server reports under status 200, in a body, a choice or an event of a stream.
+
+    Routers (OpenRouter) write the status of the provider behind them as the code.
+    """
+    detail = f"HTTP 200 with an error: {error.message or error.code or 'no reason given'}"
+    if error.code in _FILTER_CODES or error.code == "403":
+        return ServerFault("refused", detail)
+    if error.code in _NO_CREDIT_CODES or error.code == "402":
+        return ServerFault("auth", detail, fatal=True)
+    if error.code in _BUSY_CODES:
+        return ServerFault("rate_limit", detail, retry=True, retry_after=error.retry_after)
+    if error.code in _LATE_CODES:
+        return ServerFault("timeout", detail, retry=True)
+    return ServerFault("server", detail, retry=True)
+
+
+_BUSY_CODES = {"429", "529", "rate_limit_error", "rate_limit_exceeded", "overloaded_error"}
+_LATE_CODES = {"408", "504", "timeout_error"}
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
 _NO_CREDIT_CODES = {"insufficient_quota", "billing_error"}
 _BAD_KEY_CODES = {
@@ -143,7 +162,7 @@ def fault_of_status(
             return ServerFault("rate_limit", detail, retry=True, retry_after=retry_after)
         case 408 | 504:
             return ServerFault("timeout", detail, retry=True, retry_after=retry_after)
-        case status if status >= 500 or status in (409, 425):
+        case status if status >= 500 or status in (409, 424, 425):
             return ServerFault("server", detail, retry=True, retry_after=retry_after)
         case status if 300 <= status < 400:
             where = reply.headers.get("location", "elsewhere")
@@ -175,6 +194,7 @@ def says_unsupported(error: ReportedError) -> bool:
             "unknown",
             "deprecated",
             "extra inputs are not permitted",
+            "cannot both be specified",
         )
     )
 
@@ -227,6 +247,14 @@ def answering_string(spec: ModelSpec, target: str) -> str:
 def identity_of_service(spec: ModelSpec) -> str:
     """`NAME:MODEL?options` of a service whose model is the same whatever address it is reached at."""
     return answering_string(spec, spec.target.partition("@")[0])
+
+
+COURTESY_SECONDS = 10.0
+"""The longest that a server is waited for when it is asked about itself."""
+COURTESY_PAUSES = (0.0, 0.5, 1.0)
+"""Seconds before each attempt to ask a server about itself."""
+NOT_IMPLEMENTED = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+"""Errors of a server that do not pass."""
 
 
 class Clock(Struct, frozen=True):
@@ -336,7 +364,8 @@ class Client:
             try:
                 await server.slots.acquire()
                 try:
-                    outcome = await self._exchange_with(server, compose, watch)
+                    limit = self._options.timeout
+                    outcome = await self._exchange_with(server, compose, watch, limit)
                 finally:
                     server.slots.release()
             finally:
@@ -355,10 +384,35 @@ class Client:
             tried.append(server)
         return outcome
 
+    async def ask_about_server(self, compose: Compose) -> HttpReply | None:
+        """The reply to a question about the server itself, such as its list of models; None while it gives none.
+
+        Such a question is a courtesy: nothing that comes of it is a fault of a request or of the server. Errors that
+        may pass are asked about again, a hanging server is not.
+        """
+        limit = min(self._options.timeout, COURTESY_SECONDS)
+        for pause in COURTESY_PAUSES:
+            if pause:
+                await self._sleep(pause)
+            tried: list[BalancedServer] = []
+            while (server := self._servers.choose(tried)) is not None:
+                tried.append(server)
+                outcome = await self._exchange_with(server, compose, None, limit)
+                if isinstance(outcome, HttpReply):
+                    if not _may_pass(outcome.status):
+                        return outcome
+                    break
+                if outcome.kind == "timeout" or not outcome.retry:
+                    return None
+        return None
+
     async def _exchange_with(
-        self, server: BalancedServer, compose: Compose, watch: Callable[[bytes], None] | None
+        self,
+        server: BalancedServer,
+        compose: Compose,
+        watch: Callable[[bytes], None] | None,
+        limit: float,
     ) -> HttpReply | ServerFault:
-        limit = self._options.timeout
         try:
             async with asyncio.timeout(limit):
                 return await server.connections.send(compose, watch)
@@ -386,6 +440,13 @@ class Client:
 
     async def close(self) -> None:
         await self._servers.close()
+
+
+def _may_pass(status: int) -> bool:
+    """Whether a server may answer otherwise a moment later."""
+    if status in (408, 409, 425, 429):
+        return True
+    return status >= 500 and status not in NOT_IMPLEMENTED
 
 
 def _is_failing(outcome: HttpReply | ServerFault) -> bool:

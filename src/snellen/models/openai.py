@@ -255,14 +255,17 @@ class OpenAIModel(ShownByName):
     ) -> Response | ServerFault:
         """What comes of a request, sent again at once in a dialect that the server accepts."""
         while True:
-            if fault := await self._learn_prefix(request):
-                return fault
+            await self._learn_prefix(request)
             dialect = self._dialect
             if request.kind == "generate":
                 outcome = await self._generate(request, images, dialect, listener)
             else:
                 outcome = await self._score(request, images, dialect, answered_prompts)
-            if isinstance(outcome, Response) or not outcome.rejected_parameter:
+            if isinstance(outcome, Response):
+                # It answers, but says nothing of itself: what was taken for granted stays so for the whole run.
+                self._prefix_known |= chat.has_response_prefix(request)
+                return outcome
+            if not outcome.rejected_parameter:
                 return outcome
             if self._dialect is dialect:  # else another request has adapted it meanwhile
                 adapted = chat.adapt_dialect(dialect, outcome, self._settled)
@@ -330,11 +333,11 @@ class OpenAIModel(ShownByName):
                 outcome = served.read_letters(
                     outcome, len(request.continuations), self.client.now()
                 )
-        return (
-            replace(outcome, seconds=time.perf_counter() - started)
-            if isinstance(outcome, Response)
-            else outcome
-        )
+        if not isinstance(outcome, Response):
+            return outcome
+        if self._likelihood_source is None:  # it answers, but says nothing of itself
+            self._likelihood_source = source
+        return replace(outcome, seconds=time.perf_counter() - started)
 
     async def _score_prompts(
         self,
@@ -403,45 +406,40 @@ class OpenAIModel(ShownByName):
             return ServerFault("bad_request", str(error))
 
     async def _learn_likelihood_source(self) -> LikelihoodSource | ServerFault:
-        """Ask the server once, and only when needed, how it scores continuations, if at all."""
+        """Ask the server once, and only when needed, how it scores continuations, if at all.
+
+        While it does not say so, prompt log-probabilities are tried; a question that is answered settles that.
+        """
         async with self._detecting:
             if self._likelihood_source is None:
                 reply = await self._list_models()
-                source = (
-                    reply
-                    if isinstance(reply, ServerFault)
-                    else served.likelihood_source_of(reply, self._model, self.client.now())
-                )
-                if isinstance(source, ServerFault) and not source.fatal:
-                    return source
-                self._likelihood_source = source
+                if reply is None:
+                    return "prompt_logprobs"
+                self._likelihood_source = served.likelihood_source_of(reply, self._model)
             return self._likelihood_source
 
-    async def _learn_prefix(self, request: Request) -> ServerFault | None:
-        """Ask the server once, and only when needed, whether it continues a final assistant message."""
+    async def _learn_prefix(self, request: Request) -> None:
+        """Ask the server once, and only when needed, whether it continues a final assistant message.
+
+        While it does not say so, it counts as one that does not; a question that is answered settles that.
+        """
         if self._prefix_known or not chat.has_response_prefix(request):
-            return None
+            return
         async with self._detecting:
             if self._prefix_known:
-                return None
+                return
             reply = await self._list_models()
-            answer = (
-                reply
-                if isinstance(reply, ServerFault)
-                else chat.continues_response_prefix(reply, self.client.now())
-            )
-            if isinstance(answer, ServerFault):
-                return answer
-            if answer:
+            if reply is None:
+                return
+            if chat.continues_response_prefix(reply):
                 self._dialect = replace(self._dialect, prefix="send")
             self._prefix_known = True
-        return None
 
-    async def _list_models(self) -> HttpReply | ServerFault:
+    async def _list_models(self) -> HttpReply | None:
         async def compose() -> HttpRequest:
             return HttpRequest("GET", "/models" + self._place.query)
 
-        return await self.client.exchange(compose)
+        return await self.client.ask_about_server(compose)
 
 
 def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
@@ -485,6 +483,7 @@ class _Delta(Struct, frozen=True):
 class _PartialChoice(Struct, frozen=True):
     delta: _Delta = _Delta()
     finish_reason: str | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Part(Struct, frozen=True):
@@ -528,6 +527,8 @@ class ChatStream:
         if bytes(part.error) != b"null":
             self._error = part.error
         for choice in part.choices[:1]:
+            if bytes(choice.error) != b"null":
+                self._error = choice.error
             for name in _Delta.__struct_fields__:
                 if text := getattr(choice.delta, name):
                     self._texts[name] = self._texts.get(name, "") + text

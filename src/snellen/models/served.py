@@ -58,16 +58,13 @@ def likelihood_note(source: LikelihoodSource) -> str:
 # --- choosing a source -------------------------------------------------------------------------------------------
 
 
-def likelihood_source_of(
-    reply: HttpReply, model: str, now: float
-) -> LikelihoodSource | ServerFault:
+def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | ServerFault:
     """The source that a model list announces; without an announcement, prompt log-probabilities are tried.
 
-    A worker whose class cannot score is a fatal fault. A fault that is worth another attempt is returned unchanged.
+    A worker whose class cannot score is a fatal fault.
     """
     if reply.status != OK:
-        fault = chat.read_fault(reply, now)
-        return fault if fault.retry else "prompt_logprobs"
+        return "prompt_logprobs"
     try:
         models = msgspec.json.decode(reply.body)["data"]
         entries = [
