@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from provider_servers import (
     AnthropicService,
@@ -301,6 +302,113 @@ def test_a_prompt_that_gemini_blocks_is_a_refusal_with_its_reason(reason: str) -
     assert reason in error.detail
 
 
+BROKEN_OFF = {
+    "anthropic": [
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        {"type": "message", "content": [], "stop_reason": None, "usage": {}},
+    ],
+    "gemini": [
+        {"candidates": [{"finishReason": "OTHER"}]},
+        {"candidates": [{"finishReason": "MALFORMED_RESPONSE", "content": {"parts": []}}]},
+        {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}},
+    ],
+    "bedrock": [
+        {
+            "output": {"message": {"role": "assistant", "content": []}},
+            "stopReason": "malformed_model_output",
+            "usage": {},
+        },
+    ],
+}
+"""Failures of each service that it reports under status 200."""
+
+
+def test_a_failure_under_status_200_is_tried_again_and_never_an_empty_reply(
+    server: Server, provider: str
+) -> None:
+    for body in BROKEN_OFF[provider]:
+        fault = Fault(body=msgspec.json.encode(body).decode(), times=2)
+        server.script(fault)
+        assert ask(provider, server, question()).text == "(B)"
+        server.script(replace(fault, times=9))
+        response = ask(provider, server, question(), retries=2)
+        server.script()
+        assert response.text is None
+        assert response.error is not None
+        assert response.error.attempts == 3
+
+
+def test_a_failing_model_on_bedrock_is_asked_again() -> None:
+    with start_server(service=BedrockService, key=KEY) as started:
+        started.script(Fault(424, '{"message": "The model failed."}'))
+        assert ask("bedrock", started, question()).text == "(B)"
+
+
+class SamplingClaude(AnthropicService):
+    """A model that takes a temperature or top_p, but not both, and no temperature while it thinks."""
+
+    def check(self, asked: Any, headers: dict[str, str]) -> str:
+        thinks = asked.get("thinking", {"type": "disabled"})["type"]
+        if thinks == "adaptive":
+            return "adaptive thinking is not supported on this model"
+        if "temperature" in asked and "top_p" in asked:
+            return "`temperature` and `top_p` cannot both be specified for this model."
+        if thinks == "enabled" and asked.get("temperature", 1) != 1:
+            return "`temperature` may only be set to 1 when thinking is enabled"
+        known = {name: asked[name] for name in asked if name not in ("temperature", "top_p")}
+        return super().check(known, headers)
+
+
+class AdaptiveClaude(AnthropicService):
+    """A model that decides itself how long it thinks, and takes no temperature."""
+
+    def check(self, asked: Any, headers: dict[str, str]) -> str:
+        if asked.get("thinking", {}).get("type") == "enabled":
+            return (
+                '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
+                '"output_config.effort" to control thinking behavior.'
+            )
+        if "temperature" in asked:
+            return "`temperature` is deprecated for this model."
+        return super().check(asked, headers)
+
+
+def test_claude_is_sent_the_temperature_that_was_asked_for() -> None:
+    sampled = Decoding(max_new_tokens=50, temperature=0.7, top_p=0.9)
+    with start_server(service=SamplingClaude, key=KEY) as started:
+        assert ask("anthropic", started, question()).notes == ()
+        assert last_body(started)["temperature"] == 0
+        response = ask("anthropic", started, question(decoding=sampled))
+        asked = last_body(started)
+    assert (asked["temperature"], "top_p" in asked) == (0.7, False)
+    assert response.notes == (
+        "seed left out: the service takes none",
+        "top_p left out: the server refuses it",
+    )
+
+
+def test_a_claude_that_thinks_is_sent_no_temperature() -> None:
+    with start_server(service=SamplingClaude, key=KEY) as started:
+        response = ask("anthropic", started, question(), reasoning_tokens=2048)
+        asked = last_body(started)
+    assert response.error is None
+    assert "temperature" not in asked
+    assert response.notes == ("temperature left out: the service takes none",)
+
+
+def test_a_claude_that_takes_no_budget_for_its_thinking_thinks_as_it_likes() -> None:
+    with start_server(service=AdaptiveClaude, key=KEY) as started:
+        response = ask("anthropic", started, question(), reasoning_tokens=2048)
+        asked = last_body(started)
+        plain = ask("anthropic", started, question())
+    assert response.error is None
+    assert asked["thinking"]["type"] == "adaptive"
+    assert asked["max_tokens"] == question().decoding.max_new_tokens + 2048
+    assert "thinking.type.enabled left out: the server refuses it" in response.notes
+    assert plain.error is None
+    assert "temperature left out: the server refuses it" in plain.notes
+
+
 def error_of(provider: str, kind: str) -> Fault:
     """What each service sends when it has no room, with its own way to say how long."""
     if provider == "anthropic":
@@ -456,7 +564,8 @@ def test_half_of_a_surrogate_pair_in_a_reply_is_replaced_and_noted(
     server.script(Fault(body=msgspec.json.encode(spelt[provider]).decode().replace("@", "\\ud83d")))
     waits = Waits()
     response = ask(provider, server, question(), waits)
-    assert (response.text, response.notes[-1], waits) == ("(B) \ufffd", "half characters", [])
+    assert (response.text, waits) == ("(B) \ufffd", [])
+    assert "half characters" in response.notes
 
 
 def test_a_field_that_a_model_refuses_is_left_out_from_then_on_and_noted() -> None:

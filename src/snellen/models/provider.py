@@ -33,6 +33,7 @@ from snellen.models.client import (
     Clock,
     ReportedError,
     ServerFault,
+    fault_of_reported,
     fault_of_status,
     read_reported_error,
     says_unsupported,
@@ -55,6 +56,8 @@ class AskedModel(Struct, frozen=True):
     """Tokens that the reply may have for its reasoning; 0 for a model that does not reason."""
     picture: Callable[[ImageRef], msgspec.Raw]
     """A picture as the provider's content part."""
+    refused: frozenset[str] = frozenset()
+    """Which of the provider's `droppable` fields the model has refused."""
 
     @property
     def system(self) -> tuple[str, ...]:
@@ -118,9 +121,14 @@ class Provider(Struct, frozen=True):
     )
     """What a reply of another status says; the second is the time in seconds since 1970."""
     droppable: Mapping[str, tuple[str, ...]] = {}
-    """Fields that are left out for a model that refuses them: by the name in the refusal, where they stand."""
+    """Fields that are left out for a model that refuses them: by the name in the refusal, where they stand; the first
+    name that a refusal has counts. An empty place leaves it to `write`, which sees what was refused."""
     untaken: tuple[str, ...] = ()
     """Which of temperature, top_p and seed it has no field for."""
+    untaken_while_thinking: tuple[str, ...] = ()
+    """Which of them it takes only from a model that does not reason."""
+    version: int = 1
+    """Increases when the same request would be sent differently."""
     options: type[ClientOptions] = ClientOptions
     """Its own options of a model string, besides those of all."""
     open_headers: Callable[[ModelSpec, Any], HeaderSource | None] = lambda spec, options: None
@@ -188,7 +196,8 @@ class ProviderModel(ShownByName):
 
     def fingerprint(self) -> dict[str, str]:
         """What is known about the model: a service does not report a digest of its weights."""
-        facts = {"adapter": f"{self._provider.name}-1", "model": self._model}
+        provider = self._provider
+        facts = {"adapter": f"{provider.name}-{provider.version}", "model": self._model}
         return facts | self._options.facts(self._model)
 
     @property
@@ -221,7 +230,11 @@ class ProviderModel(ShownByName):
             "top_p": decoding.top_p < 1,
             "seed": decoding.temperature > 0,
         }
-        return [name for name in self._provider.untaken if is_set[name]]
+        untaken = list(self._provider.untaken)
+        options = self._options
+        if options.reasoning_tokens or options.reasoning_effort not in ("", "none"):
+            untaken += self._provider.untaken_while_thinking
+        return [name for name in untaken if is_set[name]]
 
     async def _send(self, request: Request, images: Images) -> Response | ServerFault:
         """What comes of a request, sent again at once without a field that the model refuses."""
@@ -232,7 +245,7 @@ class ProviderModel(ShownByName):
                 left_out = (f"{name} left out: the server refuses it" for name in sorted(refused))
                 return replace(outcome, notes=(*outcome.notes, *left_out))
             name = outcome.rejected_parameter
-            if not name or name in refused:
+            if not name:
                 return outcome
             self._refused |= {name}
 
@@ -246,6 +259,7 @@ class ProviderModel(ShownByName):
             options,
             options.reasoning_budget(self._model),
             lambda image: self._pictures.part(image, images.read),
+            refused,
         )
         path, service = provider.path(self._model), self._service
 
@@ -267,17 +281,20 @@ class ProviderModel(ShownByName):
             reply = await self.client.exchange(compose)
         except DataError as error:
             return ServerFault("bad_request", str(error))
-        outcome = reply if isinstance(reply, ServerFault) else self._read(reply)
+        outcome = reply if isinstance(reply, ServerFault) else self._read(reply, refused)
         seconds = time.perf_counter() - started
         return replace(outcome, seconds=seconds) if isinstance(outcome, Response) else outcome
 
-    def _read(self, reply: HttpReply) -> Response | ServerFault:
+    def _read(self, reply: HttpReply, refused: frozenset[str]) -> Response | ServerFault:
         if reply.status != OK:
             error = self._provider.read_error(reply, self.client.now())
             hint = "check the model's name"
-            return fault_of_status(reply, error, self.client.now(), hint, self._rejected(error))
+            rejected = self._rejected(error, refused)
+            return fault_of_status(reply, error, self.client.now(), hint, rejected)
         try:
             body, has_halves = decode_whole(reply.body, msgspec.json.decode)
+            if isinstance(body, dict) and body.get("error"):
+                return fault_of_reported(self._provider.read_error(reply, self.client.now()))
             outcome = self._provider.read(body)
         except (*JSON_FAULTS, KeyError, TypeError, ValueError, AttributeError) as error:
             detail = f"the reply is none of {self._provider.name}'s: {_lack(error)}"
@@ -285,13 +302,14 @@ class ProviderModel(ShownByName):
         is_half = has_halves and isinstance(outcome, Response)
         return replace(outcome, notes=(*outcome.notes, HALF_CHARACTERS)) if is_half else outcome
 
-    def _rejected(self, error: ReportedError) -> str:
-        """The droppable field that an error complains about, or an empty text."""
-        return (
-            next((n for n in self._provider.droppable if n in error.message), "")
-            if says_unsupported(error)
-            else ""
-        )
+    def _rejected(self, error: ReportedError, refused: frozenset[str]) -> str:
+        """The droppable field that an error complains about and that was not left out yet, or an empty text."""
+        if not says_unsupported(error):
+            return ""
+        for name in self._provider.droppable:
+            if name in error.message and name not in refused:
+                return name
+        return ""
 
 
 def _lack(error: Exception) -> str:
@@ -306,6 +324,8 @@ def _lack(error: Exception) -> str:
 
 
 def _leave_out(body: dict[str, Any], place: tuple[str, ...]) -> None:
+    if not place:
+        return
     *tables, name = place
     for table in tables:
         body = body.get(table, {})

@@ -36,6 +36,7 @@ FINISHES = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": TOOL_CALLS,
+    "malformed_tool_use": TOOL_CALLS,
 }
 """Why a reply ended, in the words of Anthropic and of Bedrock."""
 
@@ -46,9 +47,12 @@ def _tokens_read(fresh: int | None, cached: int | None, written: int | None) -> 
 
 
 # --- Anthropic --------------------------------------------------------------------------------------------------------
-# The interface has no fields for temperature, top_p and seed any more; `extra_body` still sends them to older models.
+# Newer models take no temperature and no top_p, and think as much as they decide themselves ("adaptive"); older ones
+# have no such mode. Both are found out by what a model refuses.
 
 
+THINKING_BUDGET = ("thinking.type.enabled", "budget_tokens")
+"""What a model names that refuses to be given a budget for its thinking."""
 LEAST_THINKING = 1024
 """The smallest budget for thinking that the service takes."""
 ANTHROPIC_LIMITS = ("requests", "tokens", "input-tokens", "output-tokens")
@@ -60,7 +64,8 @@ def write_anthropic_picture(media_type: str, base64: bytes) -> bytes:
 
 
 def write_anthropic(call: AskedModel) -> dict[str, Any]:
-    """The body. Thinking is asked for by a budget where `reasoning_tokens` is set, else by an effort where one is."""
+    """The body. Thinking is asked for by a budget where `reasoning_tokens` is set and the model takes one, else by an
+    effort where one is set. A model that thinks takes no temperature."""
     decoding, options = call.request.decoding, call.options
     body: dict[str, Any] = {
         "model": call.model,
@@ -78,10 +83,18 @@ def write_anthropic(call: AskedModel) -> dict[str, Any]:
         body["thinking"] = {"type": "disabled"}
     elif options.reasoning_tokens:
         budget = max(options.reasoning_tokens, LEAST_THINKING)
-        body["thinking"] = {"type": "enabled", "budget_tokens": budget, "display": "summarized"}
         body["max_tokens"] = decoding.max_new_tokens + budget
+        if call.refused.isdisjoint(THINKING_BUDGET):
+            body["thinking"] = {"type": "enabled", "budget_tokens": budget, "display": "summarized"}
+        else:
+            body["thinking"] = {"type": "adaptive", "display": "summarized"}
     elif options.reasoning_effort:
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
+    thinks = body.get("thinking", {}).get("type") in ("enabled", "adaptive")
+    if not thinks or "thinking" in call.refused:
+        body["temperature"] = decoding.temperature
+        if decoding.temperature > 0 and decoding.top_p < 1:
+            body["top_p"] = decoding.top_p
     output: dict[str, Any] = {}
     if options.reasoning_effort and options.reasoning_effort != "none":
         output["effort"] = options.reasoning_effort
@@ -103,6 +116,8 @@ def read_anthropic(body: Any) -> Response | ServerFault:
             "refused", "the service's safety classifier stopped the reply (stop_reason refusal)"
         )
     blocks = _blocks(body)
+    if body["stop_reason"] is None and not blocks:
+        return ServerFault("server", "the reply broke off before it began", retry=True)
     thinking = "\n\n".join(block["thinking"] for block in blocks if block["type"] == "thinking")
     usage = body.get("usage") or {}
     cached = usage.get("cache_read_input_tokens")
@@ -142,8 +157,17 @@ ANTHROPIC = Provider(
     read_error=read_anthropic_error,
     picture=write_anthropic_picture,
     picture_types=PICTURE_TYPES | {"image/gif"},
-    untaken=("temperature", "top_p", "seed"),
-    droppable={"effort": ("output_config", "effort"), "thinking": ("thinking",)},
+    untaken=("seed",),
+    untaken_while_thinking=("temperature", "top_p"),
+    version=2,
+    droppable={
+        **dict.fromkeys(THINKING_BUDGET, ()),
+        "thinking": ("thinking",),
+        "effort": ("output_config", "effort"),
+        # Of a model that takes one of the two, the temperature is kept.
+        "top_p": ("top_p",),
+        "temperature": ("temperature",),
+    },
 )
 
 
@@ -152,6 +176,8 @@ ANTHROPIC = Provider(
 
 BEDROCK_KEY = "AWS_BEARER_TOKEN_BEDROCK"
 BEDROCK_STOPS = {"guardrail_intervened", "content_filtered"}
+BEDROCK_FAILURES = {"malformed_model_output"}
+"""Reasons to stop that are failures of the service."""
 
 
 class BedrockOptions(ClientOptions, frozen=True):
@@ -192,6 +218,8 @@ def read_bedrock(body: Any) -> Response | ServerFault:
     finish = body["stopReason"]
     if finish in BEDROCK_STOPS:
         return ServerFault("refused", f"the service withheld the reply (stopReason {finish})")
+    if finish in BEDROCK_FAILURES:
+        return ServerFault("server", f"the reply broke off (stopReason {finish})", retry=True)
     blocks = _blocks(body["output"]["message"])
     thoughts = (
         block["reasoningContent"].get("reasoningText") or {}
@@ -280,9 +308,10 @@ BEDROCK = Provider(
     options=BedrockOptions,
     open_headers=open_signing,
     droppable={
-        "temperature": ("inferenceConfig", "temperature"),
+        # Of a model that takes one of the two, the temperature is kept.
         "top_p": ("inferenceConfig", "topP"),
         "topP": ("inferenceConfig", "topP"),
+        "temperature": ("inferenceConfig", "temperature"),
     },
 )
 
@@ -299,9 +328,22 @@ GEMINI_STOPS = {
     "PROHIBITED_CONTENT",
     "SPII",
     "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
     "LANGUAGE",
+    "MODEL_ARMOR",
 }
 """Finish reasons by which the service withholds a reply."""
+GEMINI_FAILURES = {
+    "OTHER",
+    "FINISH_REASON_UNSPECIFIED",
+    "MALFORMED_RESPONSE",
+    "IMAGE_OTHER",
+    "NO_IMAGE",
+}
+"""Finish reasons of a reply that broke off by a failure of the service."""
+GEMINI_CALLS = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"}
+"""Finish reasons of a model that calls tools instead of replying."""
 
 
 def write_gemini_picture(media_type: str, base64: bytes) -> bytes:
@@ -371,10 +413,13 @@ def read_gemini(body: Any) -> Response | ServerFault:
     finish = candidate.get("finishReason")
     if finish in GEMINI_STOPS:
         return ServerFault("refused", f"the service withheld the reply (finishReason {finish})")
+    if finish in GEMINI_FAILURES:
+        return ServerFault("server", f"the reply broke off (finishReason {finish})", retry=True)
     parts = (candidate.get("content") or {}).get("parts") or []
     thoughts = "".join(part.get("text", "") for part in parts if part.get("thought"))
     said = [part for part in parts if not part.get("thought")]
-    if said and all("functionCall" in part for part in said):
+    is_call = bool(said) and all("functionCall" in part for part in said)
+    if is_call or finish in GEMINI_CALLS:
         finish = TOOL_CALLS
     usage = body.get("usageMetadata") or {}
     output_tokens, thought = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
