@@ -29,6 +29,7 @@ from snellen.records import (
 )
 from snellen.runs.journal import RunStore, read_exchanges, read_journal
 from snellen.runs.run_folder import (
+    MANIFEST_COPY,
     RUN_FORMAT,
     RUN_MANIFEST,
     BenchmarkUse,
@@ -259,7 +260,7 @@ def a_manifest(format: int = RUN_FORMAT) -> RunManifest:  # noqa: A002
 def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     write_manifest(tmp_path, a_manifest())
     assert read_manifest(tmp_path) == a_manifest()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [RUN_MANIFEST]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [MANIFEST_COPY, RUN_MANIFEST]
 
 
 def test_a_file_is_written_into_folders_that_are_not_there_yet(tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         read_manifest(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} is a run of format 7, this Snellen writes 3; choose another --name, "
+        f"{tmp_path} is a run of format 7, this Snellen reads 3; choose another --name, "
         "or use the Snellen that made it"
     )
 
@@ -311,9 +312,9 @@ def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it
     [
         (None, r"is not a run \(manifest.json is missing\)"),
         (b"{}", "is a run of format none"),
-        (b"[]", r"manifest.json: "),
-        (b"not json", r"manifest.json: "),
-        (b'{"format": 3}', r"manifest.json: .*missing required field"),
+        (b"[]", r"manifest.json is damaged "),
+        (b"not json", r"manifest.json is damaged "),
+        (b'{"format": 3}', r"manifest.json is damaged .*missing required field"),
     ],
 )
 def test_a_folder_that_is_no_run_says_so(content: bytes | None, fault: str, tmp_path: Path) -> None:
@@ -467,11 +468,9 @@ def test_a_manifest_that_a_loss_of_power_emptied_is_said(content: bytes, tmp_pat
     (tmp_path / RUN_MANIFEST).write_bytes(content)
     with pytest.raises(StoreError) as caught:
         read_manifest(tmp_path)
-    advice = "remove it and give the run's command again: answers are kept"
-    assert (
-        str(caught.value)
-        == f"{tmp_path / RUN_MANIFEST} is empty, as after a loss of power; {advice}"
-    )
+    fault = "is damaged (it is empty, as after a loss of power)"
+    advice = f"`snellen mend {tmp_path}` restores it"
+    assert str(caught.value) == f"{tmp_path / RUN_MANIFEST} {fault}; {advice}"
 
 
 def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> None:

@@ -495,7 +495,7 @@ def test_scoring_again_asks_nothing_and_changes_nothing(
         if p.suffix in (".jsonl", ".json")
     }
     scoring = {"predictions.jsonl", "scores.jsonl", "results.json", "scoring.json"}
-    assert set(files) == {"manifest.json", "journal-0.jsonl", *scoring}
+    assert set(files) == {"manifest.json", ".manifest.json", "journal-0.jsonl", *scoring}
     assert score(tmp_path / "run").rows == results.rows
     assert files == {
         p.name: p.read_bytes()

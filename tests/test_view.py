@@ -727,7 +727,10 @@ def test_a_run_whose_manifest_is_damaged_is_told_beside_the_others(
     (tmp_path / "runs/torn/manifest.json").write_text("{")
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
         page = client.get("/").text
-    assert "torn/manifest.json: Input data was truncated" in page and 'href="/run?run=kept"' in page
+    assert (
+        "torn/manifest.json is damaged (Input data was truncated)" in page
+        and 'href="/run?run=kept"' in page
+    )
 
 
 def test_a_run_whose_benchmark_is_gone_is_shown_as_it_was_scored(

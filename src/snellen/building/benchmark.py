@@ -13,13 +13,19 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from snellen.building.older_builds import (
+    FORMAT,
+    OLDEST_FORMAT,
+    read_built_records,
+    read_older_manifest,
+    record_file,
+)
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.common.conditions import Condition
 from snellen.common.images import ImageStore
 from snellen.common.paths import check_benchmark_name, home
 from snellen.errors import DataError
 from snellen.formats.json_files import JSON_FAULTS
-from snellen.formats.record_files import read_records
 from snellen.formats.shown_text import object_line
 from snellen.records import (
     Estimate,
@@ -33,7 +39,6 @@ from snellen.records import (
     SourceRows,
 )
 
-FORMAT = 4
 MANIFEST = "benchmark.json"
 SAMPLES = "samples.jsonl.gz"
 EXAMPLES = "examples.jsonl.gz"
@@ -245,6 +250,17 @@ def picture_order(groups: Iterable[str], seed: int) -> list[str]:
     return sorted(set(groups), key=lambda group: (_place(f"{seed} {group}"), group))
 
 
+def read_benchmark_manifest(raw: bytes) -> BenchmarkManifest:
+    """Decode a manifest of this or an earlier format. Raises JSON_FAULTS."""
+    try:
+        manifest = msgspec.json.decode(raw, type=BenchmarkManifest)
+    except msgspec.ValidationError:
+        return read_older_manifest(raw, BenchmarkManifest)
+    if manifest.format == FORMAT:
+        return manifest
+    return read_older_manifest(raw, BenchmarkManifest)
+
+
 class Benchmark:
     """Questions and pictures of a built folder. Raises DataError for any other folder."""
 
@@ -258,13 +274,14 @@ class Benchmark:
                 f"{folder} is not a built benchmark ({MANIFEST} is missing); run `snellen build`"
             ) from None
         try:
-            self.manifest = msgspec.json.decode(raw, type=BenchmarkManifest)
+            self.manifest = read_benchmark_manifest(raw)
         except JSON_FAULTS as error:
             raise DataError(f"{path}: {error}; build the benchmark again") from None
         check_benchmark_name(self.manifest.spec.name, f"{path}: ")
         if self.manifest.format != FORMAT:
             raise DataError(
-                f"{path}: built in format {self.manifest.format}, this Snellen reads {FORMAT}; build it again"
+                f"{path}: built in format {self.manifest.format}, this Snellen reads {OLDEST_FORMAT} to {FORMAT}; "
+                "build it again"
             )
         self.images = ImageStore(folder / "images")
 
@@ -293,7 +310,7 @@ class Benchmark:
         built_digest = self.manifest.files.get(name)
         if built_digest is None:
             return None
-        path = self.folder / name
+        path = record_file(self.folder, name)
         try:
             status = path.stat()
             is_built = _is_built(
@@ -311,7 +328,7 @@ class Benchmark:
 
     def _samples(self) -> Iterator[Sample]:
         path = self.part(SAMPLES)
-        return read_records(path, Sample) if path else iter(())
+        return read_built_records(path, Sample) if path else iter(())
 
     def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
         """The chosen samples; those of one group (picture) are consecutive."""
@@ -366,7 +383,7 @@ class Benchmark:
         path = self.part(HISTORY)
         if path is None:
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
-        return {history.sample_id: history.replies for history in read_records(path, History)}
+        return {history.sample_id: history.replies for history in read_built_records(path, History)}
 
     def examples(self) -> list[Example]:
         """The questions set apart to be shown with their answers. Raises DataError where there are none."""
@@ -376,18 +393,18 @@ class Benchmark:
                 f"{self.name} was built without examples; build it again with some of its questions set apart "
                 "(--examples 20), or name a benchmark that has some with --few-shot-from"
             )
-        return list(read_records(path, Example))
+        return list(read_built_records(path, Example))
 
     def set_apart(self) -> list[SetApartQuestion]:
         """The questions that are kept beside the benchmark and never asked, with the reasons."""
         path = self.part(SET_APART)
-        return list(read_records(path, SetApartQuestion)) if path else []
+        return list(read_built_records(path, SetApartQuestion)) if path else []
 
     def decisions(self) -> dict[str, ItemDecision]:
         """What was decided on questions before it was built, by sample; with these the same build comes out again."""
         path = self.part(DECISIONS)
         return (
-            {decision.sample_id: decision for decision in read_records(path, ItemDecision)}
+            {decision.sample_id: decision for decision in read_built_records(path, ItemDecision)}
             if path
             else {}
         )
@@ -395,20 +412,25 @@ class Benchmark:
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""
         path = self.part(INDISTINGUISHABLE)
-        return list(read_records(path, IndistinguishableQuestion)) if path else []
+        return list(read_built_records(path, IndistinguishableQuestion)) if path else []
 
     def origins(self) -> dict[str, SourceRows]:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
         path = self.part(ORIGINS)
         return (
-            {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path else {}
+            {origin.sample_id: origin for origin in read_built_records(path, SourceRows)}
+            if path
+            else {}
         )
 
     def source_pictures(self) -> dict[str, tuple[str, ...]]:
         """For each sample the names of its pictures' files, in the order of the source; empty for an older build."""
         path = self.part(PICTURES)
         return (
-            {pictures.sample_id: pictures.names for pictures in read_records(path, SourcePictures)}
+            {
+                pictures.sample_id: pictures.names
+                for pictures in read_built_records(path, SourcePictures)
+            }
             if path
             else {}
         )

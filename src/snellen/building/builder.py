@@ -32,7 +32,6 @@ from snellen import registry
 from snellen.building.benchmark import (
     DECISIONS,
     EXAMPLES,
-    FORMAT,
     HISTORY,
     INDISTINGUISHABLE,
     MANIFEST,
@@ -49,6 +48,7 @@ from snellen.building.benchmark import (
     first_samples,
 )
 from snellen.building.checking import DraftChecker, Question, SoundRows
+from snellen.building.older_builds import FORMAT
 from snellen.building.recipe import (
     BuildStats,
     Decisions,

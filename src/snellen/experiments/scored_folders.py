@@ -17,13 +17,20 @@ from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
 from snellen.common.paths import as_word
-from snellen.errors import DataError, HookError
+from snellen.errors import DataError, HookError, StoreError
 from snellen.metrics.kept_programs import programs_kept
 from snellen.models.base import find_opener, load_model, names_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.runs.finding import Announce, silent
+from snellen.runs.mending import count_lines_set_aside
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import RunManifest, is_held, is_read_only, read_manifest
+from snellen.runs.run_folder import (
+    RunManifest,
+    is_held,
+    is_read_only,
+    journals,
+    read_manifest,
+)
 from snellen.runs.spec import JudgeSpec, RecordField, ScoringSpec, record_fields
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.judges import JudgeEnsemble
@@ -31,6 +38,7 @@ from snellen.scoring.kept_scoring import (
     ScoringSettings,
     keep_scoring,
     load_scoring,
+    replies_when_scored,
     scoring_folder,
     scoring_names,
     scoring_settings,
@@ -122,13 +130,36 @@ def _score_folder(
 ) -> ScoredRun:
     uses = read_manifest(folder).benchmarks
     announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
-    scored = _keep(_score_run(folder, settings.standard.scoring, panel), settings.standard)
+    standard = _score_run(folder, settings.standard.scoring, panel)
+    _check_replies_are_left(standard, announce)
+    scored = _keep(standard, settings.standard)
     if settings.scoring.as_published:
         published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
         scored = _keep(published, settings)
     if is_read_only(folder):
         announce(f"{folder} is read-only: its scores are shown and not kept")
     return scored
+
+
+def _check_replies_are_left(scored: ScoredRun, announce: Announce) -> None:
+    """Say that a run has fewer replies than when it was last scored.
+
+    Raises StoreError where a journal that was scored is empty or gone: the results of then are all that is left.
+    """
+    folder, before = scored.folder, replies_when_scored(scored.folder)
+    set_aside = count_lines_set_aside(folder)
+    now = scored.asked + scored.reused
+    if now >= before.count - set_aside:
+        return
+    fewer = f"{folder}: its journals hold {now:,} replies, and it was scored with {before.count:,}"
+    left = {path.name for path in journals(folder) if path.stat().st_size}
+    lost = sorted(before.journals - left)
+    if lost and not set_aside:
+        raise StoreError(
+            f"{fewer}; {lost[0]} is empty or gone, so nothing is scored and the results are left as they are: put it "
+            "back from a copy, or give the run's command again, which asks what is missing"
+        )
+    announce(fewer)
 
 
 def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) -> ScoredRun:
@@ -227,7 +258,7 @@ def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
         return ""
     question, execution = manifest.asked[-1], manifest.executed[-1]
     words = [manifest.model, *question.benchmarks, *_flags(question, but=("models", "benchmarks"))]
-    words += _flags(execution, but=("name", "runs"))
+    words += _flags(execution, but=("name", "runs", "moved"))
     runs = ["--runs", str(folder.parent)] if folder.parent != Path("runs") else []
     return shlex.join(["snellen", "run", *words, *runs, "--name", folder.name])
 

@@ -1,29 +1,53 @@
-"""Damaged journals: which lines of a run cannot be used, and setting them aside so that the run can go on.
+"""Repair runs: set damaged lines of journals aside, and restore a damaged manifest.
 
 What is set aside is kept as it is under `damaged/` in the run's folder; the run's command asks it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from snellen.building.benchmark import Selection
+from snellen import __version__
+from snellen.building.benchmark import MANIFEST, Benchmark, Part, Selection
 from snellen.common.paths import as_word
-from snellen.errors import StoreError
+from snellen.errors import DataError, StoreError
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
-from snellen.records import Exchange, Request, Sample
-from snellen.runs.journal import read_journal, read_line
-from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import JOURNALS, journals, locked_run, read_manifest
+from snellen.records import EVALUATED, Exchange, Request, Sample
+from snellen.runs.journal import JournalEntry, read_entry, read_journal, read_line
+from snellen.runs.own_questions import ASKED, QUESTIONS, reopen_benchmark
+from snellen.runs.run_folder import (
+    JOURNALS,
+    MANIFEST_COPY,
+    RUN_FORMAT,
+    RUN_MANIFEST,
+    BenchmarkUse,
+    RoleModel,
+    RunManifest,
+    decode_manifest,
+    holds_answers,
+    journals,
+    locked_run,
+    read_manifest,
+    write_manifest,
+)
+from snellen.runs.spec import QuestionSpec
 
 DAMAGED = "damaged"
 
 
 class Damage(Struct, frozen=True):
-    """One line of a journal that was set aside, or a whole journal (line 0)."""
+    """One line of a journal that was set aside, or a whole file (line 0)."""
 
     path: Path
     line: int
@@ -58,10 +82,11 @@ def check_fits(folder: Path, exchange: Exchange, sample: Sample) -> None:
 
 
 def mend_run(folder: Path) -> list[Damage]:
-    """Set aside what of a run's journals is not an exchange of this run.
+    """Restore a damaged manifest, and set aside what of a run's journals is not an exchange of this run.
 
     Raises StoreError for a folder that is not a run or is in use, DataError where a benchmark has changed since.
     """
+    repairs = _mend_manifest(folder)
     manifest = read_manifest(folder)
     samples = {
         use.name: {
@@ -79,11 +104,15 @@ def mend_run(folder: Path) -> list[Damage]:
         return misfit(exchange.request, sample) if sample else ""
 
     with locked_run(folder):
-        return [
-            damage
-            for path in sorted(folder.glob(JOURNALS))
-            for damage in _mend_journal(path, fault)
-        ]
+        for path in sorted(folder.glob(JOURNALS)):
+            repairs.extend(_mend_journal(path, fault))
+    return repairs
+
+
+def count_lines_set_aside(folder: Path) -> int:
+    """Count the lines of a run's journals that were set aside."""
+    files = [path for path in journals(folder / DAMAGED) if path.is_file()]
+    return sum(path.read_bytes().count(b"\n") for path in files)
 
 
 def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
@@ -104,3 +133,140 @@ def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
         write_atomically(aside, before + bytes(damaged))
         write_atomically(path, bytes(intact))
     return damages
+
+
+# --- a manifest that is damaged or gone -------------------------------------------------------------------------------
+
+
+def _mend_manifest(folder: Path) -> list[Damage]:
+    """Restore the manifest from its copy, else make one from the journals and the run's own questions."""
+    path = folder / RUN_MANIFEST
+    raw = path.read_bytes() if path.is_file() else b""
+    if not raw and not holds_answers(folder):
+        return []  # not a run, which reading it says
+    try:
+        decode_manifest(folder, raw)
+        return []
+    except JSON_FAULTS:
+        pass
+    with locked_run(folder):
+        restored = _copied_manifest(folder)
+        source = "restored from its copy"
+        if restored is None:
+            restored = _manifest_by_journals(folder, raw)
+            source = "made from the journals; the run's command, given again, completes it"
+        if raw:
+            write_atomically(folder / DAMAGED / RUN_MANIFEST, raw)
+        write_manifest(folder, restored)
+    return [Damage(path, 0, f"damaged or missing, {source}")]
+
+
+def _copied_manifest(folder: Path) -> RunManifest | None:
+    try:
+        return decode_manifest(folder, (folder / MANIFEST_COPY).read_bytes())
+    except (OSError, StoreError, *JSON_FAULTS):
+        return None
+
+
+def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
+    """Make a manifest from what is left: the beginning of the damaged one, the journals and the run's questions.
+
+    Raises:
+        StoreError: Nothing says what was asked.
+    """
+    left = _beginning(raw)
+    authors: dict[str, Counter[str]] = defaultdict(Counter)
+    protocols: dict[str, dict[str, None]] = defaultdict(dict)
+    for entry in _whole_entries(folder):
+        authors[entry.request.role][entry.answered_by] += 1
+        protocols[entry.request.benchmark][entry.protocol] = None
+    by_role = {role: names.most_common(1)[0][0] for role, names in authors.items()}
+    uses = [
+        replace(use, protocols=tuple(protocols.get(use.name, ())))
+        for use in _uses_of_own_questions(folder, left)
+    ]
+    if not uses or not by_role:
+        raise StoreError(
+            f"{folder / RUN_MANIFEST} cannot be restored, as the run has no copy of it and no questions of its own; "
+            "remove it and give the run's command again: answers are kept"
+        )
+    names = {role: author.rpartition("#")[0] for role, author in by_role.items()}
+    model = left.get("model") or names.get(EVALUATED, "")
+    return RunManifest(
+        format=RUN_FORMAT,
+        model=model,
+        fingerprint=left.get("fingerprint") or {},
+        benchmarks=tuple(uses),
+        protocols=tuple(dict.fromkeys(label for use in uses for label in use.protocols)),
+        templates="",
+        asked=(QuestionSpec(models=(model,), benchmarks=tuple(use.name for use in uses)),),
+        software={"snellen": __version__},
+        hardware={},
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        notes=("the manifest was lost, and made again from the journals",),
+        roles={role: RoleModel(name, {}) for role, name in names.items() if role != EVALUATED},
+        authors_by_journal=by_role,
+    )
+
+
+def _whole_entries(folder: Path) -> Iterator[JournalEntry]:
+    for path in journals(folder):
+        with suppress(OSError), path.open("rb") as file:
+            for line in file:
+                with suppress(StoreError):
+                    yield read_entry(line)
+
+
+def _uses_of_own_questions(folder: Path, left: dict[str, Any]) -> Iterator[BenchmarkUse]:
+    """Yield the benchmarks whose questions the run keeps, with what the damaged manifest still says of each."""
+    known_uses: dict[str, BenchmarkUse] = {}
+    for table in left.get("benchmarks") or ():
+        with suppress(msgspec.ValidationError):
+            use = msgspec.convert(table, BenchmarkUse)
+            known_uses[use.name] = use
+    for path in sorted((folder / QUESTIONS).glob(f"**/{MANIFEST}")):
+        try:
+            manifest = Benchmark(path.parent).manifest
+        except DataError:
+            continue
+        chosen = manifest.made.recipe.get(ASKED, {})
+        part = msgspec.convert(chosen["part"], Part) if "part" in chosen else None
+        known_use = known_uses.get(manifest.spec.name)
+        yield BenchmarkUse(
+            manifest.spec.name,
+            manifest.version,
+            known_use.folder if known_use else str(path.parent.resolve()),
+            chosen.get("where", ""),
+            chosen.get("limit"),
+            questions=manifest.questions,
+            part=part,
+            examples_from=known_use.examples_from if known_use else "",
+            examples=known_use.examples if known_use else "",
+            origin=manifest.made.origin,
+        )
+
+
+def _beginning(raw: bytes) -> dict[str, Any]:
+    """Return the fields of a JSON object that was cut off, as far as they are whole."""
+    text = raw.decode("utf-8", "ignore").rstrip("\0")
+    closing: list[str] = []
+    is_in_string = is_escaped = False
+    whole = ""  # the longest part so far that can be closed
+    for place, letter in enumerate(text):
+        if is_in_string:
+            is_in_string = is_escaped or letter != '"'
+            is_escaped = letter == "\\" and not is_escaped
+        elif letter == '"':
+            is_in_string = True
+        elif letter in "{[":
+            closing.append("}" if letter == "{" else "]")
+        elif letter in "}]" and closing:
+            closing.pop()
+            whole = text[: place + 1] + "".join(reversed(closing))
+        elif letter == ",":
+            whole = text[:place] + "".join(reversed(closing))
+    try:
+        content = json.loads(whole)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}

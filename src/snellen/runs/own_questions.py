@@ -80,7 +80,7 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
 def _write_samples(benchmark: Benchmark, selection: Selection, path: Path) -> BenchmarkCounts:
     """Write the chosen samples, and count them; all of them are copied as they were built."""
     counts, whole = benchmark.manifest.counts, benchmark.part(SAMPLES)
-    if selection == ALL and not counts.examples and whole:
+    if selection == ALL and not counts.examples and whole and whole.name == SAMPLES:
         shutil.copyfile(whole, path)
         return counts
     samples = questions = 0

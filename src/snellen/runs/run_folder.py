@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.building.benchmark import Part, RandomPart, Selection
+from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import unwritable, write_atomically
@@ -140,6 +141,8 @@ def is_read_only(run: Path) -> bool:
 
 RUN_FORMAT = 3
 RUN_MANIFEST = "manifest.json"
+MANIFEST_COPY = ".manifest.json"
+"""A copy of the manifest, from which `snellen mend` restores a damaged one."""
 JOURNALS = "journal-*.jsonl"
 MOST_NAMED = 3
 """Runs that a message names."""
@@ -229,6 +232,9 @@ class RunManifest(Struct, frozen=True):
     """By protocol, the version of its wording besides the templates; protocols without such wording are absent."""
     executed: tuple[ExecutionSpec, ...] = ()
     """How the calls were carried out; equal settings are listed once."""
+    authors_by_journal: dict[str, str] = {}
+    """By role, who answered, as the journals say. Only in a manifest that was lost and that `snellen mend` has made
+    from the journals; the run's command writes a whole one again."""
 
     @property
     def made_elsewhere(self) -> bool:
@@ -252,6 +258,8 @@ class RunManifest(Struct, frozen=True):
     @property
     def authors(self) -> dict[str, str]:
         """Who answers in each role: the model's name, and a digest of its fingerprint and of how it is asked."""
+        if self.authors_by_journal:
+            return self.authors_by_journal
         models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
         models |= {role: (use.identity, use.fingerprint) for role, use in self.roles.items()}
         settings = (self.templates, self.decoding, self.prefix, *self.few_shot)
@@ -299,20 +307,24 @@ def read_manifest(folder: Path) -> RunManifest:
         raise StoreError(
             f"{folder} is not a run ({RUN_MANIFEST} is missing){again or near_runs(folder)}"
         ) from None
-    if not raw.strip(b"\0 \n"):
-        raise StoreError(
-            f"{path} is empty, as after a loss of power; remove it and give the run's command again: answers are kept"
-        )
     try:
-        version = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("format", b"none")
-        if bytes(version) != str(RUN_FORMAT).encode():
-            raise StoreError(
-                f"{folder} is a run of format {bytes(version).decode()}, this Snellen writes {RUN_FORMAT}; "
-                "choose another --name, or use the Snellen that made it"
-            )
-        return msgspec.json.decode(raw, type=RunManifest)
+        return decode_manifest(folder, raw)
     except JSON_FAULTS as error:
-        raise StoreError(f"{path}: {error}") from None
+        fault = str(error) if raw.strip(b"\0 \n") else "it is empty, as after a loss of power"
+        raise StoreError(
+            f"{path} is damaged ({fault}); `snellen mend {as_word(folder)}` restores it"
+        ) from None
+
+
+def decode_manifest(folder: Path, raw: bytes) -> RunManifest:
+    """Decode the manifest of a run. Raises JSON_FAULTS for damage, StoreError for a run of another format."""
+    version = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("format", b"none")
+    if bytes(version) != str(RUN_FORMAT).encode():
+        raise StoreError(
+            f"{folder} is a run of format {bytes(version).decode()}, this Snellen reads {RUN_FORMAT}; "
+            "choose another --name, or use the Snellen that made it"
+        )
+    return msgspec.json.decode(raw, type=RunManifest)
 
 
 def unpacking_line(path: Path) -> str:
@@ -353,9 +365,10 @@ def _few(runs: Sequence[Path]) -> str:
 
 
 def write_manifest(folder: Path, manifest: RunManifest) -> None:
-    write_atomically(
-        folder / RUN_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    )
+    """Write the manifest of a run, and a copy from which it can be restored. Raises StoreError."""
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+    write_atomically(folder / MANIFEST_COPY, content)
+    write_atomically(folder / RUN_MANIFEST, content)
 
 
 def _digest(facts: object) -> str:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import ANSWERS
+from snellen.building.older_builds import read_built_records, record_file
 from snellen.errors import DataError
-from snellen.formats.record_files import read_records
 from snellen.records import Answer, Sample
 from snellen.runs.own_questions import questions_folder
 from snellen.scoring.stored_records import PackedRecords
@@ -28,7 +28,7 @@ def open_answers(folder: Path) -> Mapping[Key, Answer]:
     path = answers_file(folder)
     if path is None:
         return {}
-    return PackedRecords(Answer, attrgetter("sample_id", "turn"), read_records(path, Answer))
+    return PackedRecords(Answer, attrgetter("sample_id", "turn"), read_built_records(path, Answer))
 
 
 def sample_answers(folder: Path) -> dict[str, list[Answer]]:
@@ -46,7 +46,7 @@ def answers_at_hand(folder: Path) -> Mapping[Key, Answer] | None:
 
 def has_answers(folder: Path) -> bool:
     """Whether the answers are here, or there are none to be known."""
-    return (folder / ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
+    return record_file(folder, ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
 
 
 def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:

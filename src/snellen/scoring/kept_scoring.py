@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -183,6 +184,26 @@ def is_scored_whole(run: Path) -> bool:
     """Whether a run's standard scoring is of all that its journals hold. Raises StoreError for a damaged file."""
     path = scoring_folder(run, STANDARD) / SCORING
     return path.exists() and _decoded(path, KeptScoring).journals == _sizes(run)
+
+
+class ScoredReplies(Struct, frozen=True):
+    """The replies that a run had when it was scored."""
+
+    count: int
+    journals: frozenset[str]
+    """Names of the journals that held some."""
+
+
+def replies_when_scored(run: Path) -> ScoredReplies:
+    """Return the replies that a run had at any of its kept scorings: the most, and in which journals."""
+    most = 0
+    filled: set[str] = set()
+    for name in scoring_names(run):
+        with suppress(StoreError):  # a damaged file says nothing
+            kept = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+            most = max(most, kept.asked + kept.reused)
+            filled.update(path for path, size in kept.journals.items() if size and path != RATINGS)
+    return ScoredReplies(most, frozenset(filled))
 
 
 def has_ended(run: Path) -> bool:

@@ -272,13 +272,14 @@ SHOWN = 10
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 def mend_command(runs: tuple[Path, ...]) -> None:
-    """Set aside what is damaged in the journals of RUNS, so that they go on.
+    """Repair RUNS: restore a damaged manifest, and set damaged lines of journals aside.
 
     \b
       snellen mend runs/x
 
     Damaged are lines that are not an exchange, that another model answered, or that ask what the sample does not have.
     They are kept as they are in the run's folder, under damaged; the run's own command asks again what is then missing.
+    A manifest is restored from its copy, or made from the journals and the run's own questions.
     """
     for run in runs:
         damages = mend_run(run)
@@ -286,12 +287,9 @@ def mend_command(runs: tuple[Path, ...]) -> None:
             out.print(str(damage), soft_wrap=True)
         if len(damages) > SHOWN:
             out.print(f"and {len(damages) - SHOWN:,} more")
-        where = (
-            f"set aside in {run / DAMAGED}; the run's command goes on"
-            if damages
-            else "nothing is damaged"
-        )
-        out.print(
-            f"{run}: {len(damages):,} lines {where}" if damages else f"{run}: {where}",
-            soft_wrap=True,
-        )
+        if not damages:
+            out.print(f"{run}: nothing is damaged", soft_wrap=True)
+            continue
+        lines = sum(damage.line > 0 for damage in damages)
+        done = f"{lines:,} lines set aside" if lines else "what was damaged is"
+        out.print(f"{run}: {done} in {run / DAMAGED}; the run's command goes on", soft_wrap=True)
