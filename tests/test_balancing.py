@@ -222,10 +222,13 @@ def test_there_is_always_a_server_to_ask_and_one_that_is_down_gets_single_reques
         assert servers.choose(everybody) is None
 
 
-def test_addresses_are_no_part_of_who_answers() -> None:
+def test_the_addresses_of_all_servers_are_part_of_who_answers() -> None:
     one, two = "openai:any@http://a:1/v1", "openai:any@http://b:2/v1,https://c/v1/?concurrency=9"
     assert answers_as(one) == answers_as(two) == "openai:any@/v1"
-    assert load_model(one).fingerprint() == load_model(two).fingerprint()
+    assert load_model(one).fingerprint()["address"] == "a:1"
+    assert load_model(two).fingerprint()["address"] == "b:2,c"
+    in_another_order = "openai:any@https://c/v1,http://b:2/v1"
+    assert load_model(in_another_order).fingerprint() == load_model(two).fingerprint()
     assert answers_as("openai:a,b@http://a:1/v1") == "openai:a,b@/v1"
 
 

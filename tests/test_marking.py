@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import small
+from servers import Server, start_server
 from snellen import registry
 from snellen.api import Results, evaluate, score
 from snellen.building.benchmark import Benchmark
@@ -276,3 +277,37 @@ def test_all_judged_metrics_say_what_they_are() -> None:
     for name, metric in judged.items():
         assert metric.what
         assert name in metric.names
+
+
+# --- judges behind a server ---------------------------------------------------------------------------------------
+
+
+def requests_of(server: Server) -> int:
+    return sum(seen.path.endswith("/chat/completions") for seen in server.seen())
+
+
+def judged_correct(run: Path, *judges: str) -> float | None:
+    return row(score(run, metrics=["judged_correct"], judge=list(judges)), "judged_correct").value
+
+
+def test_two_judges_of_one_name_at_two_addresses_are_both_asked(run: Path) -> None:
+    with start_server(reply="1") as kind, start_server(reply="0") as strict:
+        judges = [f"openai:m@{server.url}" for server in (kind, strict)]
+        assert judged_correct(run, judges[0]) == 1.0
+        assert judged_correct(run, judges[1]) == 0.0
+        assert requests_of(strict) > 0
+        both = row(score(run, metrics=["judged_correct"], judge=judges), "judged_correct")
+        assert (both.value, both.unscored) == (None, 4)  # one vote each is a tie
+
+
+def test_verdicts_that_failed_are_asked_again_of_a_repaired_judge(run: Path) -> None:
+    with start_server(reply="INCORRECT") as server:
+        judge, port = f"openai:m@{server.url}", server.port
+        with pytest.raises(ErrorBudgetError, match="malformed"):
+            judged_correct(run, judge)
+    with start_server(reply="1", port=port) as server:
+        assert judged_correct(run, judge) == 1.0
+        asked = requests_of(server)
+        assert asked > 0
+        assert judged_correct(run, judge) == 1.0
+        assert requests_of(server) == asked  # verdicts that were given are kept

@@ -18,8 +18,13 @@ import small
 import snellen
 from snellen import DataError, ModelError, Scripted, StoreError, evaluate, score
 from snellen.building.benchmark import Benchmark
+from snellen.experiments.evaluation import decide_between
+from snellen.experiments.results import Results
+from snellen.experiments.scored_folders import score_folders
 from snellen.models.object_digest import NOT_FINGERPRINTED, object_fingerprint
 from snellen.records import Request
+from snellen.runs.journal import read_exchanges
+from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec
 
 FACTOR = 2
 
@@ -227,3 +232,54 @@ def test_the_verdicts_of_a_judge_that_cannot_be_told_are_not_taken_for_its_own_l
         score(tmp_path / "run", judge=judge())
         with pytest.raises(StoreError, match="nothing says whether it is still the same"):
             score(tmp_path / "run", judge=judge())
+
+
+# --- automatic folders --------------------------------------------------------------------------------------------
+
+
+class Trained:
+    """A checkpoint that can be trained on in place."""
+
+    name = "checkpoint"
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"weights": f"step {self.step}"}
+
+    def generate(self, requests: list[Request], images: Any) -> list[str]:
+        return ["(A)" if self.step == 1 else "(B)" for _ in requests]
+
+
+def test_a_changed_checkpoint_gets_a_folder_of_its_own(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+
+    def folder_of(step: int) -> Path:
+        results = evaluate(
+            Trained(step), str(questions.folder), runs=tmp_path, announce=lines.append
+        )
+        return results.runs[0].folder
+
+    first, second = folder_of(1), folder_of(2)
+    assert second.name.startswith(f"{first.name}-")
+    [line] = [line for line in lines if "from before it changed" in line]
+    assert f"{first} holds answers of checkpoint" in line and f"are in {second}" in line
+    assert "weights was step 1, is step 2" in line
+
+    # Both are found again, and both are told apart in one table.
+    assert (folder_of(1), folder_of(2)) == (first, second)
+    both = Results(score_folders([first, second], ScoringSpec(), JudgeSpec()))
+    assert len({result.model for result in both.rows}) == 2
+    for folder, reply in ((first, "(A)"), (second, "(B)")):
+        assert {exchange.response.text for exchange in read_exchanges(folder)} == {reply}
+
+
+def test_two_checkpoints_of_one_name_are_compared_until_one_is_better(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    spec = run_spec({"benchmarks": [str(questions.folder)], "runs": str(tmp_path)})
+    decided = decide_between(spec, [Trained(1), Trained(2)])
+    assert len({run.folder for run in decided.runs}) == 2

@@ -242,6 +242,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
             "max_requests": 6,
             "max_time": 7.0,
             "cache": "answers",
+            "moved": True,
             "scoring": ScoringSpec(
                 extractor="strict",
                 likelihood_rule="mean",

@@ -1,4 +1,4 @@
-"""How a model is reached is no part of who answers: a run goes on over another server, with other limits."""
+"""Limits, retries and keys are no part of who answers; the address of a server is, unless its model has moved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.models.base import answers_as, load_model
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
-from snellen.scoring.judges import Judge
+from snellen.scoring.judges import Judge, JudgeEnsemble
 
 
 @pytest.fixture(scope="module")
@@ -27,43 +27,85 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_run_goes_on_over_another_server_with_other_limits(
+def test_a_run_goes_on_with_other_limits(
     servers: tuple[Server, Server], questions: Benchmark
 ) -> None:
-    first, second = servers
     ways = (
-        f"openai:any@{first.url}?concurrency=1&retries=0",
-        f"openai:any@{second.url}?timeout=9&concurrency=7",
+        f"openai:any@{servers[0].url}?concurrency=1&retries=0",
+        f"openai:any@{servers[0].url}?timeout=9&concurrency=7",
     )
-    begun = sn.evaluate(ways[0], str(questions.folder), limit=4, name="run")
-    whole = sn.evaluate(ways[1], str(questions.folder), limit=8, name="run")
+    begun = sn.evaluate(ways[0], str(questions.folder), limit=4)
+    whole = sn.evaluate(ways[1], str(questions.folder), limit=4)
+    assert begun.runs[0].folder == whole.runs[0].folder
+
+
+def test_a_run_goes_on_at_another_address_where_its_model_has_moved(
+    servers: tuple[Server, Server], questions: Benchmark
+) -> None:
+    ways = [f"openai:any@{server.url}" for server in servers]
+    sn.evaluate(ways[0], str(questions.folder), limit=4, name="run")
+    with pytest.raises(sn.StoreError, match=r"may have another model of that name; .* --moved"):
+        sn.evaluate(ways[1], str(questions.folder), limit=8, name="run")
+
+    sn.evaluate(ways[1], str(questions.folder), limit=8, name="run", moved=True)
     asked = [exchange.request.sample_id for exchange in read_exchanges(Path("runs/run"))]
-    assert len(asked) == len(set(asked)) == 8 and whole.runs[0].folder == begun.runs[0].folder
+    assert len(asked) == len(set(asked)) == 8
     manifest = read_manifest(Path("runs/run"))
     assert [stretch.models for stretch in manifest.stretches] == [{"": ways[0]}, {"": ways[1]}]
-    sn.evaluate(ways[1], str(questions.folder), limit=8, name="run")
-    assert read_manifest(Path("runs/run")).stretches == manifest.stretches
+
+    # Both addresses are now known to have this model.
+    for way in (ways[1], ways[0]):
+        sn.evaluate(way, str(questions.folder), limit=8, name="run")
 
 
-def test_a_run_that_is_not_named_is_found_again_however_its_model_is_reached(
+def test_the_same_name_at_two_addresses_is_two_models(questions: Benchmark) -> None:
+    with start_server(reply="A") as first, start_server(reply="B") as second:
+        ways = [f"openai:any@{server.url}" for server in (first, second)]
+        results = [sn.evaluate(way, str(questions.folder), cache="answers") for way in ways]
+        folders = [result.runs[0].folder for result in results]
+        assert len(set(folders)) == 2
+        for folder, server, reply in zip(folders, (first, second), "AB", strict=True):
+            assert str(server.port) in folder.name
+            assert {e.response.text for e in read_exchanges(folder)} == {reply}
+
+        # The same command goes on in the same folder, and a model that has moved in that of its former address.
+        assert sn.evaluate(ways[1], str(questions.folder)).runs[0].folder == folders[1]
+    with start_server(reply="C") as third:
+        moved = sn.evaluate(
+            f"openai:any@{third.url}", str(questions.folder), runs="one", moved=True
+        )
+        assert moved.runs[0].folder.parent == Path("one")
+        with pytest.raises(sn.DataError, match=r"--moved: .* asked the same at other addresses"):
+            sn.evaluate(f"openai:any@{third.url}", str(questions.folder), moved=True)
+
+
+def test_an_automatic_folder_is_found_again_after_a_move(
     servers: tuple[Server, Server], questions: Benchmark
 ) -> None:
-    folders = {
-        sn.evaluate(f"openai:any@{server.url}?concurrency={n}", str(questions.folder), limit=2)
-        .runs[0]
-        .folder
-        for n, server in enumerate(servers, 1)
-    }
-    assert len(folders) == 1
+    ways = [f"openai:any@{server.url}" for server in servers]
+    first = sn.evaluate(ways[0], str(questions.folder), limit=4).runs[0].folder
+    moved = sn.evaluate(ways[1], str(questions.folder), limit=4, moved=True).runs[0].folder
+    assert moved == first
 
 
-def test_a_judge_finds_its_verdicts_again_however_it_is_reached(
+def test_two_models_of_one_name_play_different_roles_and_rivals(questions: Benchmark) -> None:
+    with start_server(reply="A") as first, start_server(reply="B") as second:
+        ways = [f"openai:any@{server.url}" for server in (first, second)]
+        both = sn.evaluate(ways, str(questions.folder))
+    assert len({run.folder for run in both.runs}) == 2
+    assert len({row.model for row in both.rows}) == 2  # their labels in tables
+
+
+def test_a_judge_is_known_by_its_address_and_not_by_its_limits(
     servers: tuple[Server, Server],
 ) -> None:
-    ways = [
-        load_model(f"openai:any@{server.url}?timeout={n}") for n, server in enumerate(servers, 1)
-    ]
-    assert len({Judge(model, Path("run"), None, print).folder for model in ways}) == 1
+    first, second = servers
+    here = [load_model(f"openai:any@{first.url}?timeout={seconds}") for seconds in (1, 2)]
+    there = load_model(f"openai:any@{second.url}")
+    folders = [Judge(model, Path("run"), None, print).folder for model in (*here, there)]
+    assert folders[0] == folders[1] != folders[2]
+    with pytest.raises(sn.DataError, match="named twice"):
+        JudgeEnsemble(here, Path("run"))
 
 
 @pytest.mark.parametrize(

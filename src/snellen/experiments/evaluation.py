@@ -33,7 +33,14 @@ from snellen.building.benchmark import Part, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.experiments.scored_folders import announce_changed_answers, check_judging, score_runs
-from snellen.models.base import AsyncModel, Model, find_opener, load_model, parse_spec
+from snellen.models.base import (
+    AsyncModel,
+    Model,
+    find_opener,
+    identity_of,
+    load_model,
+    parse_spec,
+)
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
@@ -57,7 +64,15 @@ from snellen.runs.run_folder import (
     read_manifest,
     write_manifest,
 )
-from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
+from snellen.runs.runner import (
+    RunOutcome,
+    choose_folder,
+    next_parts,
+    no_parts,
+    run_plan,
+    summed_outcome,
+    with_name_by_fingerprint,
+)
 from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.run_scoring import check_scoring_of
@@ -151,12 +166,13 @@ def ask_share(
     for place, model in enumerate(question.models):
         plan = planned(spec.for_model(place, model), announce)
         own_plan = replace(plan, spec=plan.spec.with_execution(workers=shares), worker=number - 1)
+        evaluated = load_evaluated(model, cast.models, cast.roles)
+        own_plan = choose_folder(own_plan, evaluated, cast.roles, announce)
         # A share that is the whole run is held by its runner.
         with (
             _noting_folder(own_plan),
             locked_share(own_plan.folder, shares) if shares > 1 else nullcontext(),
         ):
-            evaluated = load_evaluated(model, cast.models, cast.roles)
             outcomes.append(
                 run_plan(
                     evaluated, own_plan, progress_of(own_plan, progress, of_worker=True), cast.roles
@@ -222,6 +238,7 @@ def _evaluate_one(
     plan, execution = planned(spec, announce), spec.execution
     if isinstance(model, str):
         announce(f"loading {model}")
+    model, plan = _in_own_folder(model, plan, cast, announce)
     if execution.until:
         rules = {use.benchmark.name: execution.until for use in plan.benchmarks}
         rounds = Rounds(plan, no_parts(plan, rules), model, cast, progress)
@@ -236,6 +253,18 @@ def _evaluate_one(
     if execution.report:
         announce(f"report: {report_on(scored)}")
     return FinishedRun(outcome, scored)
+
+
+def _in_own_folder(
+    model: Any, plan: RunPlan, cast: Cast, announce: Announce
+) -> tuple[Any, RunPlan]:
+    """Load the evaluated model, and choose the folder of its run by who it is.
+
+    Where other processes load the model, both are returned as they are."""
+    if plan.execution.is_asked_elsewhere or not plan.has_automatic_name:
+        return model, plan
+    loaded = load_evaluated(model, cast.models, cast.roles)
+    return loaded, choose_folder(plan, loaded, cast.roles, announce)
 
 
 def carry_out(
@@ -499,10 +528,15 @@ def decide_between(
     roles = dict(spec.question.roles)
     named_spec, cast = check_models(spec, models, roles), Cast(roles)
     check_judging(spec.scoring, spec.judge)
-    rounds = []
+    rounds: list[Rounds[RandomPart]] = []
+    rivals: list[Any] = []
     for number, model in enumerate(models):
         model_spec = named_spec.for_model(number, named_spec.question.models[number])
         plan = planned(model_spec, announce if not number else silent)
+        model, plan = _in_own_folder(model, plan, cast, announce)
+        rivals.append(model)
+        if len(rivals) == 2 and plan.folder == rounds[0].plan.folder:
+            plan = _apart_from(plan, rivals, cast)
         rules = {
             use.benchmark.name: decision_rule(metric or headline_metric(use.benchmark.spec))
             for use in plan.benchmarks
@@ -546,6 +580,14 @@ def decide_between(
                 for difference in differences
             )
             return DecidedComparison(decided, runs, (first.outcome, second.outcome))
+
+
+def _apart_from(plan: RunPlan, rivals: Sequence[Any], cast: Cast) -> RunPlan:
+    """Return the plan of the second of two models of one string with a folder of its own, if they are two."""
+    if isinstance(rivals[0], str) or not plan.has_automatic_name:
+        return plan
+    first, second = (identity_of(rival) for rival in rivals)
+    return plan if first == second else with_name_by_fingerprint(plan, rivals[1], cast.roles)
 
 
 def _margin(metric: str, equivalent: float) -> float:

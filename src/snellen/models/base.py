@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, get_origin, runtime_checkable
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 import msgspec.inspect as msgspec_inspect
@@ -140,6 +140,24 @@ def answers_as(name: str) -> str:
         return name
     identity: str = registry.find("model_identities", scheme)(parse_spec(name))
     return identity
+
+
+ADDRESS = "address"
+"""The fact of a fingerprint that says on which hosts a model's servers are. Two servers may call different models by
+one name, so a run goes on at another address only where its user says that the model has moved there."""
+
+
+def address_of(name: str) -> str:
+    """Return the hosts in a model string, `HOST:PORT[,HOST:PORT...]` in order of their names; empty for none."""
+    _, _, target = name.partition("?")[0].partition(":")
+    _, _, urls = target.partition("@")
+    addresses = re.split(r",(?=https?://)", urls)
+    return hosts_of(addresses) if urls.startswith(("http://", "https://")) else ""
+
+
+def hosts_of(urls: Iterable[str]) -> str:
+    """Return the distinct hosts of some addresses, in order of their names."""
+    return ",".join(sorted({urlsplit(url).netloc.lower() for url in urls}))
 
 
 def answers_by_sample(model: object) -> bool:

@@ -24,6 +24,7 @@ from snellen.errors import DataError, ModelError
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.models import chat, served
 from snellen.models.base import (
+    ADDRESS,
     ALL_KINDS,
     NO_CONTINUATIONS,
     ModelSpec,
@@ -31,6 +32,7 @@ from snellen.models.base import (
     ShownByName,
     api_key,
     failed,
+    hosts_of,
     read_options,
     refuse_secrets,
 )
@@ -197,8 +199,8 @@ class OpenAIModel(ShownByName):
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
-        """What is known about the model: a server does not report a digest of its weights. Which machine it runs on
-        changes no answer; which interface does, and whether it is OpenAI's own."""
+        """Return what is known about the model: a server does not report a digest of its weights, so its address is
+        part of who answers, as are the interface and whether it is OpenAI's own."""
         place, url = self._place, self._place.urls[0]
         facts = {
             "adapter": ADAPTER,
@@ -207,6 +209,8 @@ class OpenAIModel(ShownByName):
             "prefix": self._options.prefix,
             **self._options.facts(self._model),
         }
+        if not _is_openai(url):
+            facts[ADDRESS] = hosts_of(place.urls)
         # The sources that auto chooses from measure the same quantity; letters measure another.
         return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
 

@@ -19,8 +19,10 @@ from snellen.errors import DataError, ModelError
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.formats.shown_text import HALF_CHARACTERS
 from snellen.models.base import (
+    ADDRESS,
     ModelSpec,
     ShownByName,
+    address_of,
     api_key,
     failed,
     read_options,
@@ -198,6 +200,8 @@ class ProviderModel(ShownByName):
         """What is known about the model: a service does not report a digest of its weights."""
         provider = self._provider
         facts = {"adapter": f"{provider.name}-{provider.version}", "model": self._model}
+        if address := address_of(self.name):  # else it is the service's own
+            facts[ADDRESS] = address
         return facts | self._options.facts(self._model)
 
     @property

@@ -215,7 +215,8 @@ class RunStore:
     A response is found again by what was asked; for the roles `by_sample` also by the sample that asked. It may also be
     found in one of `earlier_runs`, folders of finished runs of the same models, which are only read. `authors` says who
     answers in each role; a line that somebody else answered is refused. What a `cache` holds is not asked either, and
-    new answers are added to it. Raises StoreError.
+    new answers are added to it. Earlier responses to requests whose keys are in `asked_again` are not found. Raises
+    StoreError.
     """
 
     def __init__(
@@ -227,9 +228,10 @@ class RunStore:
         authors: Mapping[str, str] = NO_AUTHORS,
         earlier_runs: Sequence[Path] = (),
         cache: AnswerCache | None = None,
+        asked_again: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cache = cache
+        self._cache, self._asked_again = cache, frozenset(asked_again)
         self.folder, self._by_sample, self._authors = folder, frozenset(by_sample), authors
         self._others = [
             (path, _places_in(path, path.stat().st_size, self._by_sample))
@@ -280,7 +282,8 @@ class RunStore:
         self._own = self._journals.index(self._path)
         for number, path in enumerate(self._journals):
             for offset, exchange in _read_lines(path, self._authors, read_stored):
-                self._index(exchange, number, offset)
+                if exchange.request.key not in self._asked_again:
+                    self._index(exchange, number, offset)
 
     def _index(self, exchange: Exchange | StoredExchange, journal: int, offset: int) -> None:
         if exchange.response.error is not None:

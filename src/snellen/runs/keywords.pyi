@@ -47,6 +47,7 @@ class _SharedKeywords(TypedDict, total=False):
     max_requests: int | None
     max_time: float | None
     cache: str | Path
+    moved: bool
     allow_same_requests: bool
     scoring: ScoringSpec | ScoringKeywords
     judge: JudgeSpec | Any

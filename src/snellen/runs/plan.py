@@ -18,8 +18,8 @@ from snellen.catalogue import BenchmarkSpec, suite_of
 from snellen.common.images import Images, JoinedImages
 from snellen.common.paths import slug
 from snellen.common.seeds import rng_for
-from snellen.errors import DataError
-from snellen.models.base import answers_as
+from snellen.errors import DataError, StoreError
+from snellen.models.base import address_of, answers_as
 from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import (
@@ -30,7 +30,7 @@ from snellen.protocols.prompts.templates import (
     with_defaults_of,
 )
 from snellen.protocols.wrapping import with_controls
-from snellen.records import Decoding, Example, Formulation, ImageRef, Method, Sample
+from snellen.records import EVALUATED, Decoding, Example, Formulation, ImageRef, Method, Sample
 from snellen.runs.drivers import (
     NOTHING_TAKEN,
     BudgetTaken,
@@ -49,6 +49,7 @@ from snellen.runs.finding import (
     prompts_of,
     silent,
 )
+from snellen.runs.run_folder import RUN_MANIFEST, Stretch, read_manifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
 
 
@@ -67,6 +68,8 @@ class RunPlan(Struct, frozen=True):
     """Folders of runs whose answers to the same requests are used too, if the same model gave them."""
     taken: BudgetTaken = NOTHING_TAKEN
     """How much of the budget earlier rounds of this call used."""
+    has_automatic_name: bool = False
+    """Whether the run's folder was named by what is asked, and not by its user."""
 
     @property
     def question(self) -> QuestionSpec:
@@ -141,7 +144,8 @@ def plan_run(spec: RunSpec, announce: Announce = silent) -> RunPlan:
         temperature=question_spec.temperature or None,
         top_p=None if question_spec.top_p == 1 else question_spec.top_p,
     )
-    return replace(plan, spec=spec.with_execution(name=default_name(question)))
+    named_spec = spec.with_execution(name=automatic_name(question, spec.execution))
+    return replace(plan, spec=named_spec, has_automatic_name=True)
 
 
 def _say_what_no_protocol_asks(plan: RunPlan, announce: Announce) -> None:
@@ -220,12 +224,38 @@ def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, s
     }
 
 
+def automatic_name(question: QuestionSpec, execution: ExecutionSpec) -> str:
+    """Return the name of the folder of a run that its user has not named.
+
+    It is the default name, unless a run of the same is in another folder: under the name that earlier versions gave,
+    or, where the model has moved, under that of its former address. Raises DataError where several runs may have moved.
+    """
+    name = default_name(question)
+    runs = Path(execution.runs)
+    earlier_name = _default_name(question, answers_as)
+    if _was_asked_at(runs / earlier_name, question):
+        return earlier_name
+    if not execution.moved or (runs / name / RUN_MANIFEST).exists():
+        return name
+    former = [folder for folder in _run_folders(runs) if _asked_the_same(folder, question)]
+    if len(former) > 1:
+        raise DataError(
+            f"--moved: {' and '.join(str(folder) for folder in former)} asked the same at other addresses; "
+            "name the one that goes on with --name"
+        )
+    return former[0].name if former else name
+
+
 def default_name(question: QuestionSpec) -> str:
-    """The default folder of a run: asking the same gives the same folder, however the work is done."""
+    """Return the default folder of a run: asking the same gives the same folder, however the work is done."""
+    return _default_name(question, _identity_with_address)
+
+
+def _default_name(question: QuestionSpec, identify: Callable[[str], str]) -> str:
     [model] = question.models
-    roles = tuple((role, answers_as(name)) for role, name in question.roles)
+    roles = tuple((role, identify(name)) for role, name in question.roles)
     fields, defaults = (
-        asdict(replace(question, models=(answers_as(model),), roles=roles)),
+        asdict(replace(question, models=(identify(model),), roles=roles)),
         asdict(QuestionSpec()),
     )
     text = msgspec.json.encode(
@@ -236,7 +266,51 @@ def default_name(question: QuestionSpec) -> str:
         text.replace('"templates":', '"runs":"","templates":', 1)[:-1]
         + ',"error_budget":0.0,"scoring":{},"judge":{}}'
     )
-    return f"{slug(answers_as(model))[:60]}-{digest(text)}"
+    return f"{slug(identify(model))[:60]}-{digest(text)}"
+
+
+def _identity_with_address(model: str) -> str:
+    """Return a model string without how the model is reached, but for its address."""
+    identity = answers_as(model)
+    address = address_of(model)
+    if not address or address in identity:
+        return identity
+    name, at, path = identity.partition("@/")
+    return f"{name}@{address}/{path}" if at else f"{identity}@{address}"
+
+
+def _run_folders(runs: Path) -> list[Path]:
+    return sorted(path.parent for path in runs.glob(f"*/{RUN_MANIFEST}"))
+
+
+def _was_asked_at(folder: Path, question: QuestionSpec) -> bool:
+    """Return whether a run asked the question's models at their present addresses."""
+    models = {EVALUATED: question.models[0], **dict(question.roles)}
+    addresses = {role: address_of(model) for role, model in models.items()}
+    for stretch in _sessions(folder):
+        if {role: address_of(model) for role, model in stretch.models.items()} == addresses:
+            return True
+    return False
+
+
+def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
+    """Return whether a run with an automatic name asked the same of the same models at other addresses."""
+    for stretch in _sessions(folder):
+        model = stretch.models.get(EVALUATED, "")
+        roles = tuple((role, stretch.models.get(role, name)) for role, name in question.roles)
+        former = replace(question, models=(model,), roles=roles)
+        if answers_as(model) != answers_as(question.models[0]):
+            continue
+        if folder.name in (default_name(former), _default_name(former, answers_as)):
+            return True
+    return False
+
+
+def _sessions(folder: Path) -> tuple[Stretch, ...]:
+    try:
+        return read_manifest(folder).stretches
+    except StoreError:
+        return ()
 
 
 def work_items(plan: RunPlan) -> Iterator[SampleItem]:

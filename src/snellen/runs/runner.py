@@ -7,7 +7,7 @@ import math
 import os
 import platform
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import chain
@@ -24,10 +24,12 @@ from snellen.common.paths import as_word
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.installation import installed_versions
 from snellen.models.base import (
+    ADDRESS,
     AsyncModel,
     HasFindings,
     Model,
     NeedsBenchmarks,
+    address_of,
     answers_by_sample,
     identity_of,
 )
@@ -42,7 +44,7 @@ from snellen.runs.drivers import (
     questions_of,
 )
 from snellen.runs.driving import NO_ROLES, Roles, drive_model
-from snellen.runs.finding import SelectedBenchmark
+from snellen.runs.finding import Announce, SelectedBenchmark
 from snellen.runs.journal import RunStore, read_journal
 from snellen.runs.own_questions import keep_questions, questions_folder
 from snellen.runs.plan import (
@@ -124,7 +126,8 @@ def _carry_out(
     roles: Roles,
 ) -> RunOutcome:
     folder, everybody = plan.folder, {EVALUATED: model, **roles}
-    authors = _join(folder, manifest, first=plan.worker == 0).authors
+    whole = _join(folder, manifest, first=plan.worker == 0, moved=plan.execution.moved)
+    authors = whole.authors
     if plan.worker == 0:
         for use in plan.benchmarks:
             keep_questions(
@@ -343,13 +346,17 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
         why_not_fingerprinted(use.fingerprint) for use in models.values()
     ):
         return False
-    other_models = _models_of(read_manifest(folder))
-    return other_models.keys() == models.keys() and all(
-        other_models[role].identity == use.identity
-        and use.fingerprint in (other_models[role].fingerprint, other_models[role].left_as)
-        and other_models[role].answers_by_sample == use.answers_by_sample
-        for role, use in models.items()
-    )
+    other = read_manifest(folder)
+    other_models = _models_of(other)
+    if other_models.keys() != models.keys():
+        return False
+    for role, use in models.items():
+        address = use.fingerprint.get(ADDRESS, "")
+        if _difference(other_models[role], use) or _addresses(other, role) - {address}:
+            return False
+        if other_models[role].answers_by_sample != use.answers_by_sample:
+            return False
+    return True
 
 
 def _asking(earlier: RunManifest, manifest: RunManifest) -> Iterator[tuple[str, Any, Any]]:
@@ -373,12 +380,12 @@ def _asking(earlier: RunManifest, manifest: RunManifest) -> Iterator[tuple[str, 
     yield from ((name.replace("_", "-"), before[name], now[name]) for name in now)
 
 
-def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
+def _join(folder: Path, manifest: RunManifest, *, first: bool, moved: bool) -> RunManifest:
     """Begin a run in `folder`, or go on with the one that is there when it is the same model on the same data.
 
     Returns the manifest of the whole run. Where it is lost, the journals say who answered.
     """
-    if not (folder / RUN_MANIFEST).exists() or not holds_answers(folder):
+    if _has_lost_manifest(folder) or not holds_answers(folder):
         for role_model in _models_of(manifest).values():
             check_identity(folder, role_model.model, role_model.fingerprint)
         for path in journals(folder):
@@ -390,7 +397,8 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
     earlier = read_manifest(folder)
     played = _models_of(earlier)
     for role, now in _models_of(manifest).items():
-        _check_same_model(folder, role, played.get(role, now), now)
+        addresses = frozenset[str]() if moved else _addresses(earlier, role)
+        _check_same_model(folder, role, played.get(role, now), now, addresses=addresses)
     if differences := [
         f"{name} {before}, now {now}"
         for name, before, now in _asking(earlier, manifest)
@@ -444,25 +452,106 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
     return grown
 
 
+def _has_lost_manifest(folder: Path) -> bool:
+    """Whether a folder has no manifest, or one that was made from its journals and does not say how it was asked."""
+    return not (folder / RUN_MANIFEST).exists() or bool(read_manifest(folder).authors_by_journal)
+
+
 def _continued(earlier: tuple[Stretch, ...], now: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
     """The stretches of a run that goes on: a new one where its models are reached in another way."""
     return earlier if earlier and earlier[-1].models == now[-1].models else (*earlier, *now)
 
 
-def _check_same_model(folder: Path, role: str, earlier: RoleModel, now: RoleModel) -> None:
-    """Raise StoreError where another model answered in this role, or one of which nobody knows whether it is."""
+def _check_same_model(
+    folder: Path, role: str, earlier: RoleModel, now: RoleModel, *, addresses: Collection[str]
+) -> None:
+    """Raise StoreError where another model answered in this role, or one of which nobody knows whether it is.
+
+    Args:
+        folder: The run's folder.
+        role: The role; empty for the evaluated model.
+        earlier: The model that answered.
+        now: The model at hand.
+        addresses: Where the run may be asked; empty for anywhere.
+    """
     check_identity(folder, now.model, now.fingerprint)
-    if (
-        now.fingerprint in (earlier.fingerprint, earlier.left_as)
-        and earlier.identity == now.identity
-    ):
-        return
-    changed = (
-        changed_fact(earlier.fingerprint, now.fingerprint)
-        or f"the model was {earlier.identity}, is {now.identity}"
-    )
     owner = f"with another {role}" if role else "of another model"
-    raise StoreError(f"{folder} holds a run {owner} ({changed}); {way_out(now.fingerprint)}")
+    if changed := _difference(earlier, now):
+        raise StoreError(f"{folder} holds a run {owner} ({changed}); {way_out(now.fingerprint)}")
+    address = now.fingerprint.get(ADDRESS, "")
+    if addresses and address and address not in addresses:
+        raise StoreError(
+            f"{folder} holds answers of {now.identity} at {' and '.join(sorted(addresses))}, and {address} may have "
+            "another model of that name; if it is the same model that has moved, go on with --moved (moved=True), "
+            "else choose another --name"
+        )
+
+
+def _difference(earlier: RoleModel, now: RoleModel) -> str:
+    """Return the first difference between two models in words, without their addresses; empty where there is none."""
+    known = [_without_address(facts) for facts in (earlier.fingerprint, earlier.left_as)]
+    if _without_address(now.fingerprint) not in known:
+        return changed_fact(known[0], _without_address(now.fingerprint))
+    if earlier.identity != now.identity:
+        return f"the model was {earlier.identity}, is {now.identity}"
+    return ""
+
+
+def _without_address(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in fingerprint.items() if name != ADDRESS}
+
+
+def _addresses(manifest: RunManifest, role: str) -> frozenset[str]:
+    """Return where a role's model was asked. Runs of earlier versions have it in their model strings alone."""
+    models = [stretch.models[role] for stretch in manifest.stretches if role in stretch.models]
+    use = _models_of(manifest).get(role)
+    addresses = {address_of(model) for model in models}
+    if use is not None:
+        addresses.add(use.fingerprint.get(ADDRESS, ""))
+    return frozenset(addresses - {""})
+
+
+# --- the automatic folder of a run ------------------------------------------------------------------------------------
+
+
+def choose_folder(
+    plan: RunPlan, model: Model | AsyncModel, roles: Roles, announce: Announce
+) -> RunPlan:
+    """Return the plan with a folder that holds no other model's answers, where the folder was named automatically.
+
+    The name of a run says what is asked of which model string. A checkpoint that was trained on and a class that was
+    edited have the same string, so all but the first get a digest of their fingerprint behind that name, and a line
+    says which is which.
+    """
+    folder = plan.folder
+    if not plan.has_automatic_name or _has_lost_manifest(folder) or not holds_answers(folder):
+        return plan
+    earlier = read_manifest(folder)
+    models = _models_of(manifest_of(model, plan, roles))
+    if any(why_not_fingerprinted(now.fingerprint) for now in models.values()):
+        return plan
+    changed = ""
+    played = _models_of(earlier)
+    for role, now in models.items():
+        changed = changed or _difference(played.get(role, now), now)
+    if not changed:
+        return plan
+    own_plan = with_name_by_fingerprint(plan, model, roles)
+    announce(
+        f"{folder} holds answers of {earlier.model} from before it changed ({changed}); those of now are in "
+        f"{own_plan.folder}"
+    )
+    return own_plan
+
+
+def with_name_by_fingerprint(
+    plan: RunPlan, model: Model | AsyncModel, roles: Roles = NO_ROLES
+) -> RunPlan:
+    """Return the plan with a digest of its models' fingerprints behind the name of its run."""
+    facts = {EVALUATED: identity_of(model).fingerprint}
+    facts |= {role: identity_of(played).fingerprint for role, played in roles.items()}
+    own = digest(msgspec.json.encode(facts, order="sorted").decode())
+    return replace(plan, spec=plan.spec.with_execution(name=f"{plan.execution.name}-{own}"))
 
 
 # --- samples that are finished: passed over when a run goes on -----------------------------------------------------

@@ -388,6 +388,14 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             metavar="DIR",
         ),
     ] = ""
+    moved: Annotated[
+        bool,
+        Option(
+            "Go on with a run whose model is now reached at another address: it is the same model.",
+            unless="no, refused",
+            page="models-openai.md",
+        ),
+    ] = False
     allow_same_requests: Annotated[
         bool,
         Option(

@@ -2,7 +2,8 @@
 
 A judge's exchanges lie in a folder of its own inside the run, `judge-<name>-<digest of its fingerprint>`, in the
 journal of a run: verdicts are found by what was asked (question, options, reply, wording, decoding), so another
-reply, wording or judge is asked anew, a stopped scoring goes on, and failures are counted and asked again.
+reply, wording or judge is asked anew, a stopped scoring goes on, and replies without a verdict are counted and asked
+again.
 
 Judged metrics of open questions: replies and golds go to a panel of judges, rows of scores come back.
 
@@ -13,18 +14,29 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.common.paths import slug
-from snellen.errors import ErrorBudgetError, ModelError
+from snellen.errors import DataError, ErrorBudgetError, ModelError
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
-from snellen.models.base import AsyncModel, Model, identity_of
+from snellen.models.base import (
+    ADDRESS,
+    AsyncModel,
+    Model,
+    ModelIdentity,
+    address_of,
+    identity_of,
+)
 from snellen.protocols.prompts.role_prompts import prompt_versions
 from snellen.protocols.verdict import (
     MARKS,
@@ -84,6 +96,12 @@ class JudgeEnsemble:
         self.spec = spec
         self.uses: list[JudgeUse] = []
         self._judges = [Judge(judge, run, spec.price, announce) for judge in judges]
+        folders = Counter(judge.folder for judge in self._judges)
+        for judge in self._judges:
+            if folders[judge.folder] > 1:
+                raise DataError(
+                    f"the judge {judge.name} is named twice; its votes would be one and count as two"
+                )
 
     @property
     def name(self) -> str:
@@ -110,11 +128,9 @@ class JudgeEnsemble:
         allowed = self.spec.failures
         if failed > allowed * len(verdicts):
             first = next(verdict for verdict in verdicts if verdict.failed)
-            way_out = (
-                "raise --judge-max-tokens"
-                if first.outcome == "malformed"
-                else "score again to ask what failed"
-            )
+            way_out = "score again to ask what failed"
+            if first.outcome == "malformed":
+                way_out += ", raise --judge-max-tokens"
             raise ErrorBudgetError(
                 f"judge {judge.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
                 f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {judge.folder}; "
@@ -135,26 +151,37 @@ class Judge:
     ) -> None:
         self.name, self._model, self._price, self._announce = model.name, model, price, announce
         self._file = identity_of(model)
-        digest = hashlib.blake2b(
-            msgspec.json.encode(self._file, order="sorted"), digest_size=4
-        ).hexdigest()
-        self.folder = run / f"judge-{slug(self._file.name)[:60]}-{digest}"
+        self.folder = _verdict_folder(run, self._file)
+        if not self.folder.exists() and _judged_before(run, model.name):
+            facts = {name: text for name, text in self._file.fingerprint.items() if name != ADDRESS}
+            earlier_folder = _verdict_folder(run, replace(self._file, fingerprint=facts))
+            if earlier_folder.exists():
+                self.folder = earlier_folder
         check_identity(self.folder, model.name, self._file.fingerprint)
 
     def ask(self, tasks: Sequence[JudgeTask], likely: int = 0) -> tuple[list[Verdict], int]:
         """Its verdicts, and how many calls were made for them."""
         responses = stored_verdicts(self.folder)
-        waiting = [task for task in tasks if _verdict(task, responses) is None]
+        waiting: list[JudgeTask] = []
+        rejected: set[str] = set()  # requests whose replies led to no verdict
+        for task in tasks:
+            verdict = _verdict(task, responses)
+            if verdict is None or verdict.failed:
+                waiting.append(task)
+            if verdict is not None and verdict.failed:
+                rejected.update(_requests_of(task, responses))
+        responses = {key: reply for key, reply in responses.items() if key not in rejected}
         calls, tokens = 0, ""
         if waiting:
             of_them = f" ({likely:,} of them read as likely)" if likely else ""
             may_be_asked = [pending_requests(task.start(), responses) for task in waiting]
-            check = pending_requests(_start_up_check().start(), responses)[:1]
+            first_check = next(_start_up_check().start())[0]
+            check = [] if first_check.key in responses else [first_check]
             self._announce(
                 f"judge {self.name}: {len(tasks):,} replies{of_them}, {len(tasks) - len(waiting):,} judged before; "
                 f"{estimate_cost(may_be_asked, self._price, besides=check)}"
             )
-            calls = self._ask(waiting)
+            calls = self._ask(waiting, rejected)
             after = stored_verdicts(self.folder, failures=True)
             tokens = _used(response for key, response in after.items() if key not in responses)
             responses = after
@@ -168,7 +195,7 @@ class Judge:
             )
         return verdicts, calls
 
-    def _ask(self, tasks: Sequence[JudgeTask]) -> int:
+    def _ask(self, tasks: Sequence[JudgeTask], rejected: Collection[str]) -> int:
         calls = 0
 
         def count(tick: ProgressUpdate) -> None:
@@ -176,7 +203,7 @@ class Judge:
             calls += tick.requests
 
         write_atomically(self.folder / JUDGE, msgspec.json.encode(self._file))
-        with RunStore(self.folder) as store:
+        with RunStore(self.folder, asked_again=rejected) as store:
             if isinstance(self._model, AsyncModel):
                 from snellen.runs.async_driver import run_async
 
@@ -188,6 +215,28 @@ class Judge:
                     )
                 drive(self._model, iter(tasks), store, progress=count)
         return calls
+
+
+def _verdict_folder(run: Path, judge: ModelIdentity) -> Path:
+    identity = msgspec.json.encode(judge, order="sorted")
+    digest = hashlib.blake2b(identity, digest_size=4).hexdigest()
+    return run / f"judge-{slug(judge.name)[:60]}-{digest}"
+
+
+class _KeptJudge(Struct, frozen=True):
+    """The judges that a kept scoring names; a part of `KeptScoring`."""
+
+    judge: JudgeSpec
+
+
+def _judged_before(run: Path, judge: str) -> bool:
+    """Return whether a kept scoring names this judge at its address. Folders of verdicts did not say the address."""
+    for path in run.glob("scores/*/scoring.json"):
+        with suppress(OSError, *JSON_FAULTS):
+            kept = msgspec.json.decode(path.read_bytes(), type=_KeptJudge)
+            if address_of(judge) in map(address_of, kept.judge.models):
+                return True
+    return False
 
 
 def _used(responses: Iterable[Response]) -> str:
@@ -240,19 +289,29 @@ def _check(store: RunStore, request: Request, judge: str, response: Response) ->
 
 
 def stored_verdicts(folder: Path, *, failures: bool = False) -> dict[str, Response]:
-    """A judge's responses by what was asked; with `failures` those that failed and never came later, too."""
+    """Return a judge's latest responses by what was asked; with `failures` also those that failed and never came later."""
     responses: dict[str, Response] = {}
     for exchange in read_exchanges(folder):
-        earlier = responses.get(exchange.request.key)
-        if (earlier is None or earlier.error is not None) and (
-            failures or exchange.response.error is None
-        ):
-            responses[exchange.request.key] = exchange.response
+        key, response = exchange.request.key, exchange.response
+        if response.error is None or (failures and key not in responses):
+            responses[key] = response
     return responses
 
 
 def _verdict(task: JudgeTask, responses: dict[str, Response]) -> Verdict | None:
     return replay_verdict(task.start(), lambda request: responses.get(request.key))
+
+
+def _requests_of(task: JudgeTask, responses: Mapping[str, Response]) -> list[str]:
+    """Return the keys of the requests whose stored responses were the talk with a judge."""
+    keys: list[str] = []
+
+    def find(request: Request) -> Response | None:
+        keys.append(request.key)
+        return responses.get(request.key)
+
+    replay_verdict(task.start(), find)
+    return keys
 
 
 _NO_VERDICT = Response(text="")
