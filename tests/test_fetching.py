@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
 import io
 import re
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from endless_server import endless
 from place_servers import (
     Blob,
     Faults,
@@ -457,6 +459,67 @@ def test_a_broken_archive_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"is not an archive that is known here|cannot be unpacked"):
         unpacked(archive, (), tmp_path / "unpacked")
     assert not [*(tmp_path / "unpacked").iterdir()]
+
+
+def bomb(path: Path) -> Path:
+    """An archive of a few KB with a member of 20 MB."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    member = path.parent / "member"
+    member.write_bytes(b"x" * 20_000_000)
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(member, "member")
+    elif ".tar" in path.name:
+        with tarfile.open(path, f"w:{path.suffix[1:]}") as archive:
+            archive.add(member, "member")
+    else:
+        path.write_bytes(gzip.compress(member.read_bytes()))
+    member.unlink()
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.xz", "a.jsonl.gz"])
+def test_an_archive_unpacks_within_limits(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = bomb(tmp_path / "digest" / name)
+    monkeypatch.setattr("snellen.fetching.sources.UNPACKED_BYTES", 10e6)
+    monkeypatch.setattr("snellen.fetching.sources.UNPACKED_TIMES", 10)
+    with pytest.raises(
+        DataError, match=rf"{name} unpacks to more than 10.0 MB; .*SNELLEN_LIMITS=10"
+    ):
+        unpacked(archive, (), tmp_path / "unpacked")
+    assert not [*(tmp_path / "unpacked").iterdir()]
+    monkeypatch.setenv("SNELLEN_LIMITS", "10")
+    folder = unpacked(archive, (), tmp_path / "unpacked")
+    assert [path.stat().st_size for path in folder.iterdir()] == [20_000_000]
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz"])
+def test_an_archive_may_have_so_many_members(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = pack(tmp_path / "digest" / name, ["1.txt", "2.txt", "3.txt"])
+    monkeypatch.setattr("snellen.fetching.sources.MEMBERS", 2)
+    with pytest.raises(DataError, match="unpacks to more than 2 parts"):
+        unpacked(archive, (), tmp_path / "unpacked")
+
+
+def test_a_file_of_unknown_size_is_fetched_within_limits(tmp_path: Path) -> None:
+    with (
+        endless() as server,
+        pytest.raises(PlaceError, match=r"/a.bin has more than 3.0 MB; if you trust it"),
+    ):
+        fetch_file([f"{server}/a.bin"], tmp_path / "a.bin", Content(), most=3e6)
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".lock"]
+
+
+def test_a_file_of_known_size_is_not_read_far_beyond_it(tmp_path: Path) -> None:
+    with (
+        endless() as server,
+        pytest.raises(PlaceError, match="does not hold what it should: it has more than 1,000"),
+    ):
+        fetch_file([f"{server}/a.bin"], tmp_path / "a.bin", Content(1000))
 
 
 def test_a_folder_that_others_filled_is_only_read(

@@ -9,10 +9,8 @@ import pickle
 import socket
 import subprocess
 import sys
-import threading
-import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.request import Request
@@ -20,6 +18,7 @@ from urllib.request import Request
 import msgspec
 import pytest
 
+from endless_server import HEAD, endless
 from snellen.common.addresses import open_address
 from snellen.common.foreign import (
     LIMITS,
@@ -121,45 +120,9 @@ def test_lines_have_a_longest_length(tmp_path: Path) -> None:
 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n"
 
-
-@pytest.fixture
-def endless() -> Iterator[Callable[[bytes, bytes, float], str]]:
-    """Starts a server that sends a beginning, then one piece again and again, each after a pause."""
-    listening: list[socket.socket] = []
-
-    def start(beginning: bytes, piece: bytes, pause: float) -> str:
-        server = socket.create_server(("127.0.0.1", 0))
-        listening.append(server)
-
-        def send() -> None:
-            with suppress(OSError):
-                while True:
-                    connected, _ = server.accept()
-                    threading.Thread(target=answer, args=(connected,), daemon=True).start()
-
-        def answer(connected: socket.socket) -> None:
-            with suppress(OSError), connected:
-                connected.recv(1 << 16)
-                connected.sendall(beginning)
-                while True:
-                    connected.sendall(piece)
-                    time.sleep(pause)
-
-        threading.Thread(target=send, daemon=True).start()
-        return f"http://127.0.0.1:{server.getsockname()[1]}/image.png"
-
-    yield start
-    for server in listening:
-        server.close()
-
-
-def test_an_endless_reply_ends_with_the_allowance(
-    endless: Callable[[bytes, bytes, float], str],
-) -> None:
-    address = endless(HEAD, bytes(1 << 16), 0)
-    with pytest.raises(LimitError, match=r"the image has more than 1.0 MB"):
+def test_an_endless_reply_ends_with_the_allowance() -> None:
+    with endless() as address, pytest.raises(LimitError, match=r"the image has more than 1.0 MB"):
         open_address(Request(address), Allowance(1e6, 30, "the image")).read()
 
 
@@ -168,11 +131,11 @@ def test_an_endless_reply_ends_with_the_allowance(
     [(HEAD, b"x"), (b"HTTP/1.1 200 OK\r\n", b"X-More: yes\r\n"), (b"HTTP/1.1 2", b"0")],
     ids=["body", "headers", "status"],
 )
-def test_a_dripping_reply_ends_with_the_allowance(
-    beginning: bytes, piece: bytes, endless: Callable[[bytes, bytes, float], str]
-) -> None:
-    address = endless(beginning, piece, 0.1)
-    with pytest.raises(LimitError, match="the image took more than 1 seconds"):
+def test_a_dripping_reply_ends_with_the_allowance(beginning: bytes, piece: bytes) -> None:
+    with (
+        endless(beginning, piece, 0.1) as address,
+        pytest.raises(LimitError, match="the image took more than 1 seconds"),
+    ):
         open_address(Request(address), Allowance(1e6, 1, "the image")).read()
 
 

@@ -21,6 +21,7 @@ from PIL import Image
 
 import small
 import snellen as sn
+from endless_server import endless
 from place_servers import FileServer, HubServer, Repo
 from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
@@ -677,6 +678,39 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
         )
         with pytest.raises(DataError, match=r"u.csv:2: http.*9.png is gone \(404\)"):
             build_table("u.csv", to="other", fetch_pictures=True)
+
+
+@pytest.mark.parametrize(
+    ("pause", "limit", "fault"),
+    [
+        (
+            0,
+            ("IMAGE_BYTES", 1e6),
+            r"t.csv:2: http.*0.png has more than 1.0 MB; .*SNELLEN_LIMITS=10",
+        ),
+        (
+            0,
+            ("BUILD_BYTES", 1e6),
+            r"^what this build fetches has more than 1.0 MB; .*SNELLEN_LIMITS=10",
+        ),
+        (0.2, ("IMAGE_SECONDS", 1), r"t.csv:2: http.*0.png took more than 1 seconds"),
+        (0.2, ("BUILD_SECONDS", 1), r"^what this build fetches took more than 1 seconds"),
+    ],
+)
+def test_images_at_addresses_are_fetched_within_limits(
+    pause: float, limit: tuple[str, float], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setenv("SNELLEN_DATA", str(Path("data").absolute()))
+    name, value = limit
+    monkeypatch.setattr(f"snellen.fetching.sources.{name}", value)
+    piece = b"x" if pause else bytes(1 << 16)
+    with endless(piece=piece, pause=pause) as server:
+        table = rows(image_url=lambda n: f"{server}/{n}.png", question=question, answer=right)
+        save(table, "t.csv")
+        with pytest.raises(DataError, match=fault):
+            build_table("t.csv", to="made", fetch_pictures=True)
+    assert sum(path.stat().st_size for path in Path("data").rglob("*") if path.is_file()) < 20e6
 
 
 def test_a_dataset_of_the_hub_is_built_by_its_name(

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 from msgspec import Struct
 
+from snellen.common.foreign import raise_limits
 from snellen.errors import DataError
 from snellen.fetching.attendance import agree_to_all, go_offline
 from snellen.runs.spec import (
@@ -109,6 +110,11 @@ def _agree(context: click.Context, parameter: click.Parameter, is_set: bool) -> 
         agree_to_all()
 
 
+def _raise_limits(context: click.Context, parameter: click.Parameter, factor: float | None) -> None:
+    if factor and not context.resilient_parsing:
+        raise_limits(factor)
+
+
 yes_flag = click.option(
     "--yes",
     "-y",
@@ -116,6 +122,14 @@ yes_flag = click.option(
     expose_value=False,
     callback=_agree,
     help="Agree to licences, and to fetching much.",
+)
+limits_flag = click.option(
+    "--limits",
+    type=Number(1),
+    expose_value=False,
+    callback=_raise_limits,
+    metavar="FACTOR",
+    help="Multiply the limits on bytes, pixels and seconds of what others supply.  [$SNELLEN_LIMITS, or 1]",
 )
 offline_flag = click.option(
     "--offline",

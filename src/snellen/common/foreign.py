@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import codecs
 import errno
+import io
 import json
 import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, cast
 from urllib.parse import quote
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -26,6 +27,8 @@ LIMITS = "SNELLEN_LIMITS"
 
 SETTINGS_BYTES = 64 << 20
 """Most bytes of a file of settings or of a manifest."""
+TABLE_BYTES = 8 << 30
+"""Most bytes of a table or a list that is unpacked or held in memory as a whole."""
 IMAGE_BYTES = 256 << 20
 """Most bytes of an image file."""
 LINE_BYTES = 256 << 20
@@ -48,14 +51,19 @@ class NotAFileError(OSError):
         super().__init__(errno.EINVAL, f"it is {kind}, not a file")
 
 
-def raised(limit: float) -> int:
+def raised(limit: float) -> float:
     """Return a limit times the factor in $SNELLEN_LIMITS; a factor that is not a number from 1 up counts as 1."""
     try:
         factor = float(os.environ.get(LIMITS, "1"))
     except ValueError:
         factor = 1.0
     is_usable = 1 <= factor < float("inf")
-    return int(limit * factor) if is_usable else int(limit)
+    return limit * factor if is_usable else limit
+
+
+def raise_limits(factor: float) -> None:
+    """Multiply all limits by a factor, in this process and those that it starts."""
+    os.environ[LIMITS] = f"{factor:g}"
 
 
 def in_bytes(number: float) -> str:
@@ -78,7 +86,7 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 )
 
 
-def open_file(path: Path, *, buffering: int = -1) -> BinaryIO:
+def open_file(path: Path, *, buffering: int = -1) -> io.BufferedReader:
     """Open a regular file for reading bytes.
 
     What is opened is looked at, not what the path was before: a link to a device or a pipe is refused wherever it
@@ -97,7 +105,7 @@ def open_file(path: Path, *, buffering: int = -1) -> BinaryIO:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             raise NotAFileError(next(words for is_kind, words in _KINDS if is_kind(mode)))
-        return os.fdopen(descriptor, "rb", buffering)
+        return cast("io.BufferedReader", os.fdopen(descriptor, "rb", buffering))
     except BaseException:
         os.close(descriptor)
         raise
@@ -105,7 +113,7 @@ def open_file(path: Path, *, buffering: int = -1) -> BinaryIO:
 
 def read_file(path: Path, most: int = SETTINGS_BYTES) -> bytes:
     """Return the content of a regular file of at most `most` bytes. Raises OSError, LimitError for a larger one."""
-    limit = raised(most)
+    limit = int(raised(most))
     with open_file(path) as file:
         content = file.read(limit + 1)
     if len(content) > limit:
@@ -139,9 +147,9 @@ def limited(blocks: Iterable[bytes], most: int, what: str) -> Iterator[bytes]:
         yield block
 
 
-def lines_of(file: IO[bytes], longest: int = LINE_BYTES) -> Iterator[bytes]:
+def lines_of(file: IO[bytes] | io.BufferedIOBase, longest: int = LINE_BYTES) -> Iterator[bytes]:
     """Yield the lines of an open file, of which none may be longer than `longest` bytes. Raises LimitError."""
-    limit = raised(longest)
+    limit = int(raised(longest))
     while line := file.readline(limit + 1):
         if len(line) > limit:
             raise LimitError(f"a line of it has more than {in_bytes(limit)}")
@@ -162,6 +170,8 @@ class Allowance:
         self.what = what
         self.limit = raised(most)
         self.seconds = raised(seconds)
+        self.fault = ""
+        """Why nothing more may be spent, once that is so."""
         self._spent = 0
         self._end = time.monotonic() + self.seconds
         self._within = within
@@ -170,7 +180,7 @@ class Allowance:
         """Return the seconds that are left. Raises LimitError when there are none."""
         left = self._end - time.monotonic()
         if left <= 0:
-            raise LimitError(f"{self.what} took more than {self.seconds:,} seconds")
+            raise self._ended(f"{self.what} took more than {self.seconds:,.0f} seconds")
         return left if self._within is None else min(left, self._within.left())
 
     def spend(self, count: int) -> None:
@@ -179,7 +189,12 @@ class Allowance:
             self._within.spend(count)
         self._spent += count
         if self._spent > self.limit:
-            raise LimitError(f"{self.what} has more than {in_bytes(self.limit)}")
+            raise self._ended(f"{self.what} has more than {in_bytes(self.limit)}")
+
+    def _ended(self, fault: str) -> LimitError:
+        error = LimitError(fault)
+        self.fault = str(error.strerror)
+        return error
 
 
 # --- secrets ----------------------------------------------------------------------------------------------------------

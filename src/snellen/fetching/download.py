@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import http
 import http.client
-import os
 import shutil
 import socket
 import ssl
@@ -17,32 +16,38 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from email.message import Message
-from functools import cache
 from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request
 
-import certifi
 import msgspec
 from msgspec import Struct
 
 from snellen import __version__
+from snellen.common.addresses import open_address
+from snellen.common.foreign import Allowance, LimitError, in_bytes, open_file, raised, read_file
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
 from snellen.formats.retry_after import parse_retry_after
 
 ATTEMPTS = 5
 """How many attempts in a row may fetch no byte."""
-SILENCE = 60.0
-"""Seconds without a byte after which an attempt is given up."""
 SHORTEST_PAUSE = 0.25
 """Seconds before a second attempt; twice as many before each further one, 8 at most."""
 LONGEST_PAUSE = 60.0
 """The longest wait, in seconds, that a server may ask for."""
+SILENCE = 60.0
+"""Seconds without a byte after which an attempt is given up."""
 SPARE = 64 << 20
 """Bytes of a disk that are left free."""
+FILE_BYTES = 200e9
+"""Most bytes of a file whose size nobody knows beforehand."""
+SLOWEST = 20_000
+"""Bytes a second: a file of known size may take as long as it takes at this rate, an hour at least."""
+FILE_SECONDS = 24 * 3600
+"""Most seconds for a file whose size nobody knows beforehand."""
 
 
 class PlaceError(DataError):
@@ -67,13 +72,30 @@ def fetch_file(
     *,
     lock: Path | None = None,
     token: str = "",
+    most: float = FILE_BYTES,
+    seconds: float = FILE_SECONDS,
+    within: Allowance | None = None,
 ) -> bool:
     """Fetch a file to `target`, checked, unless it is there; returns whether it had to be fetched.
 
-    Several processes may ask for one file: one fetches it, the others wait, by a `lock` beside it unless another is
-    named. `token` is sent to the first server alone, not to where it leads. Raises PlaceError for a file that none
-    of the addresses gives, and DataError for a disk that cannot take it.
+    Several processes may ask for one file: one fetches it, the others wait.
+
+    Args:
+        addresses: Where the file is: the second is asked when the first fails.
+        target: Where it is to lie.
+        expected: What it should hold.
+        lock: The file by which processes wait for one another; one beside `target` unless it is named.
+        token: Sent to the first server alone, not to where it leads.
+        most: Bytes that a file of unknown size may have.
+        seconds: Time that fetching a file of unknown size may take, with all attempts.
+        within: What all files of a build may take together.
+
+    Raises:
+        PlaceError: None of the addresses gives the file within the limits.
+        DataError: The disk cannot take it.
     """
+    if expected.size:
+        seconds = max(3600.0, expected.size / SLOWEST)
     if _is_there(target, expected):  # in a folder that others filled, which this user may only read
         return False
     with writing(target.parent), _locked(lock or target.with_name(target.name + ".lock")):
@@ -88,7 +110,9 @@ def fetch_file(
         faults = []
         for address in addresses:
             try:
-                _fetch_checked(address, target, expected, token)
+                # Of attempts that begin from the start again, each may take all bytes.
+                allowance = Allowance(2 * ATTEMPTS * most, seconds, address, within)
+                _fetch_checked(_Task(address, expected, token, most, allowance), target)
                 return True
             except PlaceError as error:
                 faults.append(error)
@@ -99,10 +123,26 @@ def _is_there(target: Path, expected: Content) -> bool:
     return target.exists() and not content_fault(target, expected)
 
 
-def _fetch_checked(address: str, target: Path, expected: Content, token: str) -> None:
+class _Task(Struct, frozen=True):
+    """One address, what it should give, and what fetching it may take."""
+
+    address: str
+    expected: Content
+    token: str
+    most: float
+    allowance: Allowance
+
+    @property
+    def limit(self) -> float:
+        """Bytes after which the file is not read on: one of known size a little later than it should end."""
+        return self.expected.size + BLOCK if self.expected.size else raised(self.most)
+
+
+def _fetch_checked(task: _Task, target: Path) -> None:
+    address, expected = task.address, task.expected
     part = target.with_name(target.name + ".part")
     for last in (False, True):
-        _fetch_whole(address, part, expected, token)
+        _fetch_whole(task, part)
         fault = content_fault(part, expected)
         if not fault:
             part.replace(target)
@@ -122,13 +162,14 @@ def _set_aside(path: Path) -> None:
     _tag_file(path).unlink(missing_ok=True)
 
 
-def _fetch_whole(address: str, part: Path, expected: Content, token: str) -> None:
+def _fetch_whole(task: _Task, part: Path) -> None:
     """All bytes of a file into `part`, going on where an earlier attempt stopped."""
+    address, expected = task.address, task.expected
     failures = 0
     while True:
         before, pause = _size(part), 0.0
         try:
-            if _fetch_rest(address, part, expected, token):
+            if _fetch_rest(task, part):
                 return
             fault: Exception = PlaceError(f"{address} broke off after {_size(part):,} bytes")
         except urllib.error.HTTPError as error:
@@ -141,6 +182,10 @@ def _fetch_whole(address: str, part: Path, expected: Content, token: str) -> Non
             pause = _wanted_pause(error.headers)
             if pause > LONGEST_PAUSE:
                 raise PlaceError(f"{fault}, in {pause:,.0f} seconds") from None
+        except LimitError as error:
+            part.unlink(missing_ok=True)
+            _tag_file(part).unlink(missing_ok=True)
+            raise PlaceError(str(error.strerror)) from error
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise _no_room(part.parent, expected.size - _size(part), address) from None
@@ -157,8 +202,9 @@ _PASSING = frozenset({408, 416, 425, 429, 500, 502, 503, 504})
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def _fetch_rest(address: str, part: Path, expected: Content, token: str) -> bool:
+def _fetch_rest(task: _Task, part: Path) -> bool:
     """One request; whether all bytes are there now."""
+    address, expected = task.address, task.expected
     present, tag = _size(part), _read_tag(part)
     headers = {"User-Agent": f"snellen/{__version__}", "Accept-Encoding": "identity"}
     if present and tag and tag.address == address and tag.version:
@@ -170,17 +216,15 @@ def _fetch_rest(address: str, part: Path, expected: Content, token: str) -> bool
     if present and present == expected.size:
         return True
     request = Request(address, headers=headers)  # noqa: S310 (addresses of entries: http or https)
-    if token:
-        request.add_unredirected_header("Authorization", f"Bearer {token}")
-    opener = urllib.request.build_opener(
-        urllib.request.HTTPSHandler(context=ssl_context()), _Redirects()
-    )
-    with opener.open(request, timeout=SILENCE) as reply:
+    if task.token:
+        request.add_unredirected_header("Authorization", f"Bearer {task.token}")
+    with open_address(request, task.allowance, _Redirects(), silence=SILENCE) as reply:
         if reply.status != http.HTTPStatus.PARTIAL_CONTENT:
             present = 0
-        size = present + int(reply.headers.get("Content-Length") or 0)
+        size = present + _content_length(reply.headers)
         check_kind(address, reply.headers)
         check_room(part.parent, max(size, expected.size) - present, address)
+        _check_limit(task, size)
         version = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
         report_progress = attendance().progress
         with part.open(
@@ -191,10 +235,29 @@ def _fetch_rest(address: str, part: Path, expected: Content, token: str) -> bool
             )
             file.seek(present)
             while block := reply.read1(BLOCK):
-                file.write(block)
                 present += len(block)
+                _check_limit(task, present)
+                if present % ROOM_EVERY < len(block):
+                    check_room(part.parent, 0, address)
+                file.write(block)
                 report_progress(part.name.removesuffix(".part"), present, size)
     return present >= size if size else True
+
+
+def _content_length(headers: Message) -> int:
+    length = str(headers.get("Content-Length") or "")
+    return int(length) if length.isdecimal() and len(length) < 20 else 0
+
+
+def _check_limit(task: _Task, size: int) -> None:
+    """Raise LimitError for a file of more bytes than are read, PlaceError where its size was known."""
+    if size <= task.limit:
+        return
+    if task.expected.size:
+        raise PlaceError(
+            f"{task.address} does not hold what it should: it has more than {task.expected.size:,} bytes"
+        )
+    raise LimitError(f"{task.address} has more than {in_bytes(task.limit)}")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -208,19 +271,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         if following is not None and secret and urlsplit(newurl)[:2] == urlsplit(req.full_url)[:2]:
             following.add_unredirected_header("Authorization", secret)
         return following
-
-
-def ssl_context() -> ssl.SSLContext:
-    """What is trusted: the authorities that the environment names, or those of certifi."""
-    return _trusting(
-        os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where()
-    )
-
-
-@cache
-def _trusting(authorities: str) -> ssl.SSLContext:
-    """Kept, since reading a hundred certificates takes longer than most answers."""
-    return ssl.create_default_context(cafile=authorities)
 
 
 def check_kind(address: str, headers: Message) -> None:
@@ -293,15 +343,6 @@ def _wanted_pause(headers: Message) -> float:
     return parse_retry_after(str(headers.get("Retry-After", "")), time.time()) or 0.0
 
 
-def in_bytes(number: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:,.0f} {unit}" if unit in ("B", "KB") else f"{number:,.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
-
-
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -312,7 +353,7 @@ def _tag_file(part: Path) -> Path:
 
 def _read_tag(part: Path) -> _Tag | None:
     try:
-        return msgspec.json.decode(_tag_file(part).read_bytes(), type=_Tag)
+        return msgspec.json.decode(read_file(_tag_file(part)), type=_Tag)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -346,6 +387,8 @@ def _locked(lock: Path) -> Iterator[None]:
 
 
 BLOCK = 1 << 20
+ROOM_EVERY = 256 << 20
+"""After so many bytes it is looked again whether the disk has room."""
 
 
 class Content(Struct, frozen=True):
@@ -386,7 +429,7 @@ def digest_of(path: Path, name: str) -> str:
     digest = hashlib.new("sha1" if name == "git" else name, usedforsecurity=False)
     if name == "git":
         digest.update(f"blob {path.stat().st_size}\0".encode())
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while block := file.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from snellen.catalogue.places import HubPlace, KnownFile, fits
+from snellen.common.foreign import in_bytes
 from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
@@ -30,7 +31,6 @@ from snellen.fetching.download import (
     check_room,
     content_fault,
     fetch_file,
-    in_bytes,
     writing,
 )
 from snellen.formats.retry_after import parse_retry_after

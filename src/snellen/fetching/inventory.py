@@ -23,10 +23,10 @@ from snellen.catalogue.places import (
     known_dataset,
     known_file,
 )
+from snellen.common.foreign import in_bytes
 from snellen.common.late import import_tqdm
 from snellen.common.paths import benchmark_folder, home
 from snellen.errors import DataError
-from snellen.fetching.download import in_bytes
 from snellen.fetching.parts import parts_folder
 from snellen.fetching.sources import (
     FILES,

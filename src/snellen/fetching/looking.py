@@ -26,10 +26,12 @@ from snellen.catalogue.places import (
     fits,
     known_file,
 )
+from snellen.common.addresses import open_address
+from snellen.common.foreign import Allowance
 from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.fetching.attendance import is_offline
-from snellen.fetching.download import PlaceError, check_kind, ssl_context, unreached
+from snellen.fetching.download import PlaceError, check_kind, unreached
 from snellen.fetching.sources import source_places
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds that a server may take for its answer."""
+HEAD_BYTES = 1 << 20
+"""Most bytes of what is looked at of an answer."""
 AT_ONCE = 8
 State = Literal["fine", "moved", "gated", "changed", "vanished", "cannot be reached"]
 _NO_HEAD = (
@@ -233,11 +237,10 @@ def _request(
 ) -> tuple[str, Message]:
     """The final address and a server's headers for it; the content is not read. Raises OSError."""
     headers = {"User-Agent": f"snellen/{__version__}", "Accept-Encoding": "identity", **more}
-    opener = urllib.request.build_opener(
-        redirects, urllib.request.HTTPSHandler(context=ssl_context())
-    )
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 (of entries: http or https)
-    with opener.open(request, timeout=PATIENCE) as reply:
+    with open_address(
+        request, Allowance(HEAD_BYTES, PATIENCE, url), redirects, silence=PATIENCE
+    ) as reply:
         return reply.url, reply.headers
 
 

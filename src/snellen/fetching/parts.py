@@ -19,10 +19,11 @@ from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.places import ByHandPlace, HubPlace, UrlPlace, locked_commit
+from snellen.common.foreign import in_bytes
 from snellen.common.paths import home
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
-from snellen.fetching.download import PlaceError, in_bytes
+from snellen.fetching.download import PlaceError
 from snellen.fetching.hub import HubFiles, hub_faults, lacking_files
 from snellen.fetching.sources import check_agreements, hub_name, source_places
 from snellen.formats.hub_parquet import read_by

@@ -16,9 +16,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -43,15 +44,35 @@ from snellen.catalogue.places import (
     locked_commit,
 )
 from snellen.catalogue.suites import Importer
+from snellen.common.foreign import (
+    IMAGE_BYTES,
+    SETTINGS_BYTES,
+    Allowance,
+    LimitError,
+    in_bytes,
+    open_file,
+    raised,
+    read_file,
+)
 from snellen.common.paths import as_word, home, slug
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching.attendance import attendance, is_offline, is_true
-from snellen.fetching.download import Content, PlaceError, check_room, fetch_file, in_bytes, writing
+from snellen.fetching.download import (
+    BLOCK,
+    ROOM_EVERY,
+    Content,
+    PlaceError,
+    check_room,
+    fetch_file,
+    writing,
+)
 from snellen.fetching.hub import commit_of, fetch_dataset, files_like
 
 BRANCH = "master"
 PAGE = 200
 """Files in a page of a listing."""
+PAGE_SECONDS = 600
+"""Most seconds for a page of a listing, with all attempts."""
 
 
 class ListedFile(Struct, frozen=True, rename="pascal"):
@@ -111,10 +132,17 @@ def _listed(repo: str) -> Iterator[ListedFile]:
                 repo, "repo/tree", Revision=BRANCH, Recursive=True, PageNumber=number, PageSize=PAGE
             )
             page = Path(temporary, f"{number}.json")
-            fetch_file((address,), page, Content(), token=_token())
+            fetch_file(
+                (address,),
+                page,
+                Content(),
+                token=_token(),
+                most=SETTINGS_BYTES,
+                seconds=PAGE_SECONDS,
+            )
             try:
-                files = msgspec.json.decode(page.read_bytes(), type=_Listing).data.files or []
-            except msgspec.DecodeError:
+                files = msgspec.json.decode(read_file(page), type=_Listing).data.files or []
+            except (OSError, msgspec.DecodeError):
                 raise PlaceError(f"{address} gave a page that is not a listing of files") from None
             yield from files
             if len(files) < PAGE:
@@ -448,7 +476,7 @@ def carried_source(spec: BenchmarkSpec, folder: Path) -> FetchedSource | None:
     if not path.is_file():
         return None
     try:
-        carried, origin = msgspec.json.decode(path.read_bytes(), type=tuple[BenchmarkSpec, str])
+        carried, origin = msgspec.json.decode(read_file(path), type=tuple[BenchmarkSpec, str])
     except (OSError, msgspec.DecodeError) as error:
         raise DataError(
             f"{path} cannot be read ({error}); copy the files again with `snellen fetch --to`"
@@ -480,6 +508,8 @@ def unpacked(archive: Path, keep: Sequence[str], to: Path) -> Path:
     with staging_folder(folder) as staging:
         try:
             _unpack(archive, staging, lambda name: not keep or fits(name, keep))
+        except LimitError as error:
+            raise DataError(error.strerror) from None
         except _FAULTS as error:
             raise DataError(
                 f"{archive} cannot be unpacked ({error}); remove it, and it is fetched again"
@@ -497,19 +527,71 @@ def folder_name(archive: Path, keep: Sequence[str]) -> str:
     return f"{archive.parent.name}-{archive.name}-{chosen}"
 
 
+UNPACKED_BYTES = 10e9
+"""What an archive may unpack to, however small it is."""
+UNPACKED_TIMES = 100
+"""What it may unpack to, in multiples of its own size; JSON shrinks to a thirtieth, zeros to a thousandth."""
+MEMBERS = 5_000_000
+"""Most files in an archive."""
+
+
 def _unpack(archive: Path, folder: Path, is_kept: Callable[[str], bool]) -> None:
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as content:
-            content.extractall(folder, [name for name in content.namelist() if is_kept(name)])  # noqa: S202
-    elif tarfile.is_tarfile(archive):
-        with tarfile.open(archive) as content:
-            members = [member for member in content if is_kept(member.name.removeprefix("./"))]
-            content.extractall(folder, members, filter="data")
-    elif archive.suffix == ".gz":
-        with gzip.open(archive) as packed, (folder / archive.stem).open("wb") as file:
-            shutil.copyfileobj(packed, file)
-    else:
-        raise DataError(f"{archive} is not an archive that is known here (zip, tar, gz)")
+    """Unpack what is kept of an archive, within the limits and the room on the disk. Raises LimitError, DataError."""
+    with open_file(archive) as opened:
+        size = os.fstat(opened.fileno()).st_size
+        most = max(UNPACKED_BYTES, UNPACKED_TIMES * size)
+        if zipfile.is_zipfile(opened):
+            with zipfile.ZipFile(opened) as content:
+                # Of a member no more is read than the directory says it has.
+                sizes = [(member, member.file_size) for member in content.infolist()]
+                kept = [
+                    member
+                    for member in _within(archive, folder, sizes, most)
+                    if is_kept(member.filename)
+                ]
+                content.extractall(folder, kept)  # noqa: S202
+            return
+        opened.seek(0)
+        if tarfile.is_tarfile(opened):
+            opened.seek(0)
+            with tarfile.open(fileobj=opened) as content:
+                # Looked at one by one while they are unpacked: to list a packed archive is to unpack it.
+                lengths = ((member, member.size) for member in content)
+                kept_members = (
+                    member
+                    for member in _within(archive, folder, lengths, most)
+                    if is_kept(member.name.removeprefix("./"))
+                )
+                content.extractall(folder, kept_members, filter="data")
+            return
+        opened.seek(0)
+        if archive.suffix != ".gz":
+            raise DataError(f"{archive} is not an archive that is known here (zip, tar, gz)")
+        with gzip.open(opened) as packed, (folder / archive.stem).open("wb") as file:
+            blocks = ((block, len(block)) for block in iter(partial(packed.read, BLOCK), b""))
+            file.writelines(_within(archive, folder, blocks, most))
+
+
+Part = TypeVar("Part")
+
+
+def _within(
+    archive: Path, folder: Path, parts: Iterable[tuple[Part, int]], most: float
+) -> Iterator[Part]:
+    """The parts of an archive, each with its size in bytes, as long as all of them may be unpacked to a folder.
+
+    Raises LimitError for more bytes or parts than allowed, DataError for more than the disk has room for.
+    """
+    limit, total, checked = raised(most), 0, 0
+    for number, (part, size) in enumerate(parts, 1):
+        total += size
+        if total > limit or number > raised(MEMBERS):
+            many = in_bytes(limit) if total > limit else f"{raised(MEMBERS):,.0f} parts"
+            raise LimitError(f"{archive} unpacks to more than {many}")
+        if total - checked > ROOM_EVERY:
+            check_room(folder, size, str(archive))
+            checked = total
+        yield part
 
 
 YES = "SNELLEN_YES"
@@ -543,7 +625,7 @@ def _agreements_file() -> Path:
 def _agreed_terms() -> dict[str, str]:
     """By benchmark, the terms that were agreed to."""
     try:
-        return msgspec.json.decode(_agreements_file().read_bytes(), type=dict[str, str])
+        return msgspec.json.decode(read_file(_agreements_file()), type=dict[str, str])
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as error:
@@ -553,11 +635,20 @@ def _agreed_terms() -> dict[str, str]:
 
 
 AT_ONCE = 8
-"""Pictures fetched at the same time."""
+"""Images fetched at the same time."""
+IMAGE_SECONDS = 120
+"""Most seconds for an image, with all attempts."""
+BUILD_BYTES = 100e9
+"""Most bytes of all images at addresses that one build fetches."""
+BUILD_SECONDS = 24 * 3600
+"""Most seconds for them."""
 
 
 class FetchedPictures:
-    """The files of all `addresses` among the cells; what cannot be fetched is a fault of the row that asks for it."""
+    """The files of all `addresses` among the cells; what cannot be fetched is a fault of the row that asks for it.
+
+    Raises DataError where all of them together take more bytes or time than a build may.
+    """
 
     def __init__(self, cells: Iterable[Any]) -> None:
         addresses = list(dict.fromkeys(_addresses(cells)))
@@ -565,8 +656,12 @@ class FetchedPictures:
         if here < len(addresses):
             hosts = ", ".join(sorted({urlsplit(address).netloc for address in addresses})[:4])
             attendance().say(f"fetching {len(addresses) - here:,} pictures from {hosts}")
+        whole = Allowance(BUILD_BYTES, BUILD_SECONDS, "what this build fetches")
+        fetch = partial(_fetch_picture, whole)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            self._faults = dict(zip(addresses, pool.map(_fetch_picture, addresses), strict=True))
+            self._faults = dict(zip(addresses, pool.map(fetch, addresses), strict=True))
+        if whole.fault:
+            raise DataError(whole.fault)
         if failed := sum(map(bool, self._faults.values())):
             attendance().say(f"{failed:,} of {len(addresses):,} pictures could not be fetched")
 
@@ -598,12 +693,22 @@ def _picture_file(address: str) -> Path:
     return data_folder() / FILES / hashlib.sha256(address.encode()).hexdigest()[:32] / name
 
 
-def _fetch_picture(address: str) -> str:
-    """Fetch a picture; why it could not be had, or nothing."""
+def _fetch_picture(whole: Allowance, address: str) -> str:
+    """Fetch an image; why it could not be had, or nothing."""
+    if whole.fault:
+        return whole.fault
     try:
-        fetch_file((_encoded(address),), _picture_file(address), Content())
+        fetch_file(
+            (_encoded(address),),
+            _picture_file(address),
+            Content(),
+            most=IMAGE_BYTES,
+            seconds=IMAGE_SECONDS,
+            within=whole,
+        )
     except PlaceError as error:
-        return str(error).partition("; ")[0]
+        is_limit = isinstance(error.__cause__, LimitError)
+        return str(error) if is_limit else str(error).partition("; ")[0]
     except UnicodeError:
         return f"{address} has no name of a host"
     return ""

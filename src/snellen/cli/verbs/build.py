@@ -27,7 +27,15 @@ from snellen.building.reforming import ReformSettings, count_types, reform_sourc
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.suites import params_with
-from snellen.cli.flags import PATH, Number, WholeNumber, flags_on_line, json_flag, offline_flag
+from snellen.cli.flags import (
+    PATH,
+    Number,
+    WholeNumber,
+    flags_on_line,
+    json_flag,
+    limits_flag,
+    offline_flag,
+)
 from snellen.cli.preview import show_preview
 from snellen.cli.show import (
     announce,
@@ -206,6 +214,7 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     help="Avoid the distractors, and set the questions apart, that were decided on for this verified benchmark.",
 )
 @click.option("--force", is_flag=True, help="Build again what is built already.")
+@limits_flag
 @offline_flag
 def build_command(
     what: tuple[str, ...],

@@ -104,7 +104,7 @@ def list_command(
 
 
 def _show_data(as_json: bool) -> None:
-    from snellen.fetching.download import in_bytes
+    from snellen.common.foreign import in_bytes
     from snellen.fetching.inventory import kept_data
     from snellen.fetching.sources import data_folder
 

@@ -19,7 +19,7 @@ from snellen.building.source_counts import (
 )
 from snellen.catalogue import BenchmarkSpec, entries, select
 from snellen.catalogue.suites import Importer, Scaffold
-from snellen.cli.flags import PATH, offline_flag, yes_flag
+from snellen.cli.flags import PATH, limits_flag, offline_flag, yes_flag
 from snellen.cli.show import announce, build_progress, err, out, print_built, show_table
 from snellen.errors import DataError, NoSourceError
 from snellen.registry import find
@@ -35,6 +35,7 @@ from snellen.registry import find
     "--remove", is_flag=True, help="Remove the files that only these benchmarks are built from."
 )
 @yes_flag
+@limits_flag
 @offline_flag
 def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, remove: bool) -> None:
     """Fetch the files that benchmarks are built from.
@@ -88,7 +89,7 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
 
 
 def _remove(specs: Sequence[BenchmarkSpec]) -> None:
-    from snellen.fetching.download import in_bytes
+    from snellen.common.foreign import in_bytes
     from snellen.fetching.inventory import remove_data
 
     removal = remove_data(specs)

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, Request
 
 import msgspec
 from msgspec import Struct
 
+from snellen.common.addresses import open_address
+from snellen.common.foreign import Allowance
 from snellen.errors import DataError, StoreError
 from snellen.interchange.predictions.rows import count_named
 from snellen.protocols.base import labelled_declaration, parse_protocol
@@ -145,6 +147,8 @@ def _row(exchange: Exchange, sample: Sample) -> dict[str, Any]:
 
 SECONDS = 120.0
 MOST_BYTES = 16 << 20
+SLOWEST_UPLOAD = 20_000
+"""Bytes a second of an upload that is waited for."""
 T = TypeVar("T")
 
 
@@ -194,7 +198,6 @@ class LeaderboardClient:
             raise DataError(f"--to {url} would send your key unencrypted; write https://HOST")
         self.url = f"{address.scheme}://{address.netloc}{address.path.rstrip('/')}"
         self._token = token
-        self._opener = build_opener(_NoRedirects)
 
     def boards(self) -> list[BoardHere]:
         """What may be submitted to. Raises StoreError when the server cannot be reached or refuses."""
@@ -222,9 +225,12 @@ class LeaderboardClient:
             **(headers or {}),
         }
         request = Request(f"{self.url}{path}", body, request_headers)  # noqa: S310  # the scheme was checked
+        seconds = SECONDS + len(body or b"") / SLOWEST_UPLOAD
         try:
             answer: HTTPResponse
-            with self._opener.open(request, timeout=SECONDS) as answer:
+            with open_address(
+                request, Allowance(MOST_BYTES, seconds, self.url), _NoRedirects()
+            ) as answer:
                 return msgspec.json.decode(answer.read(MOST_BYTES), type=kind)
         except HTTPError as error:
             with error:
