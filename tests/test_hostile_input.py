@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_images_names_the_folder_that_pictures_may_lie_in() -> None:
 def test_a_pipe_is_no_picture_and_is_not_waited_for() -> None:
     os.mkfifo("pipe.png")
     write([{**rows(1)[0], "image": None, "image_path": "pipe.png"}], Path("t.jsonl"))
-    with pytest.raises(sn.DataError, match=r"pipe.png is a device or a pipe"):
+    with pytest.raises(sn.DataError, match=r"pipe.png .it is a pipe, not a file"):
         build_table("t.jsonl", to="mine")
 
 
@@ -200,3 +201,60 @@ def test_a_damaged_benchmark_does_not_hide_the_others_of_a_list(
     Path("home/benchmarks/bad/benchmark.json").write_text("{")
     code, listed, said = small.command(capsys, "list")
     assert code == 0 and "good" in listed and "bad/benchmark.json" in said
+
+
+# --- what others sent: a link to a device, or a pipe, in place of a file ----------------------------------------------
+
+
+def a_device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_huge_file(path: Path) -> None:
+    """A file that is all hole: a terabyte, and no byte on the disk."""
+    path.unlink()
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+REPLACED = pytest.mark.parametrize("replaced", [a_device, a_pipe, a_huge_file])
+
+
+@REPLACED
+def test_an_image_of_a_received_benchmark_is_a_file_of_its_size(
+    replaced: Callable[[Path], None],
+) -> None:
+    folder = built(rows(12, pictures=6), Path("mine")).folder
+    image = sorted(path for path in (folder / "images").rglob("*") if path.is_file())[0]
+    replaced(image)
+    results = sn.evaluate("snellen:tiny", "./mine", "vanilla", error_budget=1.0)
+    errors = {one.error.detail for one in results.runs[0].benchmarks[0].predictions if one.error}
+    assert len(errors) == 1
+    assert image.name in errors.pop()
+
+
+@pytest.mark.parametrize(
+    ("part", "replaced"),
+    [
+        ("benchmark.json", a_device),
+        ("benchmark.json", a_pipe),
+        ("benchmark.json", a_huge_file),
+        ("samples.jsonl.gz", a_device),
+        ("samples.jsonl.gz", a_pipe),
+        ("answers.jsonl.gz", a_device),
+        ("answers.jsonl.gz", a_pipe),
+    ],
+)
+def test_the_records_of_a_received_benchmark_are_files(
+    part: str, replaced: Callable[[Path], None]
+) -> None:
+    folder = built(rows(4), Path("mine")).folder
+    replaced(folder / part)
+    with pytest.raises(sn.DataError, match=f"{part} cannot be read .(it is a|it has more than)"):
+        Benchmark(folder).part(part)

@@ -22,6 +22,7 @@ from snellen.building.older_builds import (
 )
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.common.conditions import Condition
+from snellen.common.foreign import LimitError, NotAFileError, open_file, read_file
 from snellen.common.images import ImageStore
 from snellen.common.paths import check_benchmark_name, home
 from snellen.errors import DataError
@@ -268,7 +269,9 @@ class Benchmark:
         self.folder = folder
         path = folder / MANIFEST
         try:
-            raw = path.read_bytes()
+            raw = read_file(path)
+        except (NotAFileError, LimitError) as error:
+            raise DataError(f"{path} cannot be read ({error.strerror})") from None
         except OSError:
             raise DataError(
                 f"{folder} is not a built benchmark ({MANIFEST} is missing); run `snellen build`"
@@ -444,7 +447,7 @@ def _is_built(path: Path, digest: str, inode: int, size: int, changed: int) -> b
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file in hexadecimal digits."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -64,6 +64,7 @@ from snellen.common.drafts import (
     PARAMS,
     Draft,
 )
+from snellen.common.foreign import read_file
 from snellen.common.images import ImageStore
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.common.seeds import rng_for
@@ -159,7 +160,7 @@ def _identity(target: Path) -> tuple[int, int] | None:
 
 def _is_same_build(target: Path, folder: Path) -> bool:
     try:
-        return (target / MANIFEST).read_bytes() == (folder / MANIFEST).read_bytes()
+        return read_file(target / MANIFEST) == read_file(folder / MANIFEST)
     except FileNotFoundError:
         return False
 

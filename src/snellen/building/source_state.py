@@ -19,6 +19,7 @@ from msgspec import Struct
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entry_folder
 from snellen.catalogue.loading import entry_with_files, hook_targets
+from snellen.common.foreign import read_file
 from snellen.common.paths import benchmark_folder
 
 MOST_FILES = 20_000
@@ -89,7 +90,7 @@ def keep_state(name: str, state: SourceState) -> None:
 def kept_state(name: str) -> SourceState:
     """As it was when the benchmark of that name was built; nothing where that was not kept, or is damaged."""
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(_file(name).read_bytes(), type=SourceState)
+        return msgspec.json.decode(read_file(_file(name)), type=SourceState)
     return SourceState()
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.common.faults import told
+from snellen.common.foreign import IMAGE_BYTES, read_file
 from snellen.errors import DataError
 from snellen.records import Box, Region, RowRef
 
@@ -65,9 +66,7 @@ def picture_bytes(file: ImageFile, where: str) -> bytes:
     if isinstance(file, LazyImage):
         return file.read()
     try:
-        if file.exists() and not (file.is_file() or file.is_dir()):
-            raise DataError(f"{where}: {file} is a device or a pipe, not a file with an image")
-        return file.read_bytes()
+        return read_file(file, IMAGE_BYTES)
     except OSError as error:
         raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
 

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from snellen.common.drafts import Colour, ImageFile, PictureSpec, picture_bytes
+from snellen.common.foreign import IMAGE_BYTES, raised, read_file
 from snellen.errors import DataError, UnknownNameError
 from snellen.records import Box, ImageRef
 
@@ -165,7 +166,7 @@ def degraded(image: ImageRef, picture: Any) -> Any:
 
 
 MAX_PIXELS = 100_000_000
-"""Larger pictures are refused as decompression bombs; $SNELLEN_MAX_PIXELS changes the limit."""
+"""Larger images are refused as decompression bombs; $SNELLEN_LIMITS and $SNELLEN_MAX_PIXELS change the limit."""
 
 MEDIA_TYPES = {
     "PNG": "image/png",
@@ -299,7 +300,7 @@ def _max_pixels() -> int:
         raise DataError(
             f"SNELLEN_MAX_PIXELS={chosen!r} is not a number of pixels; give digits only"
         )
-    return int(chosen or MAX_PIXELS)
+    return int(chosen or raised(MAX_PIXELS))
 
 
 class ImageStore:
@@ -334,12 +335,16 @@ class ImageStore:
             degraded(image, picture).save(file, "PNG", compress_level=1)
             return file.getvalue()
         try:
-            content = self.path(image.digest).read_bytes()
+            content = read_file(self.path(image.digest), IMAGE_BYTES)
         except FileNotFoundError:
             if image == BLANK:
                 return BLANK_PNG
             raise DataError(
                 f"image {image.digest[:12]} is missing from {self.root}; build the benchmark again"
+            ) from None
+        except OSError as error:
+            raise DataError(
+                f"{self.path(image.digest)} cannot be read ({error.strerror}); build the benchmark again"
             ) from None
         if hashlib.sha256(content).hexdigest() != image.digest:
             raise DataError(

@@ -10,7 +10,7 @@ import gzip
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from snellen.common.foreign import lines_of, open_file
 from snellen.errors import DataError
 from snellen.records import (
     Answer,
@@ -36,6 +37,8 @@ from snellen.records import (
 ENDING = ".jsonl.gz"
 ROWS = 1000
 """Records held in memory, and lines in a block."""
+BLOCK_BYTES = 64 << 20
+"""Bytes after which a block of fewer lines is read on its own."""
 ROWS_AT_ONCE = 50 * ROWS
 """Lines sorted at once, in whole blocks."""
 LEVEL = 6
@@ -119,9 +122,18 @@ def read_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
 
 
 def _blocks(path: Path) -> Iterator[list[bytes]]:
-    with gzip.open(path) as file:
-        while lines := list(islice(file, ROWS)):
-            yield lines
+    with open_file(path) as packed, gzip.open(packed) as file:
+        block: list[bytes] = []
+        size = 0
+        for line in lines_of(file):
+            block.append(line)
+            size += len(line)
+            if len(block) == ROWS or size > BLOCK_BYTES:
+                yield block
+                block = []
+                size = 0
+        if block:
+            yield block
 
 
 def _block(lines: bytes) -> bytes:

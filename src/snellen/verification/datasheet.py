@@ -22,6 +22,7 @@ from snellen.analysis.lint import Finding, lint, text_only
 from snellen.analysis.lint.material import LintMaterial, LintQuestion, gather_material
 from snellen.analysis.statistics import estimate_mean
 from snellen.building.benchmark import Benchmark, BenchmarkManifest, first_samples
+from snellen.common.foreign import lines_of, open_file
 from snellen.common.images import data_uri, to_plain_file
 from snellen.common.paths import slug
 from snellen.errors import DataError
@@ -346,8 +347,8 @@ def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
     path = benchmark.part(SET_APART)
     if path is None:
         return Counter()
-    with gzip.open(path) as lines:
-        rows = [msgspec.json.decode(line) for line in lines]
+    with open_file(path) as packed, gzip.open(packed) as lines:
+        rows = [msgspec.json.decode(line) for line in lines_of(lines)]
     return Counter(reason for row in rows for reason in dict.fromkeys(row["reasons"]))
 
 
