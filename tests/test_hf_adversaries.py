@@ -324,7 +324,7 @@ def test_a_generate_that_echoes_the_prompt_is_refused() -> None:
     assert not batch_flaw(engine, rows, FastPaths(cache=True), verdict.tolerance)
 
 
-def test_spot_checks_stand_in_the_findings_and_a_wrong_path_is_warned_of(
+def test_spot_checks_stand_in_the_findings(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model: Any = load_model(f"hf:{save('LLaVA', tmp_path)}")
@@ -336,13 +336,37 @@ def test_spot_checks_stand_in_the_findings_and_a_wrong_path_is_warned_of(
     assert "spot checks (loglikelihood): 1 request answered one row at a time too" in told
     assert "spot checks (generate): 1 request" in told
     assert not caplog.records
-    model._proofs[model._usual].spot_checks.checked.clear()
+
+
+def test_a_group_in_which_a_spot_check_finds_a_difference_is_asked_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = save("LLaVA", tmp_path)
+    model: Any = load_model(f"hf:{folder}")
+    exact: Any = load_model(f"hf:{folder}?scoring=exact&batch_size=1")
+    pictures = Pictures()
+    red, blue = pictures.add("red"), pictures.add("blue")
     score = model._engine.score
-    model._engine.score = lambda rows, paths: [
-        [[value + 1 for value in tail] for tail in tails] for tails in score(rows, paths)
+
+    def wrong_but_for_the_plain_path(rows: Any, paths: FastPaths) -> Any:
+        by = 0.0 if paths == PLAIN else 1.0
+        return [[[value + by for value in tail] for tail in tails] for tails in score(rows, paths)]
+
+    model._engine.score = wrong_but_for_the_plain_path
+    first_window = [
+        ask("Which one?", red, continuations=("red", "blue")),
+        ask("Which other one?", blue, continuations=("red", "blue")),
     ]
-    model.loglikelihood([ask("Which one?", red, continuations=("red", "blue"))], pictures)
-    assert "differs from the same request run alone" in caplog.text
+    later_window = [ask("Which then?", blue, continuations=("red", "blue"))]
+
+    for window in (first_window, later_window):
+        answered = model.loglikelihood(window, pictures)
+        for response, expected in zip(answered, exact.loglikelihood(window, pictures), strict=True):
+            for score_, expected_score in zip(response.scores, expected.scores, strict=True):
+                assert score_.sum == pytest.approx(expected_score.sum, abs=1e-4)
+
+    assert caplog.text.count("differs from the same request run alone") == 1
+    assert "answered again one row at a time: 2" in "; ".join(model.findings())
 
 
 def test_a_model_with_active_dropout_is_refused_when_it_is_loaded(

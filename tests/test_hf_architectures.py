@@ -33,7 +33,11 @@ from snellen.models.hf.load import without_warnings
 from snellen.models.hf.model_layout import input_names, read_layout
 from snellen.models.hf.probe import build_probe
 from snellen.models.hf.reference import reference_scores
-from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
+from snellen.models.hf.selfcheck import (
+    SelfCheckResult,
+    choose_fast_paths,
+    without_refused_pairs,
+)
 from snellen.models.hf.sharing_plan import FastPaths
 from snellen.models.hf.thresholds import largest_difference
 from tiny_archs import unigram
@@ -51,11 +55,8 @@ def probed(name: str) -> tuple[Engine, list[ContinuedPrompt], Encoder]:
     conversation = Conversation(small.processor, small.model.config.model_type)
     encoder = Encoder(small.processor, input_names(small.model), closes=layout.encoder_decoder)
     with without_warnings():
-        return (
-            Engine(layout, 16, 4096),
-            build_probe(conversation, encoder, layout.encoder_decoder),
-            encoder,
-        )
+        probe = build_probe(conversation, encoder, layout.encoder_decoder)
+        return Engine(layout, 16, 4096), without_refused_pairs(layout, probe), encoder
 
 
 def checked(name: str) -> tuple[SelfCheckResult, float, Engine, list[ContinuedPrompt]]:
@@ -137,7 +138,7 @@ def test_a_hybrid_shares_a_picture_and_runs_questions_together() -> None:
     engine.layout.model.register_forward_pre_hook(
         lambda *given: prefills.append("pixel_values" in given[2]), with_kwargs=True
     )
-    engine.score(probe, paths)
+    engine.score(probe[:3], paths)
     assert sum(prefills) == 2
 
 
@@ -232,15 +233,17 @@ def test_a_token_that_the_processor_puts_behind_a_prompt_belongs_to_the_prompt()
     assert encoder.decode(probe[0].tails[0]).strip() == "yes"
 
 
-def test_a_probe_of_two_shapes_tells_that_padded_pictures_are_seen_otherwise() -> None:
-    """Emu3 turns a picture into tokens, padding included: a batch of two shapes is a nat off."""
+def test_pictures_of_two_shapes_share_no_batch() -> None:
+    """Emu3 turns a picture into tokens, padding included: a padded batch of two shapes is a nat off."""
     engine, probe, _ = probed("emu3")
-    probe = [ContinuedPrompt(prompt.context, prompt.tails[:1]) for prompt in probe[1:]]
-    assert len({tuple(prompt.context.extras["image_sizes"][0].tolist()) for prompt in probe}) == 2
+    probe = [ContinuedPrompt(prompt.context, prompt.tails[:1]) for prompt in probe[1:3]]
+    contexts = [prompt.context for prompt in probe]
+    assert len({tuple(context.extras["image_sizes"][0].tolist()) for context in contexts}) == 2
     expected = reference_scores(engine.layout, probe)
-    alone, together = FastPaths(cache=True), FastPaths(cache=True, batch=True, ragged=True)
-    assert largest_difference(expected, engine.score(probe, alone)) < 1e-4
-    assert largest_difference(expected, engine.score(probe, together)) > 0.01
+    together = FastPaths(cache=True, batch=True, ragged=True)
+    assert largest_difference(expected, engine.score(probe, together)) < 1e-4
+    with pytest.raises(ValueError, match="different shapes"):
+        pad_rows(contexts, 0, "right")
 
 
 def by_hand(name: str, head: EncodedPrompt, **changes: Any) -> tuple[Engine, list[ContinuedPrompt]]:

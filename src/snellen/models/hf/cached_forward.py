@@ -195,9 +195,14 @@ Side = Literal["left", "right"]
 
 
 def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
-    """One batch of `rows`, padded on `side`; pictures of different shape are padded with zeros."""
+    """One batch of `rows`, whose tokens are padded on `side`; nothing else is ever padded.
+
+    Raises ValueError for rows of different form: zeros in the place of a picture, of its tiles or of its size are seen.
+    """
     import torch
 
+    if len({row.form for row in rows}) > 1:
+        raise ValueError("inputs of different shapes cannot share a batch")
     longest = max(len(row.ids) for row in rows)
     missing = [longest - len(row.ids) for row in rows]
     ids = [_padded(row.ids, pad, lack, side) for row, lack in zip(rows, missing, strict=True)]
@@ -242,21 +247,12 @@ def _pad_tokens(values: Any, lack: int, side: Side) -> Any:
 
 
 def _concatenate(values: Sequence[Any]) -> Any:
-    """Concatenate along the batch; other dimensions are padded with zeros to the largest size."""
+    """Inputs of the same form, one after the other along the batch."""
     import torch
 
     if not isinstance(values[0], torch.Tensor):
         return [item for value in values for item in value]
-    if len({value.shape[1:] for value in values}) > 1:
-        shape = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
-        values = [_grown(value, shape) for value in values]
     return torch.cat(list(values), dim=0)
-
-
-def _grown(values: Any, shape: Sequence[int]) -> Any:
-    grown = values.new_zeros((values.shape[0], *shape))
-    grown[tuple(slice(size) for size in values.shape)] = values
-    return grown
 
 
 # --- forward passes ---------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from snellen.common.images import Images, decode_picture
@@ -51,6 +52,29 @@ class EncodedPrompt:
     """Names of the inputs with one entry per token: [1, tokens, ...]."""
     clips: int = 0
     """How many of the digests are those of clips."""
+
+    @cached_property
+    def form(self) -> str:
+        """Number of pictures and clips, and names, number formats and shapes of all inputs but the ids, without the
+        number of rows and of tokens.
+
+        Prompts of one form can share a batch without padding anything but tokens.
+        """
+        forms = [f"{len(self.digests)} seen"]
+        for name, value in sorted(self.extras.items()):
+            skipped = 2 if name in self.per_token else 1
+            forms.append(f"{name} {_form_of(value, skipped)}")
+        return "; ".join(forms)
+
+
+def _form_of(value: Any, skipped: int) -> str:
+    """Number format and shape of a tensor without its first `skipped` dimensions; kind and parts of anything else."""
+    if hasattr(value, "shape"):
+        return f"{value.dtype} {tuple(value.shape[skipped:])}"
+    if isinstance(value, (list, tuple)):
+        parts = ", ".join(_form_of(part, 0) for part in value)
+        return f"{type(value).__name__} ({parts})"
+    return type(value).__name__
 
 
 @dataclass(frozen=True)

@@ -413,7 +413,8 @@ class Engine:
             range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place])
         )
         most = self.budget.rows if fast_paths.batch else 1
-        scored = iter(self.in_batches(batches_in_order(order, owners, most), run))
+        batches = batches_by_form(order, [context for context, _ in rows], owners, most)
+        scored = iter(self.in_batches(batches, run))
         return [[next(scored) for _ in request.tails] for request in prompts]
 
     def in_batches(
@@ -487,6 +488,19 @@ def _room(layout: ModelLayout) -> int:
 def proved(fast_paths: FastPaths, context: EncodedPrompt, more: int) -> bool:
     """Whether `fast_paths` were proved for a prompt with up to `more` tokens after it."""
     return fast_paths.proved.covers(len(context.ids), more, len(context.digests))
+
+
+def batches_by_form(
+    order: Sequence[int], contexts: Sequence[EncodedPrompt], owners: Sequence[int], size: int
+) -> list[list[int]]:
+    """Batches as of `batches_in_order`, each of positions whose contexts have one form."""
+    places_of_form: dict[str, list[int]] = {}
+    for place in order:
+        places_of_form.setdefault(contexts[place].form, []).append(place)
+    batches = []
+    for places in places_of_form.values():
+        batches.extend(batches_in_order(places, owners, size))
+    return batches
 
 
 def batches_in_order(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -31,7 +31,7 @@ from snellen.models.hf.decoding import (
     token_picker,
 )
 from snellen.models.hf.encode import KEPT_PICTURES, ContinuedPrompt, EncodedPrompt, Encoder
-from snellen.models.hf.engine import Engine, batches_in_order, proved
+from snellen.models.hf.engine import Engine, batches_by_form, proved
 from snellen.models.hf.load import (
     HfOptions,
     LoadedModel,
@@ -65,7 +65,9 @@ from snellen.records import (
     Usage,
 )
 
-ADAPTER = "hf 5"
+Row = TypeVar("Row", EncodedPrompt, ContinuedPrompt)
+R = TypeVar("R")
+ADAPTER = "hf 6"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 64}
 TOKENS_A_ROW: dict[DeviceKind, int] = {"cpu": 256, "accelerator": 1024}
@@ -202,21 +204,20 @@ class HFModel(ShownByName):
         groups: dict[Any, list[int]] = {}
         for i, prompt in enumerate(prompts):
             if isinstance(prompt, EncodedPrompt):
-                key = decoding_group(requests[i]), _shows(prompt), frozenset(prompt.extras)
+                key = decoding_group(requests[i]), _group_of(prompt)
                 groups.setdefault(key, []).append(i)
         ends = self._layout.end_tokens
 
         def reply(places: list[int]) -> list[Response]:
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
-            proof = self._proof_of(rows[0])
-            replies = self._write(rows, [requests[i] for i in places], proof.fast_paths)
-            for i, row, tokens in zip(places, rows, replies, strict=True):
-                self._spot_check(
-                    requests[i],
-                    images,
-                    proof,
-                    partial(SpotChecks.check_reply, row=row, tokens=tokens),
-                )
+            asked = [requests[i] for i in places]
+            replies = self._checked(
+                asked,
+                rows,
+                images,
+                partial(self._write, rows, asked),
+                SpotChecks.check_reply,
+            )
             return [
                 self._without_thoughts(
                     to_response(self._encoder, row, tokens, ends, requests[i]), requests[i]
@@ -245,7 +246,10 @@ class HFModel(ShownByName):
             row = cast(EncodedPrompt, prompt)
             pick = telling(token_picker(self._layout, self._encoder, [request]), tell)
             with quiet_and_single_threaded(self._layout.model):
-                paths = self._proof_of(row).fast_paths
+                proof = self._proof_of(row)
+                checks = proof.spot_checks
+                group = request.kind, len(row.digests)
+                paths = PLAIN if checks and group in checks.disproved else proof.fast_paths
                 [tokens] = self._engine.generate(
                     [row], pick, request.decoding.max_new_tokens, paths
                 )
@@ -264,18 +268,18 @@ class HFModel(ShownByName):
         groups: dict[Any, list[int]] = {}
         for i, prompt in enumerate(prompts):
             if isinstance(prompt, ContinuedPrompt):
-                groups.setdefault(
-                    (_shows(prompt.context), frozenset(prompt.context.extras)), []
-                ).append(i)
+                groups.setdefault(_group_of(prompt.context), []).append(i)
 
         def score(places: list[int]) -> list[Response]:
             rows = [cast(ContinuedPrompt, prompts[i]) for i in places]
-            proof = self._proof_of(rows[0].context)
             with quiet_and_single_threaded(self._layout.model):
-                scored = self._engine.score(rows, proof.fast_paths)
-                for i, row, tails in zip(places, rows, scored, strict=True):
-                    check = partial(SpotChecks.check_scores, prompt=row, scores=tails)
-                    self._spot_check(requests[i], images, proof, check)
+                scored = self._checked(
+                    [requests[i] for i in places],
+                    rows,
+                    images,
+                    partial(self._engine.score, rows),
+                    SpotChecks.check_scores,
+                )
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
@@ -364,19 +368,54 @@ class HFModel(ShownByName):
 
         most = engine.budget.rows if fast_paths.writing == "generate in batches" else 1
         order = sorted(chosen, key=lambda place: -len(rows[place].ids))
-        return engine.in_batches(batches_in_order(order, range(len(rows)), most), run)
+        return engine.in_batches(batches_by_form(order, rows, range(len(rows)), most), run)
 
-    def _spot_check(
-        self, request: Request, images: Images, proof: _Proof, agrees: Callable[[SpotChecks], bool]
-    ) -> None:
-        """Warn if `request` was drawn to be checked and differs from the reference, or if the processor makes different
-        inputs a second time.
+    def _checked(
+        self,
+        requests: Sequence[Request],
+        rows: Sequence[Row],
+        images: Images,
+        run: Callable[[FastPaths], list[R]],
+        agrees: Callable[[SpotChecks, Row, R], bool],
+    ) -> list[R]:
+        """What `run` makes of a group by fast paths; if a spot check finds a difference in it, of the whole group again
+        by the plain path, which later requests with as many pictures go by too.
 
         The reference takes more memory than the path it checks; if there is not enough, nothing is checked or counted.
         """
+        first = _context(rows[0])
+        proof = self._proof_of(first)
         checks = proof.spot_checks
-        if checks is None or not checks.drawn(request):
-            return
+        if checks is None:
+            return run(proof.fast_paths)
+        group = requests[0].kind, len(first.digests)
+        if group in checks.disproved:
+            return run(PLAIN)
+        results = run(proof.fast_paths)
+        differs = False
+        for request, row, result in zip(requests, rows, results, strict=True):
+            if not checks.drawn(request, group):
+                continue
+            self._check_processor(request, images, checks)
+            check = partial(agrees, checks, row, result)
+            if unless_out_of_memory(check) is not False:
+                continue
+            differs = True
+            logger.warning(
+                "%s: %s differs from the same request run alone by more than rounding; it and what was asked with it "
+                "are asked again one row at a time (%s)",
+                self.name,
+                request.sample_id,
+                "; ".join(checks.findings),
+            )
+        if not differs:
+            return results
+        checks.disproved.add(group)
+        checks.asked_again += len(requests)
+        return run(PLAIN)
+
+    def _check_processor(self, request: Request, images: Images, checks: SpotChecks) -> None:
+        """Warn if the processor makes different inputs of `request` a second time."""
         write = (
             self._conversation.write
             if request.kind == "generate"
@@ -391,14 +430,6 @@ class HFModel(ShownByName):
                 self.name,
                 request.sample_id,
             )
-        if unless_out_of_memory(lambda: agrees(checks)) is not False:
-            return
-        logger.warning(
-            "%s: %s differs from the same request run alone by more than rounding; use ?scoring=exact (%s)",
-            self.name,
-            request.sample_id,
-            "; ".join(checks.findings),
-        )
 
     def _proof_of(self, row: EncodedPrompt) -> _Proof:
         """How a prompt is run, found out when the first of its kind is asked."""
@@ -510,6 +541,15 @@ class HFModel(ShownByName):
         return encoded
 
 
+def _context(row: EncodedPrompt | ContinuedPrompt) -> EncodedPrompt:
+    return row if isinstance(row, EncodedPrompt) else row.context
+
+
+def _group_of(row: EncodedPrompt) -> tuple[Any, ...]:
+    """What prompts have in common that are answered together: what they show, and which inputs they have."""
+    return _shows(row), len(row.digests), frozenset(row.extras)
+
+
 def _shows(row: EncodedPrompt) -> Literal["pictures", "clips", "both"]:
     """What a prompt shows; one of words alone is run as those with pictures are."""
     if not row.clips:
@@ -572,7 +612,7 @@ def _pad_token(loaded: LoadedModel) -> int:
 
 
 ONE_IN = 1000
-"""One in so many requests is checked, chosen by its key, besides the first of each kind."""
+"""One in so many requests is checked, chosen by its key, besides the first of each kind and number of pictures."""
 
 
 @dataclass
@@ -593,12 +633,20 @@ class SpotChecks:
 
     unrepeatable: int = 0
     """Checked requests for which the processor made different inputs a second time."""
+    disproved: set[tuple[Kind, int]] = field(default_factory=set)
+    """Kinds of requests, with the number of pictures that they show, in which a check found a difference."""
+    asked_again: int = 0
+    """Requests that were answered again one row at a time, since one of them differed."""
+    _seen: set[tuple[Kind, int]] = field(default_factory=set)
 
-    def drawn(self, request: Request) -> bool:
-        """Whether `request` is to be checked; sampled replies are not."""
+    def drawn(self, request: Request, group: tuple[Kind, int]) -> bool:
+        """Whether `request` is to be checked: the first of each kind and number of pictures (`group`), and some others;
+        sampled replies are not."""
         if request.kind == "generate" and request.decoding.temperature > 0:
             return False
-        return request.kind not in self.checked or int(request.key, 16) % ONE_IN == 0
+        is_first = group not in self._seen
+        self._seen.add(group)
+        return is_first or int(request.key, 16) % ONE_IN == 0
 
     def check_scores(self, prompt: ContinuedPrompt, scores: Scores) -> bool:
         """Whether scores agree with the reference within the tolerance."""
@@ -632,8 +680,18 @@ class SpotChecks:
             "loglikelihood": f"largest difference of a token's log-probability {self.score_difference:.2g} nats",
             "generate": f"largest lead of another token than the one written {self.reply_deficit:.2g} nats",
         }
-        changed = f"spot checks: requests of which the processor made other inputs a second time: {self.unrepeatable}"
-        return (changed,) * bool(self.unrepeatable) + tuple(
+        lines = []
+        if self.unrepeatable:
+            lines.append(
+                "spot checks: requests of which the processor made other inputs a second time: "
+                f"{self.unrepeatable}"
+            )
+        if self.asked_again:
+            lines.append(
+                "spot checks: a fast path was off, so that requests were answered again one row at a time: "
+                f"{self.asked_again}"
+            )
+        return tuple(lines) + tuple(
             f"spot checks ({kind}): {count} request{'s' * (count != 1)} answered one row at a time too, {off[kind]} "
             f"(noise allows {self.tolerance.token:.2g})"
             for kind, count in sorted(self.checked.items())

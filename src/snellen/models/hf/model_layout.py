@@ -177,7 +177,9 @@ def _end_tokens(model: Any, language_model: Any, end_of_text: int | None) -> fro
 def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:
     """What the sharing plan needs to know about a request."""
     context = prompt.context
-    return PrefixItem(vision_digest(context), context.ids, _anchor(layout, context), prompt.tails)
+    return PrefixItem(
+        vision_digest(context), context.ids, _anchor(layout, context), prompt.tails, context.form
+    )
 
 
 def vision_digest(encoded: EncodedPrompt) -> str:

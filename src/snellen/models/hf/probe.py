@@ -80,17 +80,14 @@ class _Noise(dict[str, bytes]):
 def build_probe(
     conversation: Conversation, encoder: Encoder, encoder_decoder: bool, shows: Shows = "pictures"
 ) -> list[ContinuedPrompt]:
-    """Two questions about one picture or clip and one about another, or of their words alone. Raises ValueError when
-    the processor rejects them, UnrepeatableError when it makes other inputs of the same."""
+    """Two questions about one picture or clip, one about another, and two that show two of them each, where the
+    processor takes two; or their words alone.
+
+    Raises ValueError when the processor rejects them, UnrepeatableError when it makes other inputs of the same.
+    """
     noise = _Noise()
-    # Of different shape: what pads them to one size may change what is seen of them (Emu3).
-    first, second = noise.shown(shows, 1, (96, 72)), noise.shown(shows, 2, (64, 80))
-    prompts = []
-    for pictures, question in (
-        (first, QUESTIONS[0]),
-        (first, QUESTIONS[1]),
-        (second, QUESTIONS[0]),
-    ):
+
+    def asked(pictures: Sequence[ImageRef], question: str) -> ContinuedPrompt:
         prompt = conversation.write(
             [Message("user", (*map(ImagePart, pictures), TextPart(question)))]
         )
@@ -100,12 +97,31 @@ def build_probe(
                 "its processor makes other inputs of the same picture and question a second time, so no answer could "
                 "be repeated; switch off what it does at random"
             )
-        prompts.append(
-            encoder.reply_with(encoded, REPLIES)
-            if encoder_decoder
-            else encoder.continue_with(prompt, encoded, REPLIES)
-        )
-    return prompts
+        if encoder_decoder:
+            return encoder.reply_with(encoded, REPLIES)
+        return encoder.continue_with(prompt, encoded, REPLIES)
+
+    # Of different shape: what pads them to one size may change what is seen of them (Emu3).
+    first, second = noise.shown(shows, 1, (96, 72)), noise.shown(shows, 2, (64, 80))
+    prompts = [
+        asked(first, QUESTIONS[0]),
+        asked(first, QUESTIONS[1]),
+        asked(second, QUESTIONS[0]),
+    ]
+    if shows == "words":
+        return prompts
+    # Of the same shapes as the first two, so that different pictures share a batch.
+    third, fourth = noise.shown(shows, 3, (96, 72)), noise.shown(shows, 4, (64, 80))
+    try:
+        pairs = [
+            asked([*first, *second], QUESTIONS[0]),
+            asked([*third, *fourth], QUESTIONS[1]),
+        ]
+    except UnrepeatableError:
+        raise
+    except REFUSALS:
+        return prompts
+    return [*prompts, *pairs]
 
 
 def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
@@ -285,13 +301,16 @@ def choose_writing(
     Without `cached` none that keeps what was read of a text is tried. Raises ValueError where not even a forward pass
     for each token writes what the reference says.
     """
-    together, alone = [list(rows)], [[row] for row in rows]
+    alone = [[row] for row in rows]
+    by_form: dict[str, list[EncodedPrompt]] = {}
+    for row in rows:
+        by_form.setdefault(row.form, []).append(row)
     ways: dict[Writing, list[list[EncodedPrompt]]] = {}
     if cached:
         if fast_paths.cache:
-            ways["shared"] = together
+            ways["shared"] = [list(rows)]
         if fast_paths.batch:
-            ways["generate in batches"] = together
+            ways["generate in batches"] = list(by_form.values())
         ways["generate"] = alone
     refusals: dict[str, str] = {}
     for way, batches in ways.items():

@@ -128,8 +128,8 @@ def choose_fast_paths(
 ) -> SelfCheckResult:
     """The fast paths that agree with the reference on `probe` and on longer texts made from it.
 
-    The probe asks two questions of different length about one picture and one about another, with
-    continuations of unequal length. `facts` are read from the model unless they are given.
+    The probe asks two questions of different length about one picture, one about another and two about two pictures
+    each, with continuations of unequal length. `facts` are read from the model unless they are given.
 
     Raises UnrepeatableError, or another ValueError, when the model cannot be scored even one row at a time.
     """
@@ -159,7 +159,7 @@ def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
     check = _SelfCheck(engine, list(probe), ModelFacts())
     alone = check.scores_stand_alone()
     writing, _ = choose_writing(
-        engine, [prompt.context for prompt in probe], PLAIN, check.tolerance, alone
+        engine, [prompt.context for prompt in check.probe], PLAIN, check.tolerance, alone
     )
     return replace(PLAIN, writing=writing)
 
@@ -171,6 +171,7 @@ class _SelfCheck:
         self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None
     ) -> None:
         self.engine, self._given = engine, facts
+        probe = without_refused_pairs(engine.layout, probe)
         self.probe = [with_repetition(prompt) for prompt in probe]
         self.facts = facts or ModelFacts()
         self.differences: dict[str, float] = {}
@@ -381,6 +382,19 @@ class _SelfCheck:
         most = longest_text(model)
         length = affordable_length(model)
         return length if most is None else min(length, most - REPLY)
+
+
+def without_refused_pairs(
+    layout: ModelLayout, probe: Sequence[ContinuedPrompt]
+) -> list[ContinuedPrompt]:
+    """The prompts of `probe` without those of several pictures, if the model takes one alone (GIT, BLIP)."""
+    single = [prompt for prompt in probe if len(prompt.context.digests) < 2]
+    several = [prompt for prompt in probe if len(prompt.context.digests) > 1]
+    try:
+        reference_scores(layout, [replace(prompt, tails=prompt.tails[:1]) for prompt in several])
+    except REFUSALS:
+        return single
+    return list(probe)
 
 
 def selects(facts: ModelFacts, length: int) -> str:

@@ -159,6 +159,8 @@ class PrefixItem:
     """Number of tokens up to and including the last picture's: a shared prefix has at least these."""
     tails: tuple[tuple[int, ...], ...] = ()
     """The continuations that are scored after `tokens`; none for generation."""
+    form: str = ""
+    """Shapes of all inputs that are not per token: requests of different form never share a batch."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,8 @@ class Tree:
 def plan_sharing(
     items: Sequence[PrefixItem], budget: Budget, *, shared: bool = True, ragged: bool = True
 ) -> list[list[SharingGroup]]:
-    """Batches of groups: every request is in exactly one group, and groups of similar length are together.
+    """Batches of groups: every request is in exactly one group, and groups of similar length are together, if their
+    inputs have the same shapes.
 
     `shared`: different prompts may share a prefix; otherwise only equal prompts do. `ragged`: prefixes of
     different length may be in one batch; otherwise every batch holds one group. Apart from the indices,
@@ -209,13 +212,16 @@ def plan_sharing(
     """
     groups = _groups(items, shared)
     pieces = [piece for group in groups for piece in _split(items, group, budget)]
-    pieces.sort(
-        key=lambda group: (
-            -group.prefix,
-            items[group.members[0]].key,
-            items[group.members[0]].tokens,
-        )
-    )
+    longest_of_form: dict[str, int] = {}
+    for piece in pieces:
+        form = items[piece.members[0]].form
+        longest_of_form[form] = max(piece.prefix, longest_of_form.get(form, 0))
+
+    def order(group: SharingGroup) -> tuple[Any, ...]:
+        first = items[group.members[0]]
+        return -longest_of_form[first.form], first.form, -group.prefix, first.key, first.tokens
+
+    pieces.sort(key=order)
     if not ragged:
         return [[group] for group in pieces]
     batches: list[list[SharingGroup]] = []
@@ -302,6 +308,8 @@ def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> 
 
 
 def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget) -> bool:
+    if len({items[group.members[0]].form for group in groups}) > 1:
+        return False
     longest = max(group.prefix for group in groups)
     widest = max(_after(items, group.members, group.prefix) for group in groups)
     return (
