@@ -37,7 +37,7 @@ from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.client import Clock
 from snellen.models.openai import OpenAIModel, OpenAIOptions
 from snellen.models.provider import Provider, ProviderModel, ServiceAddress
-from snellen.models.request_options import declared_reasoning_tokens, split_thoughts
+from snellen.models.request_options import declared_reasoning_tokens
 from snellen.records import (
     Decoding,
     ImagePart,
@@ -863,23 +863,6 @@ def test_options_of_the_model_string_reach_an_openai_compatible_server() -> None
         ")",
     ]
     assert all(len(token.others) <= 2 for token in response.logprobs)
-
-
-@pytest.mark.parametrize(
-    ("text", "closing", "parts"),
-    [
-        ("<think>hm</think>(A)", "", ("hm", "(A)")),
-        ("<think>hm", "", ("hm", "")),
-        ("hm</think>\n(A)", "</think>", ("hm", "(A)")),
-        ("(A) <think>", "", (None, "(A) <think>")),
-        ("(A)", "", (None, "(A)")),
-    ],
-)
-def test_thoughts_are_split_from_the_answer(
-    text: str, closing: str, parts: tuple[str | None, str]
-) -> None:
-    split = split_thoughts(text, closing)
-    assert (split.reasoning, split.answer) == parts
 
 
 def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_way_out(

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.common.images import PLAIN_TYPES, to_plain_file
+from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.formats.shown_text import HALF_CHARACTERS
 from snellen.models.client import (
@@ -26,7 +27,7 @@ from snellen.models.client import (
     says_unsupported,
 )
 from snellen.models.connections import HttpReply
-from snellen.models.request_options import RequestOptions, split_thoughts, with_extra_fields
+from snellen.models.request_options import RequestOptions, with_extra_fields
 from snellen.records import (
     TOOL_CALLS,
     ImagePart,

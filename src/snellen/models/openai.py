@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
+from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.models import chat, served
 from snellen.models.base import (
@@ -39,7 +40,6 @@ from snellen.models.base import (
 from snellen.models.chat import Dialect, RequestedModel
 from snellen.models.client import Client, ClientOptions, Clock, ServerFault, answering_string
 from snellen.models.connections import HttpReply, HttpRequest, check_url
-from snellen.models.request_options import split_thoughts
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.records import Kind, Request, Response
 

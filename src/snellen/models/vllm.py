@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from snellen.common.images import Images, data_uri, to_plain_file
 from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError
+from snellen.extraction.thoughts import split_thoughts
 from snellen.models import chat
 from snellen.models.base import (
     ALL_KINDS,
@@ -28,7 +29,7 @@ from snellen.models.base import (
 )
 from snellen.models.client import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
-from snellen.models.request_options import SamplingOptions, split_thoughts
+from snellen.models.request_options import SamplingOptions
 from snellen.models.served import PromptTokens, border_scores, with_continuation
 from snellen.records import ImageRef, Kind, Message, Request, Response, TextPart, Usage
 

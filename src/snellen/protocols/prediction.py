@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
+from snellen.extraction.thoughts import split_thoughts
 from snellen.protocols.base import Conclusion
 from snellen.reasons import NoMostLikelyReason, Reason
 from snellen.records import (
@@ -71,7 +72,10 @@ def predict(
         return _by_scores(unread, above_baseline(response.scores, baseline, rule), rule)
     reason = _why_nothing_is_said(response)
     if not question.options:
-        return replace(unread, text=response.text, extraction_method="verbatim", reason=reason)
+        parts = split_thoughts(response.text or "")
+        if parts.reasoning is not None and not parts.answer:
+            reason = "reasoning cut off" if parts.is_unfinished else reason or "empty"
+        return replace(unread, text=parts.answer, extraction_method="verbatim", reason=reason)
     prediction = _by_reply(unread, question, response, rules)
     return (
         replace(prediction, reason=reason) if reason and prediction.choice is None else prediction

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from snellen.models.request_options import THOUGHTS, split_thoughts
+from snellen.extraction.thoughts import THOUGHTS, split_thoughts
 from snellen.records import ImagePart, ImageRef, Message, Part, Role, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"

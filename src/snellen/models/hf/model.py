@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
+from snellen.extraction.thoughts import split_thoughts
 from snellen.models.base import (
     ALL_KINDS,
     ModelSpec,
@@ -53,7 +54,6 @@ from snellen.models.hf.thresholds import (
     largest_difference,
     longest_text,
 )
-from snellen.models.request_options import split_thoughts
 from snellen.records import (
     ContinuationScore,
     ErrorKind,
