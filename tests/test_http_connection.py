@@ -6,13 +6,16 @@ import asyncio
 import base64
 import itertools
 import shutil
+import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +30,16 @@ from snellen.models.http_connection import TransportError
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
+POLICIES = {"asyncio": asyncio.DefaultEventLoopPolicy, "uvloop": uvloop.EventLoopPolicy}
+
+
+@pytest.fixture(scope="module", params=POLICIES, autouse=True)
+def event_loops(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test runs on both event loops: commands use asyncio's own, and the server uvloop."""
+    earlier = asyncio.get_event_loop_policy()
+    asyncio.set_event_loop_policy(POLICIES[request.param]())
+    yield
+    asyncio.set_event_loop_policy(earlier)
 
 
 async def request_of(reader: asyncio.StreamReader) -> bytes:
@@ -207,6 +220,38 @@ def test_a_request_arrives_as_it_was_meant_and_its_connection_is_used_again() ->
     assert whole.endswith(large)
 
 
+def test_a_host_whose_first_address_is_silent_is_reached_at_its_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    tcp = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+
+    async def play() -> HttpReply:
+        loop_type = type(asyncio.get_running_loop())
+        getaddrinfo, sock_connect = loop_type.getaddrinfo, loop_type.sock_connect
+
+        async def find(loop: Any, host: Any, port: Any, **kind: Any) -> Any:
+            if host != "two.example":
+                return await getaddrinfo(loop, host, port, **kind)
+            return [(*tcp, ("127.0.0.2", port)), (*tcp, ("127.0.0.1", port))]
+
+        async def connect(loop: Any, sock: socket.socket, address: tuple[str, int]) -> None:
+            if address[0] == "127.0.0.2":  # as behind a firewall that drops packets
+                await asyncio.Event().wait()
+            await sock_connect(loop, sock, address)
+
+        async with listening(replying(OK)) as port:
+            monkeypatch.setattr(loop_type, "getaddrinfo", find)
+            monkeypatch.setattr(loop_type, "sock_connect", connect)
+            connections = Connections(f"http://two.example:{port}", {})
+            try:
+                return await send(connections, b"{}")
+            finally:
+                await connections.close()
+
+    assert asyncio.run(play()).body == b"hi"
+
+
 def test_a_connection_in_use_when_all_are_closed_is_not_kept() -> None:
     async def play() -> None:
         has_come, may_reply = asyncio.Event(), asyncio.Event()
@@ -326,9 +371,11 @@ def test_a_proxy_opens_a_way_to_a_server_that_speaks_tls(
 
     async def play(status: bytes) -> HttpReply:
         async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            while part := await reader.read(1 << 16):
-                writer.write(part)
-            writer.close()
+            try:
+                while part := await reader.read(1 << 16):
+                    writer.write(part)
+            finally:
+                writer.close()
 
         async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             asked.append(await reader.readuntil(b"\r\n\r\n"))

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import certifi
+from aiohappyeyeballs import start_connection
 from msgspec import Struct
 
 from snellen.errors import ModelError
@@ -403,21 +404,19 @@ class Connections:
 
 
 async def _connected(host: str, port: int, tls: ssl.SSLContext | None) -> HttpConnection:
-    _, connection = await asyncio.get_running_loop().create_connection(
-        HttpConnection,
-        host,
-        port,
-        ssl=tls,
-        server_hostname=host if tls else None,
-        # The race between addresses loses a socket when it is cancelled: there is none where there is no choice.
-        happy_eyeballs_delay=None if _is_address(host) or _is_loopback(host) else SECOND_ADDRESS,
-    )
+    loop = asyncio.get_running_loop()
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # `create_connection` would race the addresses itself, but not under uvloop, which the server runs on.
+    connected = await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS, loop=loop)
     try:
         for option in _KEEPALIVE:
-            connection.socket.setsockopt(*option)
+            connected.setsockopt(*option)
     except OSError:  # it was lost meanwhile
-        connection.close()
+        connected.close()
         raise
+    _, connection = await loop.create_connection(
+        HttpConnection, sock=connected, ssl=tls, server_hostname=host if tls else None
+    )
     return connection
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +12,14 @@ from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
+from PIL import Image
 
 from snellen import load_model
 from snellen.plugin_api import (
     AsyncModel,
     AsyncStreamingModel,
     DataError,
+    Decoding,
     Failure,
     ImagePart,
     ImageRef,
@@ -29,6 +32,7 @@ from snellen.plugin_api import (
     SnellenError,
     StreamingModel,
     TextPart,
+    Variant,
     identity_of,
 )
 from snellen_server.arena.settings import ArenaModel, ArenaSettings
@@ -37,8 +41,10 @@ from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.monitoring import LOGGER
 
 FAILURES = 3
-REST_SECONDS = 30.0
-"""Failures in a row after which a model is left out of battles, and the seconds for which it is."""
+"""Failures in a row after which a model is left out of battles, until it replies to a trial."""
+TRIAL_SECONDS = 30.0
+"""The pause between two trials of a model."""
+TRIAL_QUESTION = "Which colour is this? Reply with one word."
 
 ALONE = "the arena has one model, and battles need two"
 
@@ -61,6 +67,20 @@ class StoredImages:
         return content
 
 
+class TrialPicture:
+    """The picture of a trial, as models ask for it: a trial fails wherever a battle would."""
+
+    def __init__(self) -> None:
+        file = io.BytesIO()
+        Image.new("RGB", (64, 64), "red").save(file, "PNG")
+        self._content = file.getvalue()
+        digest = hashlib.sha256(self._content).hexdigest()
+        self.image = ImageRef(digest, "image/png", 64, 64)
+
+    def read(self, image: ImageRef) -> bytes:
+        return self._content
+
+
 class LocalThread:
     """The one thread in which all models of this process write, and the turns that they take in it."""
 
@@ -80,7 +100,8 @@ class ServedModel:
         self._model: Model | AsyncModel | None = None
         self._taken = 0
         self._gate = asyncio.Semaphore(settings.concurrency)
-        self._failures, self._rests_until = 0, 0.0
+        self._failures = 0
+        self._trials: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
@@ -89,7 +110,12 @@ class ServedModel:
     @property
     def is_available(self) -> bool:
         """Whether it can take one more question now."""
-        return self.state == "ready" and self.has_room and time.monotonic() >= self._rests_until
+        return self.replies and self.has_room
+
+    @property
+    def replies(self) -> bool:
+        """Whether it is open and has not failed several times in a row."""
+        return self.state == "ready" and self._failures < FAILURES
 
     @property
     def has_room(self) -> bool:
@@ -109,12 +135,44 @@ class ServedModel:
                 "model cannot be opened", extra={"facts": {"model": self.name, "error": str(error)}}
             )
             return
-        if not isinstance(self._model, AsyncModel):
-            self._gate = self._local.gate
         self.version = version_of(identity.fingerprint)
+        if isinstance(self._model, AsyncModel):
+            # Opening it asked nobody: a wrong address or key shows only in a reply.
+            if not await self._passes_trial():
+                self._leave_out()
+        else:
+            self._gate = self._local.gate
         self.state = "ready"
 
+    def _leave_out(self) -> None:
+        """Draw it for no battle until it replies to a trial."""
+        self._failures = FAILURES
+        if self._trials is None:
+            self._trials = asyncio.create_task(self._try_again())
+
+    async def _try_again(self) -> None:
+        while not self.replies:
+            await asyncio.sleep(TRIAL_SECONDS)
+            if await self._passes_trial():
+                self._failures = 0
+        self._trials = None
+
+    async def _passes_trial(self) -> bool:
+        """Ask a question as a battle would, which no visitor waits for."""
+        picture = TrialPicture()
+        messages = conversation([], TRIAL_QUESTION, picture.image)
+        request = Request("arena", "trial", Variant(), messages, decoding=Decoding())
+        async with self._gate:
+            response = await self._answer(request, picture, lambda text: None)
+        if response.error is not None:
+            facts = {"model": self.name, "error": response.error.kind}
+            LOGGER.warning("a model fails its trial", extra={"facts": facts})
+        return response.error is None
+
     async def close(self) -> None:
+        if self._trials is not None:
+            self._trials.cancel()
+            await asyncio.gather(self._trials, return_exceptions=True)
         if isinstance(self._model, AsyncModel):
             await self._model.close()
 
@@ -151,7 +209,7 @@ class ServedModel:
             )
             self._failures += 1
             if self._failures >= FAILURES:
-                self._rests_until = time.monotonic() + REST_SECONDS
+                self._leave_out()
         seconds = time.monotonic() - begun - waited
         return replace(response, seconds=seconds), waited
 
@@ -232,13 +290,14 @@ class ModelPool:
     @property
     def fault(self) -> str | None:
         """What keeps battles from being fought, in words that anybody may read."""
-        if (
-            len(self.models) < 2
-            or sum(model.state == "ready" for model in self.models.values()) >= 2
-        ):
+        if len(self.models) < 2 or sum(model.replies for model in self.models.values()) >= 2:
             return None
         if self.is_loading:
             return "its models are being loaded"
+        if sum(model.state == "ready" for model in self.models.values()) >= 2:
+            return (
+                "fewer than two of its models reply; those that fail are asked again twice a minute"
+            )
         return "fewer than two of its models could be opened; the log says why"
 
     @property

@@ -416,7 +416,7 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
     arena = arena_of(services)
     kind, title = PAGES[request.url.path.removeprefix("/arena")]
     battle = await services.database.read(current_battle, caller, kind)
-    names = [name for name, model in arena.pool.models.items() if model.state == "ready"]
+    names = [name for name, model in arena.pool.models.items() if model.replies]
     values = {
         "kind": kind,
         "title": title,

@@ -176,7 +176,7 @@ class Arena:
         served_model = self.pool.models.get(name)
         if served_model is None:
             raise DataError("a model of this name is not here, or not any more")
-        if served_model.state != "ready":
+        if not served_model.replies:
             raise BusyError("a model cannot be asked just now; ask again in a moment")
         return served_model
 
