@@ -175,8 +175,10 @@ def test_metrics_of_texts_are_not_averaged_with_those_of_choices(
             (
                 "accuracy",
                 "accuracy_of_parsed",
+                "accuracy_lower",
                 "accuracy_upper",
                 "unparsed_rate",
+                "unsure_rate",
                 "hit_rate",
                 *texts,
             ),

@@ -101,10 +101,13 @@ def test_results_are_a_frame_with_an_interval_and_n_beside_each_number() -> None
     assert set(results.scores()["metric"]) == {
         "accuracy",
         "accuracy_of_parsed",
+        "accuracy_lower",
         "accuracy_upper",
         "unparsed_rate",
+        "unsure_rate",
         "circular_accuracy",
         "circular_accuracy_of_parsed",
+        "circular_accuracy_lower",
         "circular_accuracy_upper",
         "circular_drop",
         "consistency",

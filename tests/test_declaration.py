@@ -303,25 +303,30 @@ def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> No
 
 
 ROWS_OF_CHOICES = {
-    # Four presentations: right, right, "Well.", "Hm.": two of four, two of two, all; kinds of 2 and 2, or 2, 1 and 1.
+    # Four presentations: right, right, and two refusals: two of four, two of two, all; kinds of 2 and 2, or 2, 1 and 1.
     "accuracy": ("accuracy", 2 / 4),
     "accuracy_of_parsed": ("accuracy of parsed replies", 1.0),
-    "accuracy_upper": ("accuracy, unparsed as right", 1.0),
+    "accuracy_lower": ("accuracy, unsure as wrong", 2 / 4),
+    "accuracy_upper": ("accuracy, unsure or unparsed as right", 1.0),
     "unparsed_rate": ("unparsed rate (lower is better)", 2 / 4),
+    "unsure_rate": ("unsure readings (lower is better)", 0.0),
     "hit_rate": ("hit rate", 2 / 4),
     "instability": ("instability (nats, lower is better)", math.log(2)),
     "legacy_instability": ("legacy instability (nats, lower is better)", 1.5 * math.log(2)),
 }
 ROWS_OF_ROTATIONS = {
-    # Right, right, "Well.", right: with the unparsed one all would be right.
+    # Right, right, a refusal, right: with the unparsed one all would be right.
     "accuracy": ("accuracy", 1.0),
     "accuracy_of_parsed": ("accuracy of parsed replies", 1.0),
-    "accuracy_upper": ("accuracy, unparsed as right", 1.0),
+    "accuracy_lower": ("accuracy, unsure as wrong", 1.0),
+    "accuracy_upper": ("accuracy, unsure or unparsed as right", 1.0),
     "unparsed_rate": ("unparsed rate (lower is better)", 0.0),
+    "unsure_rate": ("unsure readings (lower is better)", 0.0),
     "hit_rate": ("hit rate", 1.0),
     "circular_accuracy": ("circular accuracy", 0.0),
     "circular_accuracy_of_parsed": ("circular accuracy of parsed replies", None),
-    "circular_accuracy_upper": ("circular accuracy, unparsed as right", 1.0),
+    "circular_accuracy_lower": ("circular accuracy, unsure as wrong", 0.0),
+    "circular_accuracy_upper": ("circular accuracy, unsure or unparsed as right", 1.0),
     "circular_drop": ("circular drop (lower is better)", 1.0),
     "consistency": ("consistency", 0.0),
 }
@@ -329,7 +334,8 @@ ROWS_OF_LIKELIHOODS = {
     # Twice, the first option and the third are the most likely.
     "accuracy": ("accuracy", 1.0),
     "accuracy_of_parsed": ("accuracy of parsed replies", 1.0),
-    "accuracy_upper": ("accuracy, unparsed as right", 1.0),
+    "accuracy_lower": ("accuracy, unsure as wrong", 1.0),
+    "accuracy_upper": ("accuracy, unsure or unparsed as right", 1.0),
     "unparsed_rate": ("unparsed rate (lower is better)", 0.0),
     "tie_rate": ("tie rate", 1.0),
     "instability": ("instability (nats, lower is better)", 0.0),
@@ -353,7 +359,8 @@ def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_
 ) -> None:
     def reply(request: Request) -> str:
         place = request.variant.order.index(0)
-        unread = "Well." if request.variant.test == 2 else "Hm."
+        refusals = ("I'm sorry, I cannot tell.", "Sorry, I cannot help with that.")
+        unread = refusals[request.variant.test % 2]
         return f"({request.variant.labels[place]})" if request.variant.test in right else unread
 
     model = sn.Scripted(reply, scores=lambda request: [-1.0, -2.0, -1.0, -3.0])
@@ -399,6 +406,7 @@ def test_rows_that_stand_beside_a_headline_name_it() -> None:
     assert beside == {
         ("legacy_instability", "instability", ""),
         *((f"{name}_of_parsed", name, "of parsed") for name in ("accuracy", "circular_accuracy")),
+        *((f"{name}_lower", name, "at least") for name in ("accuracy", "circular_accuracy")),
         *((f"{name}_upper", name, "at most") for name in ("accuracy", "circular_accuracy")),
     }
 
@@ -422,6 +430,10 @@ def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark
         ("generation", "instability"): several,
         ("likelihood", "instability"): several,
         ("generation", "tie_rate"): "not measured by the protocols of this run",
+        (
+            "likelihood",
+            "unsure_rate",
+        ): "only replies are read; under likelihood there is no reply",
         (
             "likelihood",
             "hit_rate",

@@ -95,7 +95,7 @@ def mixed(request: sn.Request) -> str | sn.Response:
     replies: dict[str, str | sn.Response] = {
         "q000": "(A)",
         "q001": "(B)",
-        "q002": "I would rather not say.",
+        "q002": "I'm sorry, I cannot tell.",
         "q003": sn.Response(error=Failure("timeout", "no answer in 60 s", 3)),
     }
     return replies[request.sample_id]
@@ -149,8 +149,14 @@ def test_summary_of_four_replies_is_what_a_pencil_finds(four: str) -> None:
     )
     assert isinstance(row.accuracy, NumberCell)
     # Of three the 5 % quantile of Beta(1, 3) and the 95 % one of Beta(2, 2), and of 1 of 2 those of Beta(1, 2), (2, 1).
-    three, half = "33.3% [1.7, 86.5] n=3", "50.0% [2.5, 97.5] n=2"
-    assert row.accuracy.text == f"{three}; of parsed {half}; at most 66.7% [13.5, 98.3] n=3"
+    # The refusal is read with a probability near 1, which makes the headline's interval a little wider.
+    headline, *companions = row.accuracy.text.split("; ")
+    assert headline in ("33.3% [1.7, 86.5] n=3", "33.3% [1.6, 86.5] n=3")
+    assert companions == [
+        "of parsed 50.0% [2.5, 97.5] n=2",
+        "at least 33.3% [1.7, 86.5] n=3",
+        "at most 66.7% [13.5, 98.3] n=3",
+    ]
     assert isinstance(row.hit_rate, NumberCell)
     assert row.hit_rate.text.startswith("66.7% [13.5, 98.3] n=3")
     assert row.circular_accuracy == AbsentCell(
@@ -421,7 +427,7 @@ def test_wrong_ones_come_first_and_each_entry_tells_the_whole_story(four: str) -
     assert "assistant, to be continued The answer is" in words
     assert "reply (B)" in words
     assert "read as (B) dog by label, in the form asked for right answer cat" in words
-    assert "reply I would rather not say. finish: stop" in words
+    assert "reply I'm sorry, I cannot tell. finish: stop" in words
     assert "read as nothing (" in words
     assert "error timeout after 3 attempts: no answer in 60 s" in words
     assert "4 of 4 entries, the wrong ones first." in words and "Not on this page" not in words

@@ -447,6 +447,10 @@ After the rules: `semantic` (the nearest in meaning), `judge`, and `random guess
 """
 
 
+SURE = 0.9
+"""A reading that is less probable than this is unsure: a judge or a person should look at it."""
+
+
 class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """How a response was read: an option by identity (never by its letter), or a text, or None."""
 
@@ -501,6 +505,24 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
             return float(self.choice in options)
         return sum(self.probabilities[option] for option in options)
 
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the reply may well mean something else than `choice`: its probability is below `SURE`."""
+        return self.probability < SURE
+
+
+class ReadingDoubt(Struct, frozen=True, gc=False):
+    """How the value of a question depends on readings that are not certain."""
+
+    expected: float
+    """The expected value, by the probabilities of the readings."""
+    variance: float
+    """Variance of the value around it, if readings err independently of each other."""
+    least: float
+    """The value if every unsure reading is wrong."""
+    most: float
+    """The value if every unsure reading is right."""
+
 
 class Score(Struct, frozen=True, gc=False, omit_defaults=True):
     """One metric on one question. A value of None is unscored, which is not wrong; `reason` says why.
@@ -524,6 +546,8 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
     of a row that is `broken`, those before the first one that never came."""
     broken: bool = False
     """Whether there is no value because a row of answers broke off (`snellen.analysis.question_means`)."""
+    doubt: ReadingDoubt | None = None
+    """What the probabilities of its readings say of the value; None if all of them are certain."""
 
     @property
     def never_answered(self) -> bool:

@@ -197,6 +197,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "tie_rate": "snellen.scoring.choice_metrics:TIE_RATE",
         "repeats": "snellen.scoring.choice_metrics:REPEATS",
         "unparsed_rate": "snellen.scoring.choice_metrics:UNPARSED_RATE",
+        "unsure_rate": "snellen.scoring.choice_metrics:UNSURE_RATE",
         "talk_cost": "snellen.scoring.request_costs:COST",
         "ranking": "snellen.scoring.ranking:RANKING",
         "word_accuracy": "snellen.metrics.ocr:WORD_ACCURACY",

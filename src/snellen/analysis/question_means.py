@@ -24,6 +24,7 @@ from operator import mul
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.analysis.reading_error import widened_by_reading
 from snellen.analysis.statistics import (
     SAME,
     Bounds,
@@ -234,6 +235,13 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
     )
     if any(is_censored(scores) for _, scores in parts):
         estimate = _censored_estimate(parts, bounds, estimate)
+    doubtful = [
+        (score.value, score.doubt)
+        for _, scores in parts
+        for score in scores
+        if score.value is not None and score.doubt is not None
+    ]
+    estimate = widened_by_reading(estimate, doubtful, len(values), bounds)
     return (
         _with_worst_cases(estimate, math.fsum(values), bounds) if estimate.unanswered else estimate
     )

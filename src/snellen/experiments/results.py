@@ -123,13 +123,20 @@ class Results:
         return data_frame(flat_row(row) for row in self.rows if slices or not row.slice)
 
     def scores(self) -> polars.DataFrame:
-        """One row a question and metric; a missing value is unscored, and `reason` says what happened."""
-        return data_frame(
-            {"model": run.manifest.model, **msgspec.structs.asdict(score)}
-            for run in self.runs
-            for benchmark in run.benchmarks
-            for score in benchmark.scores
-        )
+        """Return one row per question and metric.
+
+        A missing value is unscored, and `reason` says what happened. `expected` is the expected value by the
+        probabilities of the readings; it differs from `value` where a reply is hard to read.
+        """
+        rows = []
+        for run in self.runs:
+            for benchmark in run.benchmarks:
+                for score in benchmark.scores:
+                    row = msgspec.structs.asdict(score)
+                    doubt = row.pop("doubt")
+                    row["expected"] = score.value if doubt is None else doubt.expected
+                    rows.append({"model": run.manifest.model, **row})
+        return data_frame(rows)
 
     def samples(self) -> polars.DataFrame:
         """One row a presentation: the question with its gold, the request as sent, the reply as received, how it was

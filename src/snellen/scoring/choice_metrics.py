@@ -1,9 +1,9 @@
 """Metrics of choices: each takes the predictions of one question, in order of presentation.
 
-In every headline an unparsed reply is not right, as the papers count it. Beside the headline stand the value over
-the parsed replies alone (`_of_parsed`), and the one that an unparsed reply would give were it right (`_upper`): could
-all replies be parsed, the value would lie between the headline and the upper bound. None is unscored, which is not
-wrong.
+A reply counts as what it most probably means; one that gives no answer is not right. Two bounds show how much depends
+on that: `_lower` counts each reply whose reading is unsure (`Prediction.is_unsure`) as wrong, `_upper` counts it, and
+each reply that gives no answer, as right; `_of_parsed` leaves out the replies that give no answer. A score also keeps what the probabilities of its readings say of it
+(`ReadingDoubt`), from which intervals and comparisons take the error of reading. None is unscored, which is not wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from itertools import takewhile
 from math import comb
 from typing import Any
 
+from msgspec.structs import replace
+
 from snellen.errors import HookError, SnellenError
 from snellen.metrics.declaration import (
     ChoiceMetric,
@@ -23,7 +25,7 @@ from snellen.metrics.declaration import (
     share,
 )
 from snellen.protocols.base import Declaration
-from snellen.records import Answer, Prediction, Score
+from snellen.records import Answer, Prediction, ReadingDoubt, Score
 from snellen.scoring.questions import (
     HIDDEN_ANSWER,
     NOT_ASKED,
@@ -35,6 +37,9 @@ from snellen.scoring.questions import (
     why_unanswered,
     why_unparsed,
 )
+
+Passes = tuple[Prediction, ...]
+"""Presentations of one question, in their order."""
 
 
 def accuracy(predictions: Sequence[Prediction], answer: Answer) -> float:
@@ -48,10 +53,63 @@ def accuracy_of_parsed(predictions: Sequence[Prediction], answer: Answer) -> flo
     return sum(verdicts) / len(verdicts) if verdicts else None
 
 
+def without_unsure(predictions: Sequence[Prediction]) -> Passes:
+    """Return the predictions, with each unsure reading as a reply that gives no answer."""
+    return tuple(replace(p, choice=None) if p.is_unsure else p for p in predictions)
+
+
+def accuracy_lower(predictions: Sequence[Prediction], answer: Answer) -> float:
+    """Return `accuracy` with every unsure reading counting as wrong."""
+    return accuracy(without_unsure(predictions), answer)
+
+
 def accuracy_upper(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """`accuracy` with every unparsed reply counting as right."""
+    """Return `accuracy` with every unsure reading, and every reply without an answer, counting as right."""
+    predictions = without_unsure(predictions)
     return sum(p.choice is None or p.choice in answer.options for p in predictions) / len(
         predictions
+    )
+
+
+def unsure_rate(predictions: Sequence[Prediction]) -> float:
+    """Share of the answered presentations whose reading is less probable than `SURE`, 0 to 1."""
+    return sum(p.is_unsure for p in predictions) / len(predictions)
+
+
+def accuracy_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
+    """Return what the probabilities of the readings say of `accuracy`; None if all readings are certain."""
+    if not any(p.probabilities for p in predictions):
+        return None
+    n = len(predictions)
+    chances = [p.probability_of(answer.options) for p in predictions]
+    variance = math.fsum(chance * (1 - chance) for chance in chances) / n**2
+    right_or_unsure = sum(p.is_unsure or p.choice in answer.options for p in predictions)
+    return ReadingDoubt(
+        expected=math.fsum(chances) / n,
+        variance=variance,
+        least=accuracy_lower(predictions, answer),
+        most=right_or_unsure / n,
+    )
+
+
+def circular_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
+    """Return what the probabilities of the readings say of the verdict over these rotations.
+
+    The question is right if all of them mean the same correct option. None if all readings are certain.
+    """
+    if not any(p.probabilities for p in predictions):
+        return None
+    chance = 0.0
+    may_be_right = False
+    for option in answer.options:
+        chance += math.prod(p.probability_of((option,)) for p in predictions)
+        may_be_right |= all(p.is_unsure or p.choice == option for p in predictions)
+    is_sure = not any(p.is_unsure for p in predictions)
+    return ReadingDoubt(
+        expected=chance,
+        variance=chance * (1 - chance),
+        least=float(is_sure and len({p.choice for p in predictions} & {*answer.options}) == 1),
+        most=float(may_be_right),
     )
 
 
@@ -87,12 +145,12 @@ def circular_of_parsed(
 def circular_upper(
     predictions: Sequence[Prediction], answer: Answer, rotations: int
 ) -> float | None:
-    """The verdict if every unparsed rotation, and what was not asked because of it, were right.
+    """The verdict if every unsure or unparsed rotation, and what was not asked because of it, were right.
 
     None while a rotation that could still decide was never answered for another reason: `predictions` are all
     presentations, those that failed too.
     """
-    came = [p for p in predictions if p.error is None]
+    came = without_unsure([p for p in predictions if p.error is None])
     verdict = circular_of_parsed(came, answer, rotations)
     stopped_by_unparsed = len(came) == len(predictions) and any(p.choice is None for p in came)
     return 1.0 if verdict is None and stopped_by_unparsed else verdict
@@ -161,7 +219,7 @@ _PRESENTATIONS = {"": "needs several presentations of a question, e.g. instabili
 
 
 def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[MetricRow, ...]:
-    """The headline, and its companions when something was unparsed."""
+    """The headline, and what stands next to it where a reading is unsure or a reply gives no answer."""
     return (
         share(name, words, unparsed="wrong", absent_reasons=absent),
         share(
@@ -173,8 +231,15 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
             label="of parsed",
         ),
         share(
+            f"{name}_lower",
+            f"{words}, unsure as wrong",
+            unparsed="wrong",
+            secondary_to=name,
+            label="at least",
+        ),
+        share(
             f"{name}_upper",
-            f"{words}, unparsed as right",
+            f"{words}, unsure or unparsed as right",
             unparsed="right",
             secondary_to=name,
             label="at most",
@@ -248,6 +313,20 @@ HIT_RATE = ChoiceMetric(
         ),
     ),
 )
+UNSURE_RATE = ChoiceMetric(
+    what="share of the answered presentations whose reading has a probability below 90%",
+    rows=(
+        share(
+            "unsure_rate",
+            "unsure readings",
+            better="lower",
+            unparsed="counted",
+            absent_reasons={
+                "likelihood": "only replies are read; under likelihood there is no reply"
+            },
+        ),
+    ),
+)
 UNPARSED_RATE = ChoiceMetric(
     what="share of the answered presentations that name no option",
     rows=(share("unparsed_rate", "unparsed rate", better="lower", unparsed="counted"),),
@@ -264,6 +343,7 @@ CHOICE_METRICS = (
     INSTABILITY,
     HIT_RATE,
     UNPARSED_RATE,
+    UNSURE_RATE,
     TIE_RATE,
 )
 """Those of every question with options, in the order of the tables."""
@@ -315,10 +395,6 @@ REPEATS = ChoiceMetric(
 
 # --- the scores of a question -----------------------------------------------------------------------------------------
 
-
-Passes = tuple[Prediction, ...]
-
-
 Verdict = Callable[[Passes], float | None]
 
 
@@ -341,6 +417,8 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
     if declared.circular:
         yield from _circular_scores(question)
     if question.protocol.method == "generation":
+        unsure = unsure_rate(with_baseline) if with_baseline else unanswered
+        yield question.score("unsure_rate", unsure, n)
         labelled = not with_baseline or any(p.variant.labels for p in with_baseline)
         hits = hit_rate(with_baseline) if with_baseline else unanswered
         yield question.score("hit_rate", hits if labelled else NO_LABELS, n)
@@ -358,9 +436,9 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _accuracies(question: AskedQuestion, passes: Passes) -> Iterator[Score]:
-    """The headline and its companions; of a question whose answers count as they are, unbiased in `read`."""
+    """The headline, of those parsed, and the bounds."""
     answer = question.answer
-    headline, of_parsed, upper = names = ACCURACY.names
+    headline, of_parsed, lower, upper = names = ACCURACY.names
     if answer is None or not passes:
         absence = (
             HIDDEN_ANSWER
@@ -369,9 +447,12 @@ def _accuracies(question: AskedQuestion, passes: Passes) -> Iterator[Score]:
         )
         yield from (question.score(name, absence) for name in names)
         return
-    parsed, n = accuracy_of_parsed(passes, answer), len(passes)
-    yield question.score(headline, accuracy(passes, answer), n)
+    n = len(passes)
+    doubt = accuracy_doubt(passes, answer)
+    yield question.score(headline, accuracy(passes, answer), n, doubt=doubt)
+    parsed = accuracy_of_parsed(passes, answer)
     yield question.score(of_parsed, why_unparsed(passes) if parsed is None else parsed, n)
+    yield question.score(lower, accuracy_lower(passes, answer), n)
     yield question.score(upper, accuracy_upper(passes, answer), n)
 
 
@@ -438,7 +519,7 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
         absence = HIDDEN_ANSWER if question.came else _why_not_all(question)
         yield from (question.score(name, absence) for name in names)
         return
-    headline, of_parsed, upper, drop = names
+    headline, of_parsed, lower, upper, drop = names
     counted = question.counted
     came = _first_passes(counted)
 
@@ -448,16 +529,25 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
     def parsed(passes: Passes) -> float | None:
         return circular_of_parsed(passes, answer, rotations)
 
+    def at_least(passes: Passes) -> float | None:
+        return circular(without_unsure(passes), answer, rotations)
+
     def at_most(passes: Passes) -> float | None:
         is_all = _has_ended(counted, came) and len(passes) == len(came)
-        return circular_upper(passes, answer, rotations) if is_all else parsed(passes)
+        if is_all:
+            return circular_upper(passes, answer, rotations)
+        return circular_of_parsed(without_unsure(passes), answer, rotations)
 
     def lost_by_turning(passes: Passes) -> float | None:
         verdict = whole(passes)
         return None if verdict is None else accuracy(passes[:1], answer) - verdict
 
-    yield _by_first_passes(counted, headline, whole)
+    verdict = _by_first_passes(counted, headline, whole)
+    if verdict.value is not None:
+        verdict = replace(verdict, doubt=circular_doubt(came[: verdict.steps], answer))
+    yield verdict
     yield _by_first_passes(counted, of_parsed, parsed)
+    yield _by_first_passes(counted, lower, at_least)
     yield _by_first_passes(counted, upper, at_most)
     yield _by_first_passes(question, drop, lost_by_turning)
 

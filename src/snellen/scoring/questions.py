@@ -13,7 +13,16 @@ from snellen.errors import DataError, MissingExtraError
 from snellen.metrics.declaration import CorpusCountMetric, Counts, summed_metric
 from snellen.protocols.base import Declaration, Protocol, declaration_of
 from snellen.reasons import NEVER_ANSWERED, NoMostLikelyReason, Reason
-from snellen.records import Answer, Method, Prediction, Sample, Score, Turn, Variant
+from snellen.records import (
+    Answer,
+    Method,
+    Prediction,
+    ReadingDoubt,
+    Sample,
+    Score,
+    Turn,
+    Variant,
+)
 
 
 class Unscored(Struct, frozen=True):
@@ -131,7 +140,12 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         return (self.answer.candidates if self.answer else ()) or self.golds
 
     def score(
-        self, metric: str, value: Value, n_presentations: int = 1, row: AnswersInARow | None = None
+        self,
+        metric: str,
+        value: Value,
+        n_presentations: int = 1,
+        row: AnswersInARow | None = None,
+        doubt: ReadingDoubt | None = None,
     ) -> Score:
         """The record of a value, or of why there is none; `row` where it takes answers in a row itself.
 
@@ -152,6 +166,7 @@ class AskedQuestion(Struct, frozen=True, gc=False):
             n_presentations,
             row.steps,
             row.broken,
+            None if isinstance(value, Unscored) else doubt,
         )
 
 

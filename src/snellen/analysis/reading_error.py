@@ -1,0 +1,60 @@
+"""Widen an interval by the error of reading replies.
+
+A score counts each reply as what it most probably means. Two things follow from the probabilities of the readings
+(`records.ReadingDoubt`): by how much the mean would change on average if each reply counted by its probabilities (the
+bias of taking the most probable meaning), and the variance that reading adds to the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from snellen.analysis.statistics import Bounds, z
+from snellen.records import Estimate, ReadingDoubt
+
+DoubtfulValue = tuple[float, ReadingDoubt]
+"""The value of a question, and what the probabilities of its readings say of it."""
+
+
+def widened_by_reading(
+    estimate: Estimate, doubtful: Iterable[DoubtfulValue], n: int, bounds: Bounds
+) -> Estimate:
+    """Return a mean over `n` questions with the error of reading in its interval and standard error.
+
+    The variances of sampling and of reading add up, on each side of the mean (MOVER; Zou and Donner 2008). If the
+    expected mean differs from the mean, the side towards it grows by the difference.
+
+    Args:
+        estimate: The mean, with the interval of sampling alone.
+        doubtful: The questions of which a reading is not certain; all others have no error of reading.
+        n: The number of questions in the mean.
+        bounds: The least and the greatest possible mean.
+
+    Example:
+        >>> estimate = Estimate(0.5, 0.1, 0.3, 0.7, 25)
+        >>> doubt = ReadingDoubt(expected=0.75, variance=0.1875, least=0.0, most=1.0)
+        >>> widened = widened_by_reading(estimate, [(1.0, doubt)], 25, (0.0, 1.0))
+        >>> round(widened.low, 3), round(widened.high, 3)
+        (0.287, 0.703)
+    """
+    bias = 0.0
+    variance = 0.0
+    for value, doubt in doubtful:
+        bias += (doubt.expected - value) / n
+        variance += doubt.variance / n**2
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return estimate
+    if not variance and not bias:
+        return estimate
+    margin = z() * math.sqrt(variance)
+    below = math.hypot(estimate.value - estimate.low, margin) - min(bias, 0.0)
+    above = math.hypot(estimate.high - estimate.value, margin) + max(bias, 0.0)
+    return replace(
+        estimate,
+        stderr=math.hypot(estimate.stderr or 0.0, math.sqrt(variance)),
+        low=max(bounds[0], estimate.value - below),
+        high=min(bounds[1], estimate.value + above),
+    )
