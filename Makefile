@@ -29,7 +29,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfil
 MEMORY := $(shell grep -q '^[^ ]* /dev/shm [^ ]* \(.*,\)\?noexec' /proc/mounts || \
 	df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4e6 { print "/dev/shm" }')
 
-.PHONY: demo test ready tests quick slow coverage fuzz speed check style types site pictures fields dist system clean
+.PHONY: demo test ready tests quick slow installed coverage fuzz speed check style types site pictures fields dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -48,16 +48,20 @@ ready:
 
 tests: $(VENV)/compiled.done
 	@scratch=$$(mktemp -d $(or $(MEMORY),/tmp)/snellen.XXXXXX) && trap 'rm -rf "$$scratch"' EXIT && trap 'exit 130' INT TERM && chmod 1777 $$scratch && \
-		set -x && TMPDIR=$$scratch $(PYTEST) -m "not slow"
+		set -x && TMPDIR=$$scratch $(PYTEST) -m "not slow and not installed"
 
 # While one writes: the tests that what changed since the last `make quick` reaches; the first time, all of them, slowly.
 # Other processes that a test starts are not followed: `make test` decides.
 quick: $(VENV)/dev.done
-	$(PYTEST) --testmon -m "not slow"
+	$(PYTEST) --testmon -m "not slow and not installed"
 
 # The tests that start many processes, or ask a real model about a whole suite.
 slow: $(VENV)/dev.done system
 	$(PYTEST) -m slow
+
+# The wheels, each in a fresh environment: every verb, the READMEs' commands, the server. Needs a package index, or uv's cache.
+installed: $(VENV)/dev.done
+	$(PYTEST) -n 2 -m installed tests/test_installed.py tests/test_installed_readmes.py
 
 # The properties alone, with fresh random examples and many of them; what they find becomes an @example.
 fuzz: $(VENV)/dev.done

@@ -50,6 +50,11 @@ def broken(spec):
 
 WITH_WEIGHTS = AlwaysB()
 NUMBER = 3
+
+
+def sentence(image, question):
+    return "It is red."
+
 """
 
 
@@ -136,6 +141,11 @@ def test_the_command_line_runs_a_file_and_goes_on_with_it(
             "code_of_mine.py:NUMBER",
             HookError,
             "the model code_of_mine.py:NUMBER cannot be opened: TypeError",
+        ),
+        (
+            "code_of_mine.py:sentence",
+            ModelError,
+            r"code_of_mine.py:sentence takes \(image, question\), .*; name a class with generate",
         ),
         (
             "code_of_mine.py:broken",

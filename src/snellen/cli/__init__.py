@@ -220,7 +220,7 @@ def _sections() -> dict[str, dict[str, str]]:
 
 
 _WAYS_IN = {
-    "snellen demo": "two small models on the embedded eye chart: minutes, nothing to set up",
+    "snellen demo": "two small models on the embedded eye chart: minutes, no key, no download (extra hf)",
     "snellen run MODEL BENCHMARK": "your model, such as hf:org/name eyechart",
     "snellen view": "the runs as pages, where new ones can be started, too",
 }

@@ -346,7 +346,14 @@ def _opened(opener: Any, spec: ModelSpec) -> Any:
     if callable(getattr(opener, "generate", None)) and not isinstance(opener, type):
         return opener
     own = spec.scheme not in registry.own_targets("models")
-    alone = _binds(opener) if isinstance(opener, type) else not _binds(opener, spec)
+    takes_nothing = _binds(opener)
+    takes_spec = _binds(opener, spec)
+    if own and callable(opener) and not takes_nothing and not takes_spec:
+        raise ModelError(
+            f"{spec.text} takes {inspect.signature(opener)}, but is called with nothing or with the model string; "
+            "name a class with generate(requests, images), or a function that returns an object of one"
+        )
+    alone = takes_nothing if isinstance(opener, type) else not takes_spec
     try:
         return opener() if own and alone else opener(spec)
     except SnellenError:

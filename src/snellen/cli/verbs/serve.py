@@ -8,6 +8,7 @@ import click
 
 from snellen.cli.flags import PATH, WholeNumber
 from snellen.cli.show import out
+from snellen.errors import ModelError
 
 
 @click.command()
@@ -54,4 +55,9 @@ def worker_command(target: str, host: str, port: int, name: str) -> None:
     """
     from snellen.models.worker import serve
 
-    serve(target, host, port, name)
+    try:
+        serve(target, host, port, name)
+    except SystemExit as ended:  # worker.py stands alone, and knows no errors of Snellen
+        if isinstance(ended.code, str):
+            raise ModelError(ended.code.removeprefix("worker: ")) from None
+        raise
