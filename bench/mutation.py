@@ -76,7 +76,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "scoring/run_scoring.py": "scoring likelihood_rules presentations declaration matching headlines",
         "scoring/questions.py": "scoring metrics_pooled likelihood_rules unfinished",
         "scoring/journal_reading.py": "likelihood_rules presentations",
-        "scoring/unparsed.py": "matching semantic",
+        "scoring/unparsed.py": "matching",
     },
     "analysis": {
         "analysis/statistics.py": "statistics aggregate",

@@ -89,7 +89,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
     "score": (
         "score runs/sentences --extractor strict",
         "score runs/sentences --as-published",
-        ("score runs/sentences --semantic", r"pip install '.*\[semantic\] "),
     ),
     "export": (
         ("export runs/sentences -o samples.parquet", r"pip install '.*\[frames\] "),

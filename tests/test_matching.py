@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from snellen.api import Results, evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import ErrorBudgetError, ModelError, UnknownNameError
+from snellen.extraction.reading import ExtractedChoice
 from snellen.models.embedded import Scripted
 from snellen.protocols.prompts.role_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
 from snellen.protocols.verdict import (
@@ -35,6 +36,7 @@ from snellen.protocols.verdict import (
     user_message,
 )
 from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
+from snellen.registry import register
 from snellen.runs.run_folder import journals
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring import choice_metrics
@@ -164,6 +166,8 @@ def test_reasoning_is_not_shown_to_the_judge() -> None:
 
 # --- the verdict -------------------------------------------------------------------------------------------------
 
+OPTIONS = ("cat", "dog", "horse")
+
 
 @pytest.mark.parametrize(
     ("said", "place"),
@@ -178,28 +182,40 @@ def test_reasoning_is_not_shown_to_the_judge() -> None:
     ],
 )
 def test_one_mark_is_a_verdict(said: str, place: int) -> None:
-    assert read_label(said, ("A", "B", "C"), "X") == Verdict("given", place)
+    assert read_label(said, OPTIONS, ("A", "B", "C"), "X") == Verdict("given", place)
 
 
 @pytest.mark.parametrize(
-    "said", ["", "E", "A or B", "B. dog", "The answer is B", "AB", "dog", "B B", "<think>B"]
+    "said",
+    [
+        "B. dog",
+        "The answer is B",
+        "The answer is option B.",
+        "**B. dog**",
+        "Final answer: B\n\nThe reply describes an animal that barks.",
+    ],
 )
-def test_anything_else_is_none(said: str) -> None:
-    assert read_label(said, ("A", "B", "C"), "X") is None
+def test_a_talkative_judge_gives_a_verdict_too(said: str) -> None:
+    assert read_label(said, OPTIONS, ("A", "B", "C"), "X") == Verdict("given", 1)
+
+
+@pytest.mark.parametrize("said", ["", "E", "A or B", "AB", "<think>B", "It may be A, or else C."])
+def test_what_names_no_option_or_several_is_not_a_verdict(said: str) -> None:
+    assert read_label(said, OPTIONS, ("A", "B", "C"), "X") is None
 
 
 def test_x_means_no_option_unless_it_is_one() -> None:
-    assert read_label("X", ("A", "B"), none_label(("A", "B"))) == Verdict("none")
+    assert read_label("X", OPTIONS[:2], ("A", "B"), none_label(("A", "B"))) == Verdict("none")
     assert none_label(("W", "X")) == "NONE"
-    assert read_label("X", ("W", "X"), "NONE") == Verdict("given", 1)
+    assert read_label("X", OPTIONS[:2], ("W", "X"), "NONE") == Verdict("given", 1)
 
 
 def test_marks_that_differ_in_case_alone_are_told_apart() -> None:
-    assert read_label("a", ("A", "a"), "X") == Verdict("given", 1)
+    assert read_label("a", OPTIONS[:2], ("A", "a"), "X") == Verdict("given", 1)
 
 
 def test_a_malformed_verdict_is_asked_for_once_more_and_then_given_up() -> None:
-    assert verdict_of(matching(), "I think it is the cat", "A") == Verdict("given", 0)
+    assert verdict_of(matching(), "The cat or the dog", "A") == Verdict("given", 0)
     assert verdict_of(matching(), "hm", "hm hm", "A") == Verdict("malformed", detail="hm hm")
     failed = Response(error=Failure("timeout", "slow"))
     assert verdict_of(matching(), failed, "A") == Verdict("error", detail="timeout")
@@ -369,65 +385,65 @@ def test_a_presentation_without_marks_is_matched_by_capital_letters_and_asked_as
     assert request_of(matching_item(unparsed)).decoding.choices == ()
 
 
-UNSURE = "Probably a cow."
+def by_loudness(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
+    """Read a letter with certainty, a question mark as the last option with 60%, all else as no answer with 70%."""
+    if reply.startswith("("):
+        return ExtractedChoice(list(labels).index(reply[1]), "label", "certain")
+    others = len(options) - 1
+    if reply.endswith("?"):
+        probabilities = (*[0.3 / others] * others, 0.6, 0.1)
+        return ExtractedChoice(others, "text", "likely", probabilities=probabilities)
+    probabilities = (*[0.3 / len(options)] * len(options), 0.7)
+    return ExtractedChoice(None, None, "none", reason="no match", probabilities=probabilities)
 
 
-def unsure_run(benchmark: Benchmark, folder: Path) -> Path:
-    """A run of which each third reply is certain, each third likely, each third open."""
+@pytest.fixture
+def unsure_run(questions: Benchmark, tmp_path: Path) -> Path:
+    """A run of which each third reply is certain, each third unsure, each third without an answer, perhaps."""
+    register("extractors", "by-loudness", by_loudness)
 
     def say(request: Request) -> str:
-        return ("(A)", UNSURE, HARD)[int(request.sample_id[1:]) % 3]
+        return ("(A)", "A cow?", "Hm.")[int(request.sample_id[1:]) % 3]
 
-    return hard_run(benchmark, folder, reply=say)
-
-
-def test_by_flag_a_judge_reads_likely_replies_too_and_never_certain_ones(
-    questions: Benchmark, tmp_path: Path
-) -> None:
-    run, judge, lines = unsure_run(questions, tmp_path), Judge(lambda request: "A"), []
-    by_rules = predictions(score(run))
-    assert Counter(p.confidence for p in by_rules.values()) == {"certain": 4, "likely": 4, None: 4}
-    results = score(run, judge=JudgeSpec(models=(judge,), likely=True), announce=lines.append)
-    asked = {name for name, p in by_rules.items() if p.confidence != "certain"}
-    assert set(judge.replies) == asked
-    read, [use] = predictions(results), results.runs[0].judges
-    assert (use.replies, use.likely) == (8, 4)
-    assert "8 replies (4 of them read as likely), 0 judged before; 8 calls to make" in lines[0]
-    # Both readings are kept: the judge's counts, the rules' stands beside it.
-    likely = [name for name, p in by_rules.items() if p.confidence == "likely"]
-    assert {
-        (read[name].choice, read[name].extraction_method, read[name].confidence) for name in likely
-    } == {(0, "judge", None)}
-    assert {read[name].notes for name in likely} == {
-        (f"rules: text, likely, option {by_rules[likely[0]].choice + 1}",)
-    }
-    assert all(read[name] == by_rules[name] for name in by_rules.keys() - asked)
+    return hard_run(questions, tmp_path, reply=say)
 
 
-def test_without_the_flag_likely_replies_are_left_to_the_rules(
-    questions: Benchmark, tmp_path: Path
-) -> None:
-    run, judge = unsure_run(questions, tmp_path), Judge(lambda request: "A")
-    by_rules, read = predictions(score(run)), predictions(score(run, judge=judge))
-    assert set(judge.replies) == {name for name, p in by_rules.items() if p.choice is None}
-    assert all(read[name] == p for name, p in by_rules.items() if p.confidence == "likely")
+def test_a_judge_reads_unsure_replies_and_never_certain_ones(unsure_run: Path) -> None:
+    lines: list[str] = []
+    judge = Judge(lambda request: "A")
+    by_rules = predictions(score(unsure_run, extractor="by-loudness"))
+    results = score(unsure_run, extractor="by-loudness", judge=judge, announce=lines.append)
+
+    unsure = {name for name, prediction in by_rules.items() if prediction.is_unsure}
+    assert len(unsure) == 8 and set(judge.replies) == unsure
+    [use] = results.runs[0].judges
+    assert (use.replies, use.unsure) == (8, 4)
+    assert "8 replies (4 of them with an unsure reading), 0 judged before; 8 calls" in lines[0]
+    read = predictions(results)
+    for name, prediction in by_rules.items():
+        if name not in unsure:
+            assert read[name] == prediction
+            continue
+        # Both readings are kept: the judge's counts, that of the rules is in a note.
+        assert (read[name].choice, read[name].extraction_method) == (0, "judge")
+        assert not read[name].is_unsure
+        rules = "rules: no match" if prediction.choice is None else "rules: option 4 with 60%"
+        assert read[name].notes == (rules,)
 
 
-def test_a_likely_reading_is_open_where_a_judge_finds_no_option_and_stands_where_none_gave_a_verdict(
-    questions: Benchmark, tmp_path: Path
-) -> None:
-    run = unsure_run(questions, tmp_path)
-    denied = predictions(
-        score(run, judge=JudgeSpec(models=(Judge(lambda request: "X"),), likely=True))
-    )["q001"]
-    assert (denied.choice, denied.reason, denied.unparsed_text) == (None, "ambiguous", UNSURE)
+def test_an_unsure_reading_is_open_if_a_judge_finds_no_option(unsure_run: Path) -> None:
+    judge = Judge(lambda request: "X")
+    denied = predictions(score(unsure_run, extractor="by-loudness", judge=judge))["q001"]
+    assert (denied.choice, denied.reason, denied.unparsed_text) == (None, "ambiguous", "A cow?")
+
+
+def test_an_unsure_reading_stays_if_no_verdict_came(unsure_run: Path) -> None:
     mute = Judge(
         lambda request: "A" if request.sample_id == "check" else "well", name="snellen:mute"
     )
-    stands = predictions(score(run, judge=JudgeSpec(models=(mute,), likely=True, failures=1.0)))[
-        "q001"
-    ]
-    assert (stands.choice, stands.confidence, stands.notes) == (3, "likely", ("judge: malformed",))
+    spec = JudgeSpec(models=(mute,), failures=1.0)
+    stays = predictions(score(unsure_run, extractor="by-loudness", judge=spec))["q001"]
+    assert (stays.choice, stays.notes, stays.is_unsure) == (3, ("judge: malformed",), True)
 
 
 def test_a_verdict_is_the_option_by_identity_in_every_rotation(
@@ -566,14 +582,14 @@ def test_a_server_that_refuses_the_schema_is_asked_without_it(
 
 
 def test_an_object_that_is_no_verdict_is_none() -> None:
-    assert read_label('{"verdict": "B"}', ("A", "B"), "X") == Verdict("given", 1)
+    assert read_label('{"verdict": "B"}', OPTIONS[:2], ("A", "B"), "X") == Verdict("given", 1)
     for text in (
         '{"verdict": 1}',
         '{"answer": "B"}',
         '{"verdict": "B", "why": "x"}',
         '{"verdict": "B"',
     ):
-        assert read_label(text, ("A", "B"), "X") is None
+        assert read_label(text, OPTIONS[:2], ("A", "B"), "X") is None
 
 
 def test_the_judge_s_journal_is_that_of_a_run(questions: Benchmark, tmp_path: Path) -> None:

@@ -247,7 +247,6 @@ def test_a_file_can_say_what_every_field_holds() -> None:
                 extractor="strict",
                 likelihood_rule="mean",
                 metrics=("anls",),
-                semantic=True,
                 unparsed="legacy-random",
                 guess_seed=2,
             ),

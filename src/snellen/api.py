@@ -674,9 +674,9 @@ def score(
     and `results.json` beside its journal, or by other settings than the standard ones into a folder of their own under
     `scores`, so that no scoring overwrites another. A run that cannot be written keeps nothing.
 
-    The keywords are the fields of a `ScoringSpec` (docs/runs.md). What the `extractor` leaves unparsed is read by a
-    sentence-embedding model (`semantic`), then by a `judge`: a model string, an object, a list of these, of which the
-    majority counts, or a `JudgeSpec` that also says how they are asked; verdicts are kept in the run's folder. What is
+    The keywords are the fields of a `ScoringSpec` (docs/runs.md). Replies that are hard to
+    read go to a `judge`: a model string, an object, a list of these, of which the majority counts, or a `JudgeSpec`
+    that also says how they are asked; verdicts are kept in the run's folder. What is
     still unparsed counts as not right, or is a random guess as published (`unparsed="legacy-random"`, `guess_seed`).
     `metrics` are computed besides each benchmark's own; the judged ones need a judge. With `as_published` the results
     are those of the rules behind the tables of each suite's paper (extractor, metrics, scale); `results.json` has them

@@ -443,7 +443,8 @@ ExtractionMethod = Literal[
 By rules: `label` (its label), `label+text` (its label and its own text beside it), `text` (its text alone), `own rule`
 (by a function that says no more than which option it is), `verbatim` (the reply to an open question, as it came). By
 log-likelihood: `likelihood`, or `tie` where several options are exactly the most likely and the first of them counts.
-After the rules: `semantic` (the nearest in meaning), `judge`, and `random guess` (as published systems do).
+After the rules: `judge`, and `random guess` (as published systems do); in runs of earlier versions also `semantic` (the
+option nearest in meaning).
 """
 
 

@@ -19,8 +19,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from snellen.common.sentence_embeddings import embed
 from snellen.errors import DataError, MissingExtraError
-from snellen.extraction.semantic_matching import embed
 from snellen.metrics import ptb
 from snellen.metrics.declaration import CorpusCountMetric, corpus_metric, pooled_row
 from snellen.metrics.kept_programs import asked_program

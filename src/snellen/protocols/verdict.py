@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.errors import DataError
 from snellen.extraction.normalisation import find_final_answer
+from snellen.extraction.standard import read_choice
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.protocols.prompts.role_prompts import judge_prompt
 from snellen.records import Decoding, ImageRef, Message, Request, Response, TextPart, Variant
@@ -228,7 +229,7 @@ class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
         return ask_for_verdict(
             self._request(text, (*self.labels, no_option)),
             words.remind(labels=listed, none=no_option),
-            lambda reply: read_label(reply, self.labels, no_option),
+            lambda reply: read_label(reply, self.options, self.labels, no_option),
         )
 
     def _options(self, between: str) -> str:
@@ -242,8 +243,14 @@ def none_label(labels: Sequence[str]) -> str:
     return "NONE" if "X" in labels or "x" in labels else "X"
 
 
-def read_label(text: str, labels: Sequence[str], no_option: str) -> Verdict | None:
-    """The verdict of a text that is one of the labels or `no_option` and nothing else; None for any other text."""
+def read_label(
+    text: str, options: Sequence[str], labels: Sequence[str], no_option: str
+) -> Verdict | None:
+    """Return the verdict of a judge's reply about some options, or None if it is not a verdict.
+
+    A verdict is one of the labels or `no_option`, alone or in a sentence that plainly says so: "The answer is option
+    C." A sentence that could be read in two ways is not a verdict.
+    """
     word = verdict_token(text)
     if word in labels:
         return Verdict("given", list(labels).index(word))
@@ -251,9 +258,19 @@ def read_label(text: str, labels: Sequence[str], no_option: str) -> Verdict | No
     if folded == no_option.casefold():
         return Verdict("none")
     places = [place for place, label in enumerate(labels) if label.casefold() == folded]
-    return Verdict("given", places[0]) if len(places) == 1 else None
+    if len(places) == 1:
+        return Verdict("given", places[0])
+
+    reading = read_choice(text, (*options, NONE_OF_THEM), (*labels, no_option))
+    if reading.choice is None or reading.confidence != "certain":
+        return None
+    if reading.choice == len(options):
+        return Verdict("none")
+    return Verdict("given", reading.choice)
 
 
+NONE_OF_THEM = "none of the options"
+"""How a judge in a talkative mood says that a reply means no option."""
 MARKS = (1, 5)
 RIGHT_OR_WRONG = (0, 1)
 

@@ -138,12 +138,9 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
 
 # --- by reading stage -----------------------------------------------------------------------------------------------
 
-_StageName = Literal[
-    "rules", "meaning", "judge", "random guess", "none named", "refused", "empty", "failed"
-]
+_StageName = Literal["rules", "judge", "random guess", "none named", "refused", "empty", "failed"]
 STAGES: tuple[_StageName, ...] = (
     "rules",
-    "meaning",
     "judge",
     "random guess",
     "none named",
@@ -152,7 +149,6 @@ STAGES: tuple[_StageName, ...] = (
     "failed",
 )
 _BY_METHOD: dict[ExtractionMethod | None, _StageName] = {
-    "semantic": "meaning",
     "judge": "judge",
     "random guess": "random guess",
 }
@@ -177,7 +173,7 @@ def _stage_tables(views: Sequence[RunView]) -> list[Table]:
     rows = [row for view in views for row in _stage_rows(view)]
     if not rows:
         return []
-    note = "Of the replies to questions with options. What the rules leave open goes to --semantic and --judge."
+    note = "Of the replies to questions with options. A reply that is hard to read goes to --judge."
     header = ("model", "protocol", "replies", *STAGES)
     return [Table("Extraction by stage", header, tuple(rows), label_columns=2, notes=(note,))]
 

@@ -10,7 +10,6 @@ class ScoringKeywords(TypedDict, total=False):
     extractor: str | Path
     likelihood_rule: Literal["own", "sum", "mean", "byte", "softmax", "pmi", "conditional"]
     metrics: str | Iterable[str]
-    semantic: bool
     unparsed: Literal["not-right", "legacy-random"]
     guess_seed: int
     as_published: bool

@@ -433,9 +433,6 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "One more metric (`snellen list metrics`).", unless="the benchmark's", page="metrics.md"
         ),
     ] = ()
-    semantic: Annotated[
-        bool, Option("Match replies that the rules leave unparsed by sentence embeddings, offline.")
-    ] = False
     unparsed: Annotated[
         Unparsed,
         Option(
@@ -468,9 +465,6 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         str,
         Option("How a judge is asked to match: delimited, paper; as published, a suite's own way."),
     ] = "delimited"
-    likely: Annotated[
-        bool, Option("Also ask about replies whose reading is likely and not certain.")
-    ] = False
     max_tokens: Annotated[Count, Option("Longest verdict; raise it for models that reason.")] = 16
     structured: Annotated[bool, Option("Constrain a judge behind a server to valid verdicts.")] = (
         False

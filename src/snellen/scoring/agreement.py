@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from snellen.common.paths import as_word, home
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.extraction import named_extractors, semantic_matching
+from snellen.extraction import named_extractors
 from snellen.extraction.conformance import HardReply, hard_replies
 from snellen.formats.json_files import JSON_FAULTS, add_lines, kept_lines
 from snellen.models.base import AsyncModel, Model, ModelIdentity, load_model
@@ -228,14 +228,6 @@ def _of_judge(name: str, replies: Sequence[HardReply], verdicts: Sequence[Verdic
     ]
     pairs = [(verdict.value, hard.expected) for hard, verdict in heard]
     return _agreement(name, pairs, [hard.group for hard, _ in heard])
-
-
-def calibrate_semantic() -> Agreement:
-    """The same of matching by meaning; abstaining says that no option is meant. Raises MissingExtraError."""
-    replies = hard_replies(held_out=True)
-    near = semantic_matching.nearest([(hard.reply, hard.options) for hard in replies])
-    pairs = [(nearest.chosen(), hard.expected) for nearest, hard in zip(near, replies, strict=True)]
-    return _agreement(semantic_matching.VERSION, pairs, [hard.group for hard in replies])
 
 
 def _agreement(name: str, pairs: Sequence[Pair], groups: Sequence[str]) -> Agreement:
@@ -452,9 +444,7 @@ def _reading(label: HumanLabel, option_labels: Sequence[str]) -> Reading:
     return option_labels.index(label.label)
 
 
-def agreement_study(
-    run: Path, *, seed: int = 0, meaning: bool = False
-) -> tuple[list[Agreement], float | None]:
+def agreement_study(run: Path, *, seed: int = 0) -> tuple[list[Agreement], float | None]:
     """Agreement of every extractor, and of every judge with verdicts in the run, with what people said.
 
     Where several people labelled a reply their majority counts; a tie leaves the reply out. The second value is
@@ -473,7 +463,7 @@ def agreement_study(
             f"{run}: no reply is labelled yet; run `snellen agree {as_word(run)}` in a terminal, or give --labels"
         )
     rows = []
-    for name, readings in _readers(run, labelled, meaning):
+    for name, readings in _readers(run, labelled):
         heard = [item for item in labelled if item.id in readings]
         pairs = [(readings[item.id], agreed[item.id]) for item in heard]
         groups = [
@@ -492,20 +482,9 @@ def said_by_most(readings: Sequence[SaidT]) -> Iterator[SaidT]:
         yield ranked[0][0]
 
 
-def _readers(
-    run: Path, items: Sequence[HardItem], meaning: bool
-) -> Iterator[tuple[str, dict[str, Reading]]]:
+def _readers(run: Path, items: Sequence[HardItem]) -> Iterator[tuple[str, dict[str, Reading]]]:
     for name in named_extractors():
         yield name, {item.id: item.readings[name] for item in items}
-    if meaning:
-        open_items = [item for item in items if item.unparsed.prediction.reason == "no match"]
-        near = semantic_matching.nearest(
-            [(shortened(item.unparsed.reply), item.unparsed.shown) for item in open_items]
-        )
-        yield (
-            semantic_matching.VERSION,
-            {item.id: nearest.chosen() for item, nearest in zip(open_items, near, strict=True)},
-        )
     for path in sorted(run.glob(f"judge-*/{JUDGE}")):
         judge = msgspec.json.decode(path.read_bytes(), type=ModelIdentity)
         responses = _answers(path.parent)

@@ -150,7 +150,7 @@ class PartRead(Struct):
 
     presented: Presented
     doubtful: dict[int, UnparsedReply]
-    """Replies that the rules left open, or read as likely, by the id of their prediction."""
+    """Replies whose reading is not certain, by the id of their prediction."""
     costs: dict[Question, TalkCost]
     """What the answers took that several steps led to."""
     rows: dict[Question, AnswersInARow]
@@ -321,34 +321,21 @@ class _Shared:
 
 
 def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
-    """Put in place of each unparsed prediction, and of likely ones where asked, what the stages make of it."""
-    if not stages:
-        return
-    likely = any(stage.likely for stage in stages)
-    # A presentation that was answered twice counts as it was answered last.
-    replies = [
-        (tests, test, reply)
-        for part in parts
-        for tests in part.presented.values()
-        for test, prediction in tests.items()
-        if (reply := part.doubtful.get(id(prediction)))
-        and (likely or reply.prediction.choice is None)
-    ]
+    """Let each stage in turn read the replies that it takes, and put its predictions in their place."""
     for stage in stages:
-        readable = [
-            entry for entry in replies if stage.likely or entry[2].prediction.choice is None
-        ]
-        predictions = stage.read([reply for _, _, reply in readable])
-        for (tests, test, _), prediction in zip(readable, predictions, strict=True):
+        entries = []
+        for part in parts:
+            for tests in part.presented.values():
+                # A presentation that was answered twice counts as it was answered last.
+                for test, prediction in tests.items():
+                    reply = part.doubtful.get(id(prediction))
+                    if reply is not None and stage.takes(prediction):
+                        entries.append((part, tests, test, reply))
+
+        predictions = stage.read([reply for *_, reply in entries])
+        for (part, tests, test, reply), prediction in zip(entries, predictions, strict=True):
             tests[test] = prediction
-        replies = [
-            (tests, test, replace(reply, prediction=tests[test])) for tests, test, reply in replies
-        ]
-        replies = [
-            entry
-            for entry in replies
-            if entry[2].prediction.choice is None or entry[2].prediction.confidence == "likely"
-        ]
+            part.doubtful[id(prediction)] = replace(reply, prediction=prediction)
 
 
 def in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:

@@ -75,8 +75,8 @@ class JudgeUse(Struct, frozen=True):
     """Requests put to the judge now; all others were found in its journal."""
     failed: int
     """Replies without a verdict."""
-    likely: int = 0
-    """Of the replies, those that rules had read, but not for certain."""
+    unsure: int = 0
+    """Of the replies, those in which the extractor had found an option, but was unsure."""
 
 
 class JudgeEnsemble:
@@ -108,22 +108,24 @@ class JudgeEnsemble:
         """All judges, as they were named."""
         return ", ".join(judge.name for judge in self._judges)
 
-    def verdicts(self, tasks: Sequence[JudgeTask], likely: int = 0) -> list[list[Verdict]]:
-        """For each task the verdict of each judge, in order; `likely` of them are about replies that rules had read.
+    def verdicts(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> list[list[Verdict]]:
+        """Return the verdict of each judge for each task, in order.
+
+        `unsure` of the tasks are about replies in which the extractor had found an option, but was unsure.
 
         Raises ModelError for a judge that cannot answer, ErrorBudgetError for one that failed too often.
         """
         if not tasks:
             return []
-        columns = [self._column(judge, tasks, likely) for judge in self._judges]
+        columns = [self._column(judge, tasks, unsure) for judge in self._judges]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def _column(self, judge: Judge, tasks: Sequence[JudgeTask], likely: int) -> list[Verdict]:
-        verdicts, calls = judge.ask(tasks, likely)
+    def _column(self, judge: Judge, tasks: Sequence[JudgeTask], unsure: int) -> list[Verdict]:
+        verdicts, calls = judge.ask(tasks, unsure)
         failed = sum(verdict.failed for verdict in verdicts)
         versions = dict.fromkeys(task.label for task in tasks)
         self.uses.append(
-            JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, failed, likely)
+            JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, failed, unsure)
         )
         allowed = self.spec.failures
         if failed > allowed * len(verdicts):
@@ -159,7 +161,7 @@ class Judge:
                 self.folder = earlier_folder
         check_identity(self.folder, model.name, self._file.fingerprint)
 
-    def ask(self, tasks: Sequence[JudgeTask], likely: int = 0) -> tuple[list[Verdict], int]:
+    def ask(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> tuple[list[Verdict], int]:
         """Its verdicts, and how many calls were made for them."""
         responses = stored_verdicts(self.folder)
         waiting: list[JudgeTask] = []
@@ -173,7 +175,7 @@ class Judge:
         responses = {key: reply for key, reply in responses.items() if key not in rejected}
         calls, tokens = 0, ""
         if waiting:
-            of_them = f" ({likely:,} of them read as likely)" if likely else ""
+            of_them = f" ({unsure:,} of them with an unsure reading)" if unsure else ""
             may_be_asked = [pending_requests(task.start(), responses) for task in waiting]
             first_check = next(_start_up_check().start())[0]
             check = [] if first_check.key in responses else [first_check]

@@ -1,7 +1,6 @@
-"""What happens to replies that no rule could read: steps 2 and 3 of MMBench 4.2, each a reading stage of its own.
+"""Reading stages after the extractor: a judge, and the random guess of published systems (MMBench 4.2, steps 2 and 3).
 
-A stage takes what is unparsed and gives, for each, the prediction it makes of it. What it leaves open stays
-unparsed, and is counted as such.
+A stage takes the replies that it wants and returns a prediction for each. A reply that it leaves open stays as it was.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.common.seeds import rng_for
-from snellen.extraction import semantic_matching
 from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.prompts.role_prompts import shortened
 from snellen.protocols.verdict import JudgeMatching, Verdict, majority_verdict, matching_prompt
-from snellen.reasons import Reason
 from snellen.records import Prediction, Turn
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.judges import DEFAULT_JUDGE, JudgeEnsemble
@@ -28,7 +25,7 @@ RANDOM_VERSION = "legacy-random-1"
 
 
 class UnparsedReply(Struct, frozen=True, gc=False):
-    """A reply that names no option so far, or, for a judge, one that the rules read but not for certain."""
+    """A reply that gives no answer so far, or whose reading is not certain."""
 
     prediction: Prediction
     turn: Turn
@@ -52,47 +49,28 @@ ReadingStage = Callable[[Sequence[UnparsedReply]], Sequence[Prediction]]
 
 
 class NamedStage(Struct, frozen=True):
-    """A stage, and what it is called with its version."""
+    """A stage with its name and version."""
 
     name: str
     read: ReadingStage
-    likely: bool = False
-    """It is also given what the rules read, but not for certain."""
+    takes: Callable[[Prediction], bool]
+    """Whether a reply that was read so far like this goes to the stage."""
 
 
-def semantic_matching_stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
-    """Step 2b: the option nearest in meaning, where one is near enough and no other is.
+def needs_judge(prediction: Prediction) -> bool:
+    """Return whether a judge should read a reply.
 
-    Only replies that name no option are compared: the embedding does not see that an option is denied, and
-    several named ones are all near. Raises MissingExtraError without the model.
+    The extractor says how sure it is; published rules know no probabilities, and leave to a judge what they cannot read
+    (MMBench 4.2). Empty replies and refusals give no answer that a judge could find.
     """
-    comparable = [
-        reply
-        for reply in unparsed
-        if reply.prediction.reason == "no match" and reply.says_something
-    ]
-    nearest = semantic_matching.nearest(
-        [(shortened(reply.reply), reply.shown) for reply in comparable]
-    )
-    predictions = {
-        id(reply): _near(reply, near) for reply, near in zip(comparable, nearest, strict=True)
-    }
-    return [predictions.get(id(reply), reply.prediction) for reply in unparsed]
+    if prediction.probabilities:
+        return prediction.is_unsure
+    return prediction.choice is None and prediction.reason in ("no match", "ambiguous", "negated")
 
 
-def _near(unparsed: UnparsedReply, near: semantic_matching.NearestOption) -> Prediction:
-    place = near.chosen()
-    if place is None:
-        return unparsed.prediction
-    return replace(
-        unparsed.prediction,
-        choice=unparsed.places[place],
-        extraction_method="semantic",
-        reason=None,
-        probabilities=(),
-        extractor_version=f"{unparsed.prediction.extractor_version} + {semantic_matching.VERSION}",
-        notes=(*unparsed.prediction.notes, f"cosine {near.cosine:.2f}, margin {near.margin:.2f}"),
-    )
+def has_no_choice(prediction: Prediction) -> bool:
+    """Return whether a reply gives no answer so far."""
+    return prediction.choice is None
 
 
 def judge_matching_stage(
@@ -107,14 +85,14 @@ def judge_matching_stage(
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
         to_judge = [reply for reply in unparsed if reply.says_something]
-        likely = sum(reply.prediction.choice is not None for reply in to_judge)
+        n_read = sum(reply.prediction.choice is not None for reply in to_judge)
         items = [
             matching_item(reply, specs.get(reply.prediction.benchmark, panel.spec))
             for reply in to_judge
         ]
         predictions = {
             id(reply): _judged(reply, panel.name, item.version, row)
-            for reply, item, row in zip(to_judge, items, panel.verdicts(items, likely), strict=True)
+            for reply, item, row in zip(to_judge, items, panel.verdicts(items, n_read), strict=True)
         }
         return [predictions.get(id(reply), reply.prediction) for reply in unparsed]
 
@@ -141,32 +119,37 @@ def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> J
 def _judged(
     unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]
 ) -> Prediction:
-    """What the judges made of it; where they name no option, the rules' reason stands.
+    """Return what the judges made of a reply; if no valid verdict came, the reading of the rules stays."""
+    verdict = majority_verdict(verdicts)
+    by_rules = unparsed.prediction
+    version = f"{by_rules.extractor_version} + {judge} ({version})"
+    if verdict.outcome not in ("given", "none"):
+        outcome = f"judge: {verdict.outcome}"
+        detail = by_rules.detail if by_rules.choice is not None else outcome
+        notes = (*by_rules.notes, outcome)
+        return replace(by_rules, extractor_version=version, detail=detail, notes=notes)
 
-    A likely reading of the rules stands where no verdict came, and is open where the judges find no option.
-    """
-    verdict, by_rules = majority_verdict(verdicts), unparsed.prediction
-    has_option = verdict.value is not None
-    if by_rules.choice is not None:
-        note = f"rules: {by_rules.extraction_method}, likely, option {by_rules.choice + 1}"
-        if not has_option and verdict.outcome != "none":
-            return replace(by_rules, notes=(*by_rules.notes, f"judge: {verdict.outcome}"))
-        reason: Reason | None = None if has_option else "ambiguous"
+    if by_rules.choice is None:
+        note = f"rules: {by_rules.reason}"
     else:
-        note, reason = f"rules: {by_rules.reason}", None if has_option else by_rules.reason
-    return replace(
+        note = f"rules: option {by_rules.choice + 1} with {by_rules.probability:.0%}"
+    judged = replace(
         by_rules,
-        choice=None if verdict.value is None else unparsed.places[verdict.value],
-        extraction_method="judge" if has_option else None,
-        reason=reason,
         confidence=None,
-        probabilities=() if verdict.outcome in ("given", "none") else by_rules.probabilities,
-        detail="" if has_option else f"judge: {verdict.outcome}",
-        extractor_version=f"{by_rules.extractor_version} + {judge} ({version})",
+        probabilities=(),
+        extractor_version=version,
         notes=(*by_rules.notes, note),
-        unparsed_text=by_rules.unparsed_text
-        if has_option or by_rules.choice is None
-        else unparsed.reply,
+    )
+    if verdict.value is not None:
+        choice = unparsed.places[verdict.value]
+        return replace(judged, choice=choice, extraction_method="judge", reason=None, detail="")
+    return replace(
+        judged,
+        choice=None,
+        extraction_method=None,
+        reason=by_rules.reason or "ambiguous",
+        detail="judge: none",
+        unparsed_text=by_rules.unparsed_text or unparsed.reply,
     )
 
 
@@ -207,20 +190,14 @@ def reading_stages(
 ) -> tuple[NamedStage, ...]:
     """What reads on after the extractor, in order; `prompts` as for judges."""
     stages: list[NamedStage] = []
-    if spec.semantic:
-        stages.append(NamedStage(semantic_matching.VERSION, semantic_matching_stage))
     if panel:
         names = dict.fromkeys(prompts.values()) or (panel.spec.prompt,)
         versions = ", ".join(map(matching_prompt, names))
-        stages.append(
-            NamedStage(
-                f"{panel.name} ({versions})",
-                judge_matching_stage(panel, prompts),
-                panel.spec.likely,
-            )
-        )
+        judge = judge_matching_stage(panel, prompts)
+        stages.append(NamedStage(f"{panel.name} ({versions})", judge, needs_judge))
     if spec.unparsed == "legacy-random":
+        guess = random_guess(spec.guess_seed)
         stages.append(
-            NamedStage(f"{RANDOM_VERSION} (seed {spec.guess_seed})", random_guess(spec.guess_seed))
+            NamedStage(f"{RANDOM_VERSION} (seed {spec.guess_seed})", guess, has_no_choice)
         )
     return tuple(stages)

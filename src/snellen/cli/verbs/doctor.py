@@ -68,7 +68,7 @@ GIVES = {
     "ocr": "a reader of text to compare with (ocr:rapidocr)",
     "ray": "runs on a Ray cluster",
     "release": "wheels",
-    "semantic": "matching replies by meaning",
+    "semantic": "comparing texts by meaning",
     "trackio": "logging runs to Trackio",
     "vertex": "models on Google Vertex",
     "video": "building benchmarks with video",

@@ -36,7 +36,6 @@ from snellen.scoring.agreement import (
     agreement_interval_text,
     agreement_study,
     calibrate,
-    calibrate_semantic,
     hard_sample,
     import_labels,
     label_by_judges,
@@ -81,7 +80,6 @@ HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: sto
 )
 @click.option("--by", default="", help="Who labels; several people's majority counts.")
 @click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
-@click.option("--semantic/--no-semantic", default=False, help="Show matching by meaning too.  [no]")
 @judge_flags
 @json_flag
 def agree_command(
@@ -91,7 +89,6 @@ def agree_command(
     labels: Path | None,
     by: str,
     form: bool | None,
-    semantic: bool,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -102,8 +99,7 @@ def agree_command(
     Cohen's kappa and Krippendorff's alpha with 95% bootstrap intervals, and MMBench's two cases of disagreement:
     I, one side says that no option is meant; II, two different options.
 
-    Without a RUN the table is about judges (--judge) and matching by meaning, on the hard replies that ship with
-    Snellen.
+    Without a RUN the table is about judges (--judge), on the hard replies that ship with Snellen.
 
     \b
       snellen agree runs/x
@@ -111,14 +107,10 @@ def agree_command(
     """
     judge = judge_from_flags(flags)
     if run is None:
-        if not judge.models and not semantic:
+        if not judge.models:
             raise click.UsageError("Give a RUN to label, or a judge to calibrate (--judge MODEL).")
-        of_judges = (
-            calibrate([load_model(model) for model in judge.models], judge, announce)
-            if judge.models
-            else []
-        )
-        _show_agreement([*([calibrate_semantic()] if semantic else []), *of_judges], as_json)
+        judges = [load_model(model) for model in judge.models]
+        _show_agreement(calibrate(judges, judge, announce), as_json)
         return
     if judge.models:
         raise click.UsageError(
@@ -131,7 +123,7 @@ def agree_command(
     elif form or (form is None and sys.stdin.isatty()):
         ask_for_labels(hard_sample(run, limit, seed), run / agreement.LABELS, by, click.getchar)
         announce(f"labels are kept in {run / agreement.LABELS}; the same command goes on")
-    rows, people = agreement_study(run, seed=seed, meaning=semantic)
+    rows, people = agreement_study(run, seed=seed)
     _show_agreement(rows, as_json)
     if people is not None and not as_json:
         out.print(f"alpha among people: {people:.2f}")

