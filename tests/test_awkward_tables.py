@@ -15,7 +15,7 @@ import pytest
 import xlsxwriter
 
 import small
-from snellen.common.drafts import Draft
+from snellen.common.drafts import Draft, picture_bytes
 from snellen.common.images import inspect_image
 from snellen.errors import DataError
 from snellen.formats import locate, text_table
@@ -245,7 +245,10 @@ def test_marks_that_place_no_picture_are_noted(tmp_path: Path) -> None:
 def test_a_picture_of_one_split_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "1.png").write_bytes(small.picture())
+    (tmp_path / "train" / "2.png").write_bytes(small.picture())
     finder = PictureFinder(tmp_path)
+    for column in ("val/{}.png", "Validation/{}", "/home/me/{}.png", "training/{}.png"):
+        finder.learn(column.format(number) for number in (1, 2))
     assert finder.find("val/1.png") is None and finder.find("Validation/1") is None
     assert (
         finder.find("/home/me/1.png")
@@ -269,14 +272,73 @@ def test_a_picture_is_not_looked_for_in_a_folder_with_too_many_files(
 
 def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "1.png").write_bytes(small.picture())
+    for name in ("1.png", "2.png"):
+        (tmp_path / "b" / name).write_bytes(small.picture())
     path = small.write(
-        [{**TWO, "image": cell} for cell in ("a/1.png", "1.PNG", "b/1.png")], tmp_path / "t.jsonl"
+        [{**TWO, "image": cell} for cell in ("a/1.png", "1.PNG", "a/2.png")], tmp_path / "t.jsonl"
     )
     assert list(read({"file": path.name, "find_pictures": True}, tmp_path))[-1].notes == (
-        "t.jsonl: 1 picture was found by name in another folder than the file says: "
+        "t.jsonl: 2 pictures were found by name in another folder than the file says: "
         f"a/1.png is {tmp_path / 'b' / '1.png'}",
     )
+
+
+@pytest.mark.parametrize(
+    ("cells", "files", "missing"),
+    [
+        ("scene1/rgb.png scene2/rgb.png", "scene1/rgb.png", "scene2/rgb.png"),
+        ("left/01 right/01 left/02 right/02", "left/01 right/01 left/02", "right/02"),
+        ("a/1.png a/2.png a/3.png b/4.png", "a/1.png a/2.png a/3.png c/4.png", "b/4.png"),
+        ("x/scene1/rgb.png x/scene2/rgb.png", "scene1/rgb.png", "x/scene2/rgb.png"),
+        ("scene2/rgb.png scene3/rgb.png", "scene1/rgb.png", "scene2/rgb.png"),
+        ("scene2/rgb.png", "scene1/rgb.png", "scene2/rgb.png"),
+        ("a/1.png b/2.png", "c/1.png d/2.png", "a/1.png"),
+        ("a/7 a/8 b/9", "a/0007.png a/0008.png c/0009.png", "b/9"),
+        (r"scene1\rgb.png scene2\RGB.png", "scene1/rgb.png", r"scene2\RGB.png"),
+    ],
+)
+def test_a_missing_picture_is_missing_though_another_has_its_name(
+    cells: str, files: str, missing: str, tmp_path: Path
+) -> None:
+    for number, name in enumerate(files.split()):
+        file = tmp_path / (name if name.endswith(".png") else f"{name}.png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(small.picture(number))
+    finder = PictureFinder(tmp_path)
+    finder.learn(cells.split())
+    assert finder.find(missing) is None
+    rows = [{**TWO, "image": cell} for cell in cells.split()]
+    path = small.write(rows, tmp_path / "t.jsonl")
+    with pytest.raises(
+        DataError, match=r"cannot read the image|not a readable image|is neither a file name"
+    ):
+        for draft in read({"file": path.name, "find_pictures": True}, tmp_path):
+            for image in draft.images:
+                inspect_image(picture_bytes(image, draft.where), draft.where)
+
+
+@pytest.mark.parametrize(
+    ("cells", "files"),
+    [
+        ("val/1.png val/2.png", "images/1.png images/2.png"),
+        ("/home/me/data/a/1.png /home/me/data/b/1.png", "a/1.png b/1.png"),
+        ("a/1.png b/1.png", "data/a/1.png data/b/1.png"),
+        ("a/1.png b/2.png", "all/1.png all/2.png"),
+        ("/home/me/1.png", "1.png"),
+        ("old/a/1 old/b/1", "new/a/1.png new/b/1.png"),
+    ],
+)
+def test_one_rule_may_explain_every_picture_of_a_column(
+    cells: str, files: str, tmp_path: Path
+) -> None:
+    for name in files.split():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(small.picture())
+    finder = PictureFinder(tmp_path)
+    finder.learn(cells.split())
+    assert [finder.find(cell) for cell in cells.split()] == [
+        tmp_path / name for name in files.split()
+    ]
 
 
 def numbered(folder: Path, *names: str) -> list[Path]:

@@ -251,7 +251,9 @@ def test_image_paths_may_be_relative_to_another_folder(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_picture(tmp_path: Path) -> None:
     (tmp_path / "a.png").mkdir()
-    with pytest.raises(DataError, match=r"t.csv:2: cannot read the image .*a.png \(Is a directory"):
+    with pytest.raises(
+        DataError, match=r"t.csv:2: cannot read the image .*a.png \(it is a folder, not a file"
+    ):
         built_from([{**TWO, "image": "a.png"}], tmp_path / "t.csv", tmp_path / "made")
 
 

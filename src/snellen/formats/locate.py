@@ -9,9 +9,10 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from snellen.errors import DataError
 
@@ -63,6 +64,8 @@ _PADDED = re.compile(r"0\d+", re.ASCII)
 PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
 MOST_FILES = 200_000
 """Files of any kind, after which no further folder is looked into."""
+LONGEST_CELL = 1024
+"""Letters of a cell that may name a file; longer ones hold a picture."""
 DEEPEST = 5
 """Folders within one another that are looked into."""
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
@@ -91,14 +94,39 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
+Folders = tuple[str, ...]
+"""Names of folders within one another, for comparison."""
+ANY_FOLDER: Folders = ("*",)
+"""As the beginning that a shift replaces: all folders of a cell, whatever they are called."""
+
+
+class FolderShift(NamedTuple):
+    """One rule by which files lie elsewhere than the cells of a column say: another beginning of the path."""
+
+    replaced: Folders
+    by: Folders
+
+    def place(self, folders: Folders) -> Folders | None:
+        """Where the rule looks for what a cell gives in these folders; None where it says nothing of them."""
+        if self.replaced == ANY_FOLDER:
+            return self.by
+        count = len(self.replaced)
+        return (*self.by, *folders[count:]) if folders[:count] == self.replaced else None
+
+
 class PictureFinder:
-    """The pictures below a folder by name; `moved` holds what was found in another folder than a cell names, `numbered`
-    what was found by its number alone."""
+    """The pictures below a folder by name.
+
+    A picture that is not where its cell says is taken from elsewhere only if one `FolderShift` explains every cell of
+    its column (`learn`): else a missing picture would be replaced by another one of the same name.
+    `moved` holds what was found by such a rule, `numbered` what was found by its number alone.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.moved: dict[str, Path] = {}
         self.numbered: dict[str, Path] = {}
         self._folder = folder
+        self._shifted: dict[str, Path] = {}
 
     @cached_property
     def _paths(self) -> tuple[Mapping[str, list[str]], ...]:
@@ -121,30 +149,66 @@ class PictureFinder:
                     by_number[stem.lstrip("0") or "0"].append(f"{place}/{name}")
         return by_name, by_stem, by_number
 
+    def learn(self, cells: Iterable[object]) -> None:
+        """Look at all cells of a column, for the one rule that says where its pictures are."""
+        self._shifted |= self._shift(cells)
+
+    def _shift(self, cells: Iterable[object]) -> dict[str, Path]:
+        """By cell, the files that one rule gives; empty where there is no such rule, or more than one."""
+        places: dict[str, tuple[Folders, list[tuple[Folders, Path]]]] = {}
+        for content in cells:
+            named = content.get("path") if isinstance(content, dict) else content
+            cell = str(named) if isinstance(named, (str, int)) else ""
+            if cell in places or not 0 < len(cell) <= LONGEST_CELL:
+                continue
+            folders, candidates = self._candidates(cell)
+            if folders and candidates:
+                places[cell] = (folders, candidates)
+        rules: set[FolderShift] | None = None
+        for folders, candidates in places.values():
+            possible = {rule for place, _ in candidates for rule in _shifts(folders, place)}
+            rules = possible if rules is None else rules & possible
+            if not rules:
+                return {}
+        found: set[tuple[Path, ...]] = set()
+        for rule in rules or ():
+            if len(places) == 1 and rule.replaced and rule.by:
+                continue  # one picture is no evidence that a folder was renamed
+            files = _files_under(rule, places.values())
+            if len(set(files)) == len(places):
+                found.add(files)
+        if len(found) != 1:
+            return {}
+        [files] = found
+        return dict(zip(places, files, strict=True))
+
+    def _candidates(self, cell: str) -> tuple[Folders, list[tuple[Folders, Path]]]:
+        """The folders that a cell names, and the files of its name, each with the folders that it lies in."""
+        folder, _, name = _folded(cell.strip().replace("\\", "/")).rpartition("/")
+        by_name, by_stem, by_number = self._paths
+        paths = by_name.get(name) or by_stem.get(name) or by_number.get(name) or []
+        base = _folded(str(self._folder))
+        candidates = []
+        for path in paths:
+            if not self._is_other_split(path, folder):
+                place = _folded(path).removeprefix(base).rpartition("/")[0]
+                candidates.append((_folders(place), Path(path)))
+        return _folders(folder), candidates
+
     def find(self, cell: object) -> Path | None:
         """The one picture that a cell names, or None where there is none, or several. A picture of one split is not
         taken for that of another."""
-        text = _folded(str(cell).strip().replace("\\", "/"))
-        folder, _, name = text.rpartition("/")
-        by_name, by_stem, _ = self._paths
-        candidates = by_name.get(name) or by_stem.get(name) or []
-        if not candidates:
-            same_number = self.of_number(cell)
-            if len(same_number) != 1:
-                return None
-            self.numbered[str(cell)] = same_number[0]
-            return same_number[0]
-        exact = [path for path in candidates if _folded(path).endswith("/" + text.lstrip("./"))]
-        chosen = (
-            exact
-            if len(exact) == 1
-            else [path for path in candidates if not self._is_other_split(path, folder)]
-        )
-        if len(chosen) != 1:
-            return None
-        if folder and not exact:
-            self.moved[str(cell)] = Path(chosen[0])
-        return Path(chosen[0])
+        folders, candidates = self._candidates(str(cell))
+        count = len(folders)
+        there = [path for place, path in candidates if place[len(place) - count :] == folders]
+        if len(there) != 1:
+            shifted = self._shifted.get(str(cell))
+            if shifted is not None:
+                self.moved[str(cell)] = shifted
+            return shifted
+        if there[0] in self.of_number(cell):
+            self.numbered[str(cell)] = there[0]
+        return there[0]
 
     def of_number(self, cell: object) -> list[Path]:
         """The pictures whose names are the number of a cell with zeros before it, as in COCO."""
@@ -164,6 +228,36 @@ class PictureFinder:
         return all(splits) and not splits[0] & splits[1]
 
     def share(self, cells: list[str]) -> float:
-        """The share of cells that name one of the pictures, or have the number of several."""
-        named = sum(self.find(cell) is not None or bool(self.of_number(cell)) for cell in cells)
+        """The share of a column's cells that name one of the pictures, or have the number of several."""
+        shifted = self._shift(cells)
+        named = sum(
+            cell in shifted or self.find(cell) is not None or bool(self.of_number(cell))
+            for cell in cells
+        )
         return named / len(cells) if cells else 0.0
+
+
+def _files_under(
+    rule: FolderShift, places: Iterable[tuple[Folders, list[tuple[Folders, Path]]]]
+) -> tuple[Path, ...]:
+    """The file that a rule gives each cell; none at all where it gives some cell none, or several."""
+    files = []
+    for folders, candidates in places:
+        expected = rule.place(folders)
+        matching = [path for place, path in candidates if place == expected]
+        if len(matching) != 1:
+            return ()
+        files.append(matching[0])
+    return tuple(files)
+
+
+def _folders(path: str) -> Folders:
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def _shifts(said: Folders, place: Folders) -> Iterator[FolderShift]:
+    """All rules that lead from the folders that a cell names to those that a file lies in."""
+    yield FolderShift(ANY_FOLDER, place)
+    for count in range(min(len(said), len(place)) + 1):
+        if said[len(said) - count :] == place[len(place) - count :]:
+            yield FolderShift(said[: len(said) - count], place[: len(place) - count])

@@ -32,6 +32,7 @@ from snellen.common.drafts import (
 )
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
+from snellen.formats.rows import read_rows
 from snellen.readers.annotation_rows import Columns, Pictures, read_annotated_rows
 from snellen.readers.coco import read_coco
 from snellen.readers.question_types import AnnotatedSource, FormedQuestion, QuestionType
@@ -123,8 +124,13 @@ def _annotated(params: Params, base: Path) -> Iterator[AnnotatedPicture]:
         case _:
             table = base / params.file
             folder = base / params.images if params.images else table.parent
-            where = Pictures(folder, PictureFinder(folder) if params.find_pictures else None)
-            return read_annotated_rows(table, where, params.columns, params.encoding)
+            finder = PictureFinder(folder) if params.find_pictures else None
+            if finder is not None:
+                rows = read_rows(table, params.encoding)
+                finder.learn(row.cells.get(params.columns.picture) for row in rows)
+            return read_annotated_rows(
+                table, Pictures(folder, finder), params.columns, params.encoding
+            )
 
 
 def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionType]:

@@ -61,6 +61,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
     files = PictureFinder(images) if chosen.find_pictures else None
+    if files is not None:
+        for name in _picture_columns(chosen.columns):
+            files.learn(cell for row in read_rows(path) for cell in _cells(row, name))
     faults, moved, last = (
         list[str](),
         list[int](),
@@ -89,6 +92,18 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         raise WrongRowsError(faults)
 
 
+def _picture_columns(columns: ConversationColumns) -> tuple[str, ...]:
+    return (columns.picture,) if isinstance(columns.picture, str) else columns.picture
+
+
+def _cells(row: SourceRow, name: str) -> list[Any]:
+    """The pictures of a row in one column."""
+    cell = row.cells.get(name)
+    if isinstance(cell, list):
+        return cell
+    return [cell] if cell else []
+
+
 def _draft(
     row: SourceRow,
     talk: _Talk,
@@ -97,9 +112,8 @@ def _draft(
     files: PictureFinder | None,
 ) -> Draft:
     pictures: list[Any] = []
-    for name in (columns.picture,) if isinstance(columns.picture, str) else columns.picture:
-        cell = row.cells.get(name)
-        pictures += cell if isinstance(cell, list) else [cell] if cell else []
+    for name in _picture_columns(columns):
+        pictures += _cells(row, name)
     is_dialogue = len(talk.questions) > 1
     replies = [*talk.replies, ""][: len(talk.questions)]
     questions = _with_places(talk.questions, len(pictures), row.where)

@@ -189,6 +189,10 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
             for cell in _picture_cells(row.cells, pictures)
         )
     files = PictureFinder(images) if chosen.find_pictures else None
+    if files is not None:
+        for name in pictures:
+            cells = (row.cells for row in read_rows(path, chosen.encoding))
+            files.learn(cell for row in cells for cell in _picture_cells(row, (name,)))
     pool: tuple[str, ...] = ()
     if chosen.make_options:
         answers = (row.cells.get(columns.answer) for row in read_rows(path, chosen.encoding))
