@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
 import os
@@ -15,7 +16,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from snellen import __version__
+from snellen.cli.streams import OutputError, drop_output, guard_streams
 from snellen.errors import (
+    DataError,
     HookError,
     SnellenError,
     SuiteWarning,
@@ -23,7 +26,7 @@ from snellen.errors import (
     naming_missing_packages,
 )
 from snellen.fetching.attendance import Attendance, attended
-from snellen.formats.shown_text import strip_controls
+from snellen.formats.shown_text import short_name, strip_controls
 from snellen.installation import entry_points_of
 
 if TYPE_CHECKING:
@@ -137,6 +140,7 @@ _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SERVER = ("arena", "serve", "serve-data")
 """Verbs that the package snellen-server brings."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _COMPLETING = "_SNELLEN_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
 
@@ -327,6 +331,8 @@ def main(args: Sequence[str] | None = None) -> None:
     # that is left when it ends, a tenth.
     gc.set_threshold(200_000, 10, 50)
     atexit.register(gc.freeze)
+    if args is None:
+        guard_streams()
     words = list(sys.argv[1:] if args is None else args)
     warnings.formatwarning = _line_of_warning
     if _COMPLETING in os.environ:
@@ -334,12 +340,14 @@ def main(args: Sequence[str] | None = None) -> None:
 
         prepare()
     try:
+        _check_encoding(words)
         with (
             _Bar() as bar,
             attended(Attendance(_say, bar, _agree, _accept)),
             naming_missing_packages(" ".join(["snellen", *words[:1]])),
         ):
             code = cli.main(words, prog_name="snellen", standalone_mode=False)
+        sys.stdout.flush()
     except SnellenError as error:
         hint = " (--debug shows where)" if _is_of_others(error) else ""
         if "--debug" in words:
@@ -356,11 +364,42 @@ def main(args: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("snellen: stopped", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of the output is gone (`snellen list | head`), which is not an error.
-        sys.stderr.close()
-        sys.exit(0)
+    except OutputError as error:
+        drop_output()
+        if not error.has_reader:  # `snellen list | head`, which is not an error
+            sys.exit(0)
+        click.echo(
+            f"snellen: the output cannot be written ({error.strerror}); send it elsewhere", err=True
+        )
+        sys.exit(SnellenError.exit_code)
+    except (OSError, UnicodeEncodeError) as error:
+        if "--debug" in words:
+            sys.excepthook(type(error), error, error.__traceback__)
+        click.echo(f"snellen: {strip_controls(_system_fault(error))}", err=True)
+        sys.exit(SnellenError.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_encoding(words: Sequence[str]) -> None:
+    """Raise DataError for an argument that is not in UTF-8: nothing that Snellen writes could hold it."""
+    for word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise DataError(
+                f"the argument {short_name(word)!r} is not in UTF-8; rename the file, or set the terminal to UTF-8"
+            )
+
+
+def _system_fault(error: OSError | UnicodeEncodeError) -> str:
+    """What a command could not do because of the system, for a fault that no room has put into words."""
+    if isinstance(error, UnicodeEncodeError):
+        return (
+            f"a text holds {error.object[error.start : error.end]!r}, half of a surrogate pair, which no file can "
+            "hold; mend the text (--debug shows where)"
+        )
+    reason = error.strerror or str(error) or type(error).__name__
+    place = f"{error.filename}: " if error.filename else ""
+    advice = "; free some space, and give the command again" if error.errno in _FULL else ""
+    return f"{place}{reason}{advice} (--debug shows where)"
 
 
 def _is_of_others(error: BaseException) -> bool:
