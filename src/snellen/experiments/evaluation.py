@@ -36,6 +36,7 @@ from snellen.experiments.scored_folders import announce_changed_answers, check_j
 from snellen.models.base import (
     AsyncModel,
     Model,
+    check_opener,
     find_opener,
     identity_of,
     load_model,
@@ -211,12 +212,18 @@ class Cast:
         return load_roles(self.models)
 
 
+def check_model_string(model: str) -> None:
+    """Raise SnellenError for what cannot name a model, as far as that shows without running a model's own code."""
+    spec = parse_spec(model)
+    check_opener(spec)
+    if spec.scheme in targets("model_checks"):
+        find("model_checks", spec.scheme)(spec)
+
+
 def _check_model(model: Any, execution: ExecutionSpec) -> None:
     if isinstance(model, str):
-        spec = parse_spec(model)
-        find_opener(spec)
-        if spec.scheme in targets("model_checks"):
-            find("model_checks", spec.scheme)(spec)
+        check_model_string(model)
+        find_opener(parse_spec(model))
     elif execution.is_asked_elsewhere:
         workers = f"{execution.workers} workers"
         who, way = (

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, get_origin, runtime_checkable
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -303,19 +304,24 @@ def load_model(model: str | Any) -> Model | AsyncModel:
     return _adapted(_opened(find_opener(spec), spec), spec.text)
 
 
+def check_opener(spec: ModelSpec) -> None:
+    """Raise UnknownNameError for a string whose model nothing opens. Runs no code of others, unlike `find_opener`."""
+    if spec.scheme in registry.targets("models") or _place_of_code(spec.scheme):
+        return
+    error = registry.unknown("model", spec.scheme, registry.names("models"))
+    if spec.scheme.endswith(".py") or spec.target.isidentifier():
+        hint = "; a class of your own is my_model.py:MyModel, or my_package.my_module:MyModel"
+        raise UnknownNameError(f"{error}{hint}")
+    raise error
+
+
 def find_opener(spec: ModelSpec) -> Any:
     """What opens the model of a string: that of its scheme, or the class, function or object that `my_model.py:NAME` or
     `my_package.my_module:NAME` names, imported now. Raises UnknownNameError, HookError."""
-    if not (place := _place_of_code(spec.scheme)):
-        try:
-            return registry.find("models", spec.scheme)
-        except UnknownNameError as error:
-            own = spec.scheme.endswith(".py") or spec.target.isidentifier()
-            hint = (
-                "; a class of your own is my_model.py:MyModel, or my_package.my_module:MyModel"
-                * own
-            )
-            raise UnknownNameError(f"{error}{hint}") from None
+    check_opener(spec)
+    place = _place_of_code(spec.scheme)
+    if not place:
+        return registry.find("models", spec.scheme)
     if place.endswith(".py") and (folder := str(Path(place).parent)) not in sys.path:
         sys.path.append(folder)  # where the modules lie that it imports
     return registry.load_hook(f"the model {spec.text}", f"{place}:{spec.target}")
@@ -335,10 +341,23 @@ def _place_of_code(scheme: str) -> str:
     for file in (Path(scheme), Path(*names).with_suffix(".py")):
         if file.suffix == ".py" and file.is_file():
             return str(file.resolve())
-    if len(names) > 1 and all(map(str.isidentifier, names)):
-        with suppress(ModuleNotFoundError):
-            return scheme if importlib.util.find_spec(scheme) else ""
-    return ""
+    is_dotted = len(names) > 1 and all(map(str.isidentifier, names))
+    return scheme if is_dotted and _has_module(names) else ""
+
+
+def _has_module(names: Sequence[str]) -> bool:
+    """Whether a module can be imported. `importlib.util.find_spec` alone would run the packages around it."""
+    if ".".join(names) in sys.modules:
+        return True
+    try:
+        found = importlib.util.find_spec(names[0])
+    except ValueError:  # of a program: `__main__` has no spec
+        return False
+    for end in range(2, len(names) + 1):
+        if found is None or found.submodule_search_locations is None:
+            return False
+        found = PathFinder.find_spec(".".join(names[:end]), found.submodule_search_locations)
+    return found is not None
 
 
 def _opened(opener: Any, spec: ModelSpec) -> Any:

@@ -58,6 +58,7 @@ from snellen.viewing.serving import SecurityHeaders
 
 Form = Mapping[str, str]
 LONGEST_FORM = 64_000
+NO_KEY = "to change something, open the address that `snellen view` printed in its terminal"
 REPORT_HEADERS = {
     # Beside the policy in the report itself.
     "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'",
@@ -135,27 +136,23 @@ class LocalPages(ViewPages):
         """An endpoint that does what a form says and leads to a page, for forms of these pages alone."""
 
         async def endpoint(request: Request) -> Response:
-            body = await request.body()
-            if len(body) > LONGEST_FORM:
-                raise HTTPException(413, "this form is too long")
-            try:
-                form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=50))
-            except ValueError:
-                raise HTTPException(400, "this is not a form of these pages") from None
-            self._check_sender(request, form)
+            # Whoever may change nothing is not even read.
+            if not self._is_from_here(request):
+                raise HTTPException(403, "this form was sent by a page elsewhere")
+            if not self.about_request(request)["token"]:
+                raise HTTPException(403, NO_KEY)
+            form = await _read_form(request)
+            if not self._is_secret(form.get("token", "")):
+                raise HTTPException(403, NO_KEY)
             return RedirectResponse(await run_in_threadpool(change, form), 303)
 
         return endpoint
 
-    def _check_sender(self, request: Request, form: Form) -> None:
+    def _is_from_here(self, request: Request) -> bool:
+        """Whether one of these pages led to a request, or somebody who typed the address; a browser says which."""
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-            raise HTTPException(403, "this form was sent by a page elsewhere")
-        if not (self.about_request(request)["token"] and self._is_secret(form.get("token", ""))):
-            raise HTTPException(
-                403,
-                "to change something, open the address that `snellen view` printed in its terminal",
-            )
+        is_ours = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+        return is_ours and request.headers.get("sec-fetch-site") in (None, "same-origin", "none")
 
     # --- notes and labels ----------------------------------------------------------------------------------------
 
@@ -212,9 +209,11 @@ class LocalPages(ViewPages):
 
     def start_form(self, request: Request) -> Response:
         """The form, with what was typed where it was refused or is only looked at: its faults, or what it would run."""
-        form = StartForm.from_form(request.query_params)
-        faults = form.faults() if request.query_params else []
-        is_looked_at = bool(request.query_params) and not faults
+        may_look = bool(self.about_request(request)["token"]) and self._is_from_here(request)
+        is_typed = may_look and bool(request.query_params)
+        form = StartForm.from_form(request.query_params) if is_typed else StartForm()
+        faults = form.faults() if is_typed else []
+        is_looked_at = is_typed and not faults
         runs, launches = self.library.runs(), self.launcher.all()
         launched = {launch.run for launch in launches}
         values = {
@@ -358,6 +357,19 @@ class LocalPages(ViewPages):
                 400, f"pick {least} to {MOST_RUNS} runs in the table, then compare them"
             )
         return [self.named_run(name) for name in names]
+
+
+async def _read_form(request: Request) -> Form:
+    """The fields of a form that is not too long. Raises HTTPException."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST_FORM:
+            raise HTTPException(413, "this form is too long")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=50))
+    except ValueError:
+        raise HTTPException(400, "this is not a form of these pages") from None
 
 
 def _cookie(request: Request) -> str:

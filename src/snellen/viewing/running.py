@@ -14,6 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +30,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from snellen.errors import DataError, SnellenError, StoreError
-from snellen.experiments.evaluation import check_models, forecasts
+from snellen.experiments.evaluation import check_model_string
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
 from snellen.runs.finding import is_ready, specs_of
@@ -38,7 +39,7 @@ from snellen.runs.journal import StoredExchange, read_stored
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import SessionPace, plan_run
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
-from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
+from snellen.runs.spec import ExecutionSpec, QuestionSpec, run_spec
 from snellen.scoring.kept_scoring import has_ended
 from snellen.scoring.request_costs import UnansweredRequests
 
@@ -290,9 +291,8 @@ class StartForm(Struct, frozen=True):
 
     def faults(self) -> list[str]:
         """Why such a run would be refused, as far as that can be said before anything is loaded or built."""
-        spec = RunSpec()
         checks: list[Callable[[], object]] = [
-            lambda: check_models(spec, [self.model], {}),
+            partial(check_model_string, self.model),
             *(partial(specs_of, pattern) for pattern in self.benchmarks.split()),
             *(partial(parse_protocol, protocol) for protocol in self.protocols.split()),
             lambda: run_spec(self.fields),
@@ -315,6 +315,9 @@ def exam_of(fields: Mapping[str, Any], runs: Path) -> str:
     return tomli_w.dumps({**fields, "runs": str(runs)})
 
 
+FORECAST_SECONDS = 20
+
+
 def forecast_of(form: StartForm, runs: Path) -> list[str]:
     """What such a run would ask, in lines. Nothing is fetched: of benchmarks that have to be, it says so. Raises
     SnellenError."""
@@ -323,7 +326,32 @@ def forecast_of(form: StartForm, runs: Path) -> list[str]:
         return [
             f"the requests are counted once these are fetched, which the run does first: {', '.join(missing)}"
         ]
-    return forecasts(run_spec({**form.named_fields, "runs": str(runs)}))
+    with tempfile.TemporaryDirectory() as folder:
+        exam = Path(folder) / EXAM
+        exam.write_text(exam_of(form.named_fields, runs), "utf-8")
+        return _counted(exam)
+
+
+def _counted(exam: Path) -> list[str]:
+    """The lines of a dry run. It is a process of its own, which ends even if what was typed has no end to count."""
+    command = [sys.executable, "-m", "snellen", "run", str(exam), "--dry-run"]
+    try:
+        counted = subprocess.run(  # noqa: S603, the command is ours, and the exam data
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=FORECAST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return [f"it asks more than can be counted within {FORECAST_SECONDS} s"]
+    if counted.returncode:
+        fault = counted.stderr.strip().splitlines()
+        raise DataError(fault[-1] if fault else f"exit code {counted.returncode}")
+    return counted.stdout.splitlines()
 
 
 EXAM, LOG = "exam.toml", "log.txt"

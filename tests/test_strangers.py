@@ -1,0 +1,290 @@
+"""Whatever a client without a key sends to `snellen view` and `snellen serve`, nothing happens.
+
+Every address is tried, as the routes list them, so a new one is covered by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi", reason="waits for fastapi")
+
+import small
+import snellen as sn
+from served import ServedProcess, served
+from servers import Server, start_server
+from snellen.viewing.library import RunLibrary
+from snellen.viewing.local_pages import LocalPages
+from snellen_server.hosting.features import installed_features
+
+EVIL = "from pathlib import Path\nPath({marker!r}).touch()\nclass M:\n    def generate(self, *_): ...\n"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+SENDERS: tuple[dict[str, str], ...] = (
+    {},
+    {"origin": "http://evil.example", "sec-fetch-site": "cross-site"},
+    {"host": "evil.example"},
+    {
+        "cookie": "snellen_session=guess; snellen_visitor=guess.guess",
+        "authorization": "Bearer snl_guess",
+    },
+)
+SECONDS = 30
+"""For one answer. The slowest page takes less than one on an idle machine; a forecast without end took minutes."""
+
+
+def hostile_fields(evil: Path, api: str) -> list[dict[str, str]]:
+    """Parameters that do harm wherever one of their names means something."""
+    code = {
+        "model": f"{evil}:M",
+        "judge": f"{evil}:M",
+        "benchmarks": f"{evil} {evil.parent}",
+        "protocols": f"{evil}:M",
+        "name": f"../../{evil.stem}",
+        "run": str(evil.parent),
+        "id": str(evil),
+        "of": f"{evil}:M",
+        "in": str(evil.parent),
+        "sample": "../" * 8 + "etc/passwd",
+        "next": "//evil.example",
+        "file": str(evil),
+        "picture": str(evil),
+        "question": "What is it?",
+        "token": "guess",
+        "look": "1",
+    }
+    dotted = {**code, "model": f"{evil.parent.name}.{evil.stem}:M"}
+    asking = {**code, "model": f"openai:any@{api}", "benchmarks": "eyechart/colour"}
+    endless = {
+        **asking,
+        "model": "snellen:tiny",
+        "protocols": "instability?m=100000000",
+        **dict.fromkeys(
+            ("page", "turn", "limit", "count", "days", "seed", "first", "battles"), "9" * 30
+        ),
+        "q": "a" * 5000,
+        "sort": "(" * 500,
+    }
+    return [code, dotted, asking, endless]
+
+
+def filled(path: str, value: str) -> str:
+    """A route's path with a value for each of its parameters."""
+    return re.sub(r"\{[^}]*\}", value, path)
+
+
+def addresses(paths: Iterable[str]) -> list[str]:
+    values = ("1", "..%2f..%2fetc%2fpasswd", "9" * 40)
+    return sorted({filled(path, value) for path in paths for value in values})
+
+
+def files_below(*folders: Path) -> dict[str, tuple[int, float]]:
+    """Size and time of every file but SQLite's: the index of the pages grows by itself, and rows are looked at."""
+    found = {}
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file() and ".sqlite" not in path.name:
+                found[str(path)] = (path.stat().st_size, path.stat().st_mtime)
+    return found
+
+
+def children_of(process: int) -> set[int]:
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[1]) == process:
+            found.add(int(status.parent.name))
+    return found
+
+
+def send_all(
+    server: ServedProcess, paths: Sequence[str], fields: Sequence[dict[str, str]]
+) -> Iterator[tuple[str, str, dict[str, str], httpx.Response]]:
+    """The answer to each method, address, sender and set of parameters."""
+    with httpx.Client(
+        base_url=server.url, trust_env=False, verify=False, timeout=SECONDS
+    ) as client:
+        for method, path, sender in product(METHODS, paths, SENDERS):
+            if sender and method in ("PATCH", "DELETE", "OPTIONS"):
+                continue  # no address takes them
+            for sent in fields:
+                body: dict[str, Any] = {"data": sent} if method in CHANGING else {}
+                answer = client.request(method, path, params=sent, headers=sender, **body)
+                client.cookies.clear()
+                yield method, path, sender, answer
+                if sender or method not in ("GET", "POST"):
+                    break  # who asks matters there, not for what
+
+
+def check_refusal(method: str, path: str, sender: dict[str, str], answer: httpx.Response) -> None:
+    what = f"{method} {path} {sender}: {answer.status_code} {answer.text[:200]}"
+    assert answer.status_code < 500 or answer.status_code == 503, what
+    if method in CHANGING:
+        assert answer.status_code >= 400, what
+    if "host" in sender:
+        assert answer.status_code == 400, what
+    assert "evil.example" not in answer.headers.get("location", ""), what
+
+
+@pytest.fixture
+def api() -> Iterator[Server]:
+    with start_server() as server:
+        yield server
+
+
+@pytest.fixture
+def evil(tmp_path: Path) -> Path:
+    folder = tmp_path / "evil_package"
+    folder.mkdir()
+    code = EVIL.format(marker=str(tmp_path / "imported"))
+    (folder / "__init__.py").write_text(code)
+    (folder / "evil.py").write_text(code)
+    return folder / "evil.py"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    benchmark = small.built(small.rows(4), tmp_path / "made", name="animals")
+    folder = tmp_path / "runs"
+    sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=folder, name="one")
+    return folder
+
+
+@pytest.mark.parametrize("flags", [(), ("--read-only",)])
+def test_a_stranger_does_nothing_through_the_pages_of_runs(
+    tmp_path: Path, runs: Path, evil: Path, api: Server, flags: tuple[str, ...]
+) -> None:
+    home = tmp_path / "home"
+    pages = LocalPages(RunLibrary([runs], tmp_path / "other.sqlite"))
+    paths = addresses(route.path for route in pages.routes())
+    assert "/start" in paths
+
+    log = tmp_path / "log"
+    log.mkdir()
+    words = ("view", runs, *flags)
+    environment = {"SNELLEN_HOME": str(home), "PYTHONPATH": str(tmp_path)}
+    with served(*words, folder=log, **environment) as server:
+        while "always-a" not in httpx.get(server.url, trust_env=False).text:
+            time.sleep(0.1)  # until the run is indexed
+        before = files_below(runs, home, evil.parent)
+        for method, path, sender, answer in send_all(server, paths, hostile_fields(evil, api.url)):
+            check_refusal(method, path, sender, answer)
+            assert evil.stem not in answer.text or path != "/start", "what was typed is not read"
+            assert not (tmp_path / "imported").exists(), f"{method} {answer.url}"
+        assert files_below(runs, home, evil.parent) == before
+        assert not children_of(server.process.pid)
+    assert not api.seen() and not api.seen("/v1/models")
+
+
+@contextmanager
+def owned_pages(tmp_path: Path, runs: Path) -> Iterator[tuple[ServedProcess, httpx.Client]]:
+    """The pages of runs, and a client that has opened the address that the command printed."""
+    log = tmp_path / "log"
+    log.mkdir()
+    environment = {"SNELLEN_HOME": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path)}
+    with (
+        served("view", runs, folder=log, **environment) as server,
+        httpx.Client(trust_env=False, follow_redirects=True, timeout=120) as client,
+    ):
+        client.get(server.address)
+        yield server, client
+
+
+def test_checking_a_model_runs_none_of_its_code_even_for_who_may_start_runs(
+    tmp_path: Path, runs: Path, evil: Path
+) -> None:
+    with owned_pages(tmp_path, runs) as (server, client):
+        for model in (f"{evil}:M", "evil_package.evil:M"):
+            typed = {"model": model, "benchmarks": "eyechart/colour", "limit": "2", "look": "1"}
+            page = client.get(f"{server.url}/start", params=typed)
+            assert "2 requests to ask" in page.text
+            assert not (tmp_path / "imported").exists()
+            elsewhere = {"sec-fetch-site": "cross-site"}
+            page = client.get(f"{server.url}/start", params=typed, headers=elsewhere)
+            assert model not in page.text
+
+
+def test_what_a_run_would_ask_is_counted_within_bounds(tmp_path: Path, runs: Path) -> None:
+    with owned_pages(tmp_path, runs) as (server, client):
+        typed = {
+            "model": "snellen:tiny",
+            "benchmarks": "eyechart/colour",
+            "protocols": "instability?m=100000000",
+            "look": "1",
+        }
+        page = client.get(f"{server.url}/start", params=typed)
+        assert "it asks more than can be counted within 20 s" in page.text
+        assert not children_of(server.process.pid)
+
+
+LIMITS = """
+[limits]
+"every request" = { per_visitor = "1000000/second", per_network = "1000000/second" }
+[feature.arena]
+models = [
+  { name = "one", model = "openai:one@URL" },
+  { name = "two", model = "openai:two@URL" },
+]
+"""
+
+
+def rows_of(database: Path) -> dict[str, int]:
+    """The number of rows of each table, but for the leases of jobs, which come and go."""
+    with closing(sqlite3.connect(database)) as connection:
+        tables = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'job_lease'"
+        )
+        return {
+            name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
+            for (name,) in tables.fetchall()
+        }
+
+
+def paths_of(router: Any) -> Iterator[str]:
+    for route in router.routes:
+        inner = getattr(route, "original_router", None)
+        if inner is None:
+            yield route.path
+        else:
+            yield from paths_of(inner)
+
+
+def test_a_stranger_does_nothing_through_the_server(
+    tmp_path: Path, evil: Path, api: Server
+) -> None:
+    folder, log, config = tmp_path / "lab", tmp_path / "log", tmp_path / "server.toml"
+    log.mkdir()
+    config.write_text(LIMITS.replace("URL", api.url))
+    paths = addresses(path for feature in installed_features() for path in paths_of(feature.router))
+    assert "/api/v1/arena/battles" in paths and "/sign-in" in paths
+
+    environment = {"SNELLEN_HOME": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path)}
+    with served("serve", folder, "--config", config, folder=log, **environment) as server:
+        while server.visitor().get("/readyz").status_code != 200:
+            time.sleep(0.1)
+        trials = len(api.seen())
+        children = children_of(server.process.pid)
+        rows, files = rows_of(folder / "snellen.sqlite"), files_below(folder, evil.parent)
+        for method, path, sender, answer in send_all(server, paths, hostile_fields(evil, api.url)):
+            if method == "GET" and path.startswith("/openapi"):
+                continue
+            check_refusal(method, path, sender, answer)
+            assert not (tmp_path / "imported").exists(), f"{method} {answer.url}"
+        assert rows_of(folder / "snellen.sqlite") == rows
+        assert files_below(folder, evil.parent) == files
+        assert children_of(server.process.pid) == children
+        assert server.process.poll() is None
+    assert len(api.seen()) == trials
