@@ -147,9 +147,7 @@ def test_plans_have_no_gold_and_are_joined_to_their_tasks_to_be_rated() -> None:
         for n, sample in enumerate(benchmark.samples())
     ]
     path = save("Minecraft", *rows)
-    with pytest.raises(
-        DataError, match="predictions without their right answers; name the benchmark"
-    ):
+    with pytest.raises(DataError, match="replies without right answers; name the benchmark"):
         sn.import_run(path)
     run = sn.import_run(path, str(benchmark.folder))
     replies = replies_of([run])
@@ -184,5 +182,5 @@ def test_a_file_that_cannot_be_read_says_where_and_why(
 def test_the_file_of_all_figures_beside_the_result_files_is_told_to_be_none() -> None:
     path = save("result")
     path.write_text(json.dumps({"GQA": 0.43}))
-    with pytest.raises(DataError, match="not a JSON list but an object"):
+    with pytest.raises(DataError, match="not a list of questions"):
         sn.import_run(path)

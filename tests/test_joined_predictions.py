@@ -232,12 +232,13 @@ def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agr
     build_table(small.write(rows, Path("table.jsonl")), to="bench")
     said = [{"question": row["question"], "answer": row["answer"]} for row in rows]
     path = write("p.jsonl", said)
-    assert scored(path)["exact_match"] == 1.0
-    assert "read as an answers file of POPE" in read_manifest(sn.import_run(path, "./bench")).notes
+    assert scored(path)["accuracy"] == 1.0
     for spoilt in (said[1:], [said[1], said[0], *said[2:]]):
         with pytest.raises(sn.DataError, match="fit several questions"):
             sn.import_run(write("q.jsonl", spoilt), "./bench")
-    with pytest.raises(sn.DataError, match="its answers are replies; name the benchmark"):
+    with pytest.raises(
+        sn.DataError, match=r"if they are replies: snellen score p\.jsonl --benchmark"
+    ):
         sn.import_run(path)
 
 
@@ -264,7 +265,7 @@ def test_llava_s_answers_are_read_against_the_options_of_their_prompt() -> None:
     path = write("answers.jsonl", said)
     assert scored(path)["accuracy"] == 1.0
     assert read_manifest(sn.import_run(path, "./bench")).model == "llava"
-    with pytest.raises(sn.DataError, match="replies of 2 models"):
+    with pytest.raises(sn.DataError, match="has replies of 2 models; they are the runs"):
         sn.import_run(write("two.jsonl", [*said, {**said[0], "model_id": "other"}]), "./bench")
 
 

@@ -349,7 +349,6 @@ def test_a_wrong_row_is_refused_with_file_and_line(
         ({"question": "What?", "answer": [""]}, "an answer text is empty"),
         ({**TWO, "image": 5}, "image must be a path or base64 text"),
         ({**TWO, "image": "a\0b.png"}, "the image path 'a.x00b.png' holds a NUL"),
-        ({**TWO, "id": "q"}, r"the id 'q' is taken by .*t.jsonl:1; ids must differ"),
     ],
 )
 def test_a_wrong_value_in_json_is_refused_with_file_and_line(
@@ -431,13 +430,11 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
         '{"question": "a"}\n["Which?", "cat"]\n',
         ':2: a row must be an object .*not \\["Which',
     ),
-    "nan": ("t.jsonl", '{"question": NaN}\n', ":1: not JSON"),
     "no question": (
         "t.csv",
         "a name,A,B\nanna,cat,dog\n",
         "no column is the question; it has a name, A, B; name it with",
     ),
-    "one long json": ("t.jsonl", '[\n{"question": "a"}\n]\n', ":1: not JSON"),
     "unknown suffix": (
         "t.doc",
         "question",
@@ -474,13 +471,39 @@ def test_ten_wrong_rows_are_named_at_once_and_the_others_counted(tmp_path: Path)
     )
     with pytest.raises(DataError):
         list(read({"file": path.name, **small.meant(path)}, tmp_path))
-    path = small.write([{**TWO, "id": "same", "A": "cat" * (i + 1)} for i in range(30)], path)
+    path = small.write([TWO, *[{**TWO, "answer": "E"}] * 29], path)
     with pytest.raises(DataError) as caught:
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         *(f"{path}:{i}" for i in range(2, 12)),
         "and 19 more wrong rows",
     ]
+
+
+def test_an_id_that_repeats_is_the_images_and_rows_are_numbered_under_it(tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "question": "What is it?", "answer": "a cup"},
+        {"id": "1", "question": "What colour is it?", "answer": "red"},
+        {"id": "2", "question": "What is it?", "answer": "a hat"},
+    ]
+    path = small.write(rows, tmp_path / "t.jsonl")
+    made = build_table(path, to=tmp_path / "made", no_pictures=True)
+    samples = list(made.samples())
+    assert [sample.id for sample in samples] == ["1", "1 (2)", "2"]
+    assert samples[0].group == samples[1].group != samples[2].group
+    assert "1 ids in 'id' are those of several rows" in " ".join(made.manifest.warnings)
+
+
+def test_answers_of_few_classes_are_a_choice_among_them(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(n), "question": f"Is there a {n}?", "answer": ["Yes", "no"][n % 2]}
+        for n in range(4)
+    ]
+    made = build_table(
+        small.write(rows, tmp_path / "t.jsonl"), to=tmp_path / "made", no_pictures=True
+    )
+    assert {sample.options for sample in made.samples()} == {("Yes", "no")}
+    assert made.spec.formulation == "choice"
 
 
 @given(

@@ -300,10 +300,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "submission_forms": {},
     "prediction_forms": {
         "inspect": "snellen.interchange.predictions.inspect_log:PREDICTION_FORM",
-        "llava": "snellen.interchange.predictions.json_lines:LLAVA",
-        "lmms-eval": "snellen.interchange.predictions.json_lines:PREDICTION_FORM",
-        "pope": "snellen.interchange.predictions.json_lines:POPE",
-        "vlmevalkit": "snellen.interchange.predictions.tables:PREDICTION_FORM",
+        "lmms-eval": "snellen.interchange.predictions.lmms_samples:PREDICTION_FORM",
     },
     "importers": {},
     "scaffolds": {},

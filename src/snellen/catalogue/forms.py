@@ -157,12 +157,11 @@ def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
     return writer
 
 
-def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, PredictionForm]:
+def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, PredictionForm] | None:
     """The named format, or the one that fits the file, with its name. Of several that fit, that of the benchmark's
-    suite goes first, and a fallback last.
+    suite goes first; None if none does: the file is then a table like any other.
 
-    Raises UnknownNameError; DataError when the file is not of the named format, when none fits (saying for each why
-    not), and when the choice is the user's.
+    Raises UnknownNameError; DataError when the file is not of the named format, and when the choice is the user's.
     """
     if name:
         chosen_form: PredictionForm = registry.find("prediction_forms", name)
@@ -170,27 +169,16 @@ def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, Predict
             raise DataError(f"{path} is not {chosen_form.title}: {fault}")
         return name, chosen_form
     forms: dict[str, PredictionForm] = registry.loadable("prediction_forms")
-    faults = {name: form.fault(path, benchmark) for name, form in forms.items()}
-    fitting = [name for name, fault in faults.items() if not fault]
-    if not fitting:
-        tried = "; ".join(f"{name}: {fault}" for name, fault in sorted(faults.items()))
-        raise DataError(
-            f"{path} is of no form of predictions that is known ({tried}); docs/predictions.md shows all"
-        )
+    fitting = [name for name, form in forms.items() if not form.fault(path, benchmark)]
     own_forms = {
         form
         for suite in _suites_of([benchmark])
         for form in suite_facts()[suite].hooks.get("prediction_forms", ())
     }
-    first = [name for name in fitting if name in own_forms] or [
-        name for name in fitting if not forms[name].fallback
-    ]
-    if len(first or fitting) > 1:
-        raise DataError(
-            f"{path} is of several forms; name one with --as: {', '.join(first or fitting)}"
-        )
-    [chosen] = first or fitting
-    return chosen, forms[chosen]
+    first = [name for name in fitting if name in own_forms] or fitting
+    if len(first) > 1:
+        raise DataError(f"{path} is of several forms; name one with --as: {', '.join(first)}")
+    return (first[0], forms[first[0]]) if first else None
 
 
 def _suites_of(benchmarks: Sequence[str]) -> list[str]:

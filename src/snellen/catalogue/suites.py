@@ -215,8 +215,6 @@ class PredictionForm(Struct, frozen=True, kw_only=True):
     questions: Callable[[Path, str, Path], Any] | None = None
     """(file, benchmark or "", folder of the run) -> the `Benchmark` that was asked, for a format that builds it in its
     own way: of a table with answers, or of the file itself. Raises DataError."""
-    fallback: bool = False
-    """Whether another format that fits a file too goes first."""
 
 
 class Importer(Struct, frozen=True, kw_only=True):

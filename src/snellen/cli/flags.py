@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -344,3 +344,14 @@ def scoring_from_flags(flags: Mapping[str, Any]) -> ScoringSpec:
 def judge_from_flags(flags: Mapping[str, Any]) -> JudgeSpec:
     """The `JudgeSpec` that the flags describe."""
     return judge_spec(flags_given(flags).get("judge", {}))
+
+
+def column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns of each role, from flags such as `picture=Foto`. Raises DataError for another form."""
+    columns: dict[str, list[str]] = {}
+    for text in texts:
+        role, equals, column = text.partition("=")
+        if not equals or not column:
+            raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as picture=Foto")
+        columns.setdefault(role, []).append(column)
+    return columns

@@ -175,7 +175,7 @@ def read_json_value(path: Path) -> Any:
         raise DataError(
             f"{path}: not a JSON value but an object on each line; name the file .jsonl"
         )
-    return _decoded(content, str(path))
+    return decoded_json(content, str(path))
 
 
 def read_json_line_rows(path: Path) -> list[dict[str, Any]]:
@@ -185,7 +185,8 @@ def read_json_line_rows(path: Path) -> list[dict[str, Any]]:
     with open_text(path) as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
         return [
-            _object(_decoded(line, f"{path}: line {n}"), f"{path}: line {n}") for n, line in lines
+            _object(decoded_json(line, f"{path}: line {n}"), f"{path}: line {n}")
+            for n, line in lines
         ]
 
 
@@ -195,11 +196,12 @@ def _object(row: Any, where: str) -> dict[str, Any]:
     return row
 
 
-def _decoded(content: bytes, where: str) -> Any:
+def decoded_json(content: bytes, where: str) -> Any:
+    """Return a JSON value, with null for NaN, which pandas and numpy write. Raises DataError naming the place."""
     try:
         return msgspec.json.decode(content)
     except JSON_FAULTS as error:
-        # NaN, which pandas and numpy write, is not JSON; Python's own reader takes it.
+        # Python's own reader takes NaN.
         return _with_nan(content, where, error)
 
 

@@ -11,8 +11,8 @@ import io
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,6 +20,7 @@ import msgspec
 
 from snellen.common.drafts import LazyImage
 from snellen.errors import DataError
+from snellen.formats.containers import records_in
 from snellen.formats.delimited import (
     TABLES,
     CellError,
@@ -29,7 +30,7 @@ from snellen.formats.delimited import (
     numbered,
     open_text,
 )
-from snellen.formats.json_files import JSON_FAULTS, read_json_value
+from snellen.formats.json_files import JSON_FAULTS, decoded_json, read_json_value
 from snellen.formats.text_table import largest_sheet, read_sheet, sheet_pictures
 
 PARQUET, ARROW, SHEET = ".parquet", ".arrow", ".xlsx"
@@ -55,59 +56,99 @@ class SourceRow(NamedTuple):
     """Why the row cannot be read."""
 
 
+def row_suffix(path: Path) -> str:
+    """The suffix that tells a file's format, in small letters; that of a packed file is before its `.gz`."""
+    suffix = path.suffix.lower()
+    return path.with_suffix("").suffix.lower() if suffix == ".gz" else suffix
+
+
 def is_row_file(path: Path) -> bool:
     """Whether rows are read from such a path: by its suffix, or a folder saved by the `datasets` library."""
-    return path.suffix.lower() in SUFFIXES or (path / DATASET_STATE).is_file()
+    return row_suffix(path) in SUFFIXES or (path / DATASET_STATE).is_file()
 
 
-def read_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
+def read_rows(path: Path, encoding: str = "", *, as_stored: bool = False) -> Iterator[SourceRow]:
     """All rows of a file, or of the Parquet files that a pattern means. Raises DataError naming file and line.
 
-    A table in another `encoding` than UTF-8 is read as a whole.
+    A table in another `encoding` than UTF-8 is read as a whole. With `as_stored` a formula of a spreadsheet is its
+    text, as a reply that begins with an equals sign is one.
     """
     if (path / DATASET_STATE).is_file() or path.suffix.lower() == ARROW:
         yield from _arrow_rows(path)
         return
-    form = path.suffix.lower()
+    form = row_suffix(path)
     if form not in SUFFIXES:
         raise DataError(
             f"{path}: cannot tell the form from {path.suffix or 'no suffix'!r}; use {', '.join(SUFFIXES)}, or a folder"
         )
-    readers = {".json": _records, PARQUET: _parquet_rows, SHEET: _sheet_rows}
-    if form in readers:
-        yield from readers[form](path)
-        return
-    with open_text(path) as file:
-        text: BinaryIO = io.BytesIO(file.read().decode(encoding).encode()) if encoding else file
-        yield from (
-            _objects(DelimitedLines(text, path), path)
-            if form == ".jsonl"
-            else _table_rows(text, path)
-        )
+    if form in (".json", ".jsonl"):
+        yield from _json_rows(path, encoding)
+    elif form == PARQUET:
+        yield from _parquet_rows(path)
+    elif form == SHEET:
+        yield from _sheet_rows(path, as_stored=as_stored)
+    else:
+        with open_text(path) as file:
+            text: BinaryIO = io.BytesIO(file.read().decode(encoding).encode()) if encoding else file
+            yield from _table_rows(text, path)
+
+
+LEAST_CJK = 0.9
+"""The share of the characters beyond ASCII that are Chinese ones in a text which GB 18030 decodes."""
 
 
 def text_encoding(path: Path) -> str:
-    """The encoding of a table that is not in UTF-8, as spreadsheets write them; empty for UTF-8, for other files, and
-    where it cannot be told or only some lines are in UTF-8."""
-    if path.suffix.lower() not in TEXTS or not path.is_file():
+    """The encoding of a text that is not in UTF-8; empty for UTF-8, for other files, and where it cannot be told.
+
+    A text of which only some lines are in UTF-8 is in no encoding: the reading of the rows names the others.
+    """
+    form = row_suffix(path)
+    if form not in (*TEXTS, ".json", ".jsonl") or not path.is_file():
         return ""
-    content = path.read_bytes()
-    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return "utf-16"
+    with open_text(path) as file:
+        beginning = file.read(2)
+        if beginning in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        if form not in TEXTS:
+            return ""
+        content = beginning + file.read()
     try:
         content.decode()
         return ""
     except UnicodeDecodeError:
-        if any(not line.isascii() and _is_utf8(line) for line in content.splitlines()):
-            return ""
-        letters = sum(byte >= 0x80 or chr(byte).isalpha() for byte in content)
-        accented = sum(byte >= 0x80 for byte in content)
-        if accented < letters / 5:  # Western languages have few accents
-            return "cp1252"
-        cyrillic = sum(
-            "а" <= letter <= "я" for letter in content.decode("cp1251", "replace").casefold()
-        )
-        return "cp1251" if cyrillic > accented * 0.9 else ""
+        pass
+    if any(not line.isascii() and _is_utf8(line) for line in content.splitlines()):
+        return ""
+    letters = sum(byte >= 0x80 or chr(byte).isalpha() for byte in content)
+    accented = sum(byte >= 0x80 for byte in content)
+    if _is_chinese(content):
+        return "gb18030"
+    if accented < letters / 5:  # Western languages have few accents
+        return "cp1252"
+    text = content.decode("cp1251", "replace").casefold()
+    cyrillic = sum("а" <= letter <= "я" for letter in text)
+    return "cp1251" if cyrillic > accented * 0.9 else ""
+
+
+def _is_chinese(content: bytes) -> bool:
+    """Whether a text is in GB 18030 (GBK, GB 2312), by the common characters that it then has.
+
+    The characters of level 1 of GB 2312, which make up nearly all of a Chinese text, begin with the bytes B0 to D7.
+    """
+    try:
+        text = content.decode("gb18030")
+    except UnicodeDecodeError:
+        return False
+    foreign = [character for character in text if not character.isascii()]
+    ideographs = [character for character in foreign if "\u4e00" <= character <= "\u9fff"]
+    common = [
+        character for character in ideographs if 0xB0 <= character.encode("gb18030")[0] <= 0xD7
+    ]
+    has_words = any(
+        first in ideographs and second in ideographs for first, second in pairwise(text)
+    )
+    punctuation = sum("\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign)
+    return has_words and len(common) + punctuation >= LEAST_CJK * len(foreign)
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -121,81 +162,49 @@ def _is_utf8(line: bytes) -> bool:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def _records(path: Path) -> Iterator[SourceRow]:
-    """The objects of a JSON list, of the one list in an object, or under the ids that are an object's keys; or the rows
-    of a column under each key."""
-    content = read_json_value(path)
-    if isinstance(content, dict):
-        lists = [
-            value
-            for value in content.values()
-            if isinstance(value, list) and value and _are_objects(value)
-        ]
-        if len(lists) == 1:
-            content = lists[0]
-        elif columns := _columns(content):
-            content = [
-                dict(zip(columns, cells, strict=True))
-                for cells in zip(*columns.values(), strict=True)
-            ]
-        elif len(content) > 1 and _are_objects(list(content.values())):
-            content = [{"id": key, **value} for key, value in content.items()]
-    if not isinstance(content, list):
+_OBJECT_A_LINE = re.compile(rb"\s*\{[^\n]*\}\s*\n\s*\{")
+
+
+def _json_rows(path: Path, encoding: str) -> Iterator[SourceRow]:
+    """The rows of a JSON value of any layout (`containers.records_in`), or of an object a line, whatever the suffix."""
+    with open_text(path) as file:
+        if row_suffix(path) == ".jsonl" and not encoding and not _begins_list(file):
+            # A file with images may be larger than the memory.
+            yield from _json_lines(DelimitedLines(file, path), path)
+            return
+        content = file.read()
+    if encoding:
+        content = content.decode(encoding).encode()
+    content = content.removeprefix(codecs.BOM_UTF8)
+    if _OBJECT_A_LINE.match(content):
+        yield from _json_lines(DelimitedLines(io.BytesIO(content), path), path)
+        return
+    records = records_in(decoded_json(content, str(path)))
+    if records is None:
         raise DataError(
             f"{path}: not a list of questions; write [{{...}}, {{...}}], or one object a line as .jsonl"
         )
-    for number, record in enumerate(content, 1):
+    for number, record in enumerate(records, 1):
         yield _row_of(record, f"{path}: record {number}", number)
 
 
-def _columns(content: dict[str, Any]) -> dict[str, Sequence[Any]]:
-    """The columns that an object holds under their names, as lists or, as pandas writes them, by the rows' numbers or
-    apart from their names; none where it holds something else."""
-    if content.keys() == {"columns", "index", "data"}:
-        names, rows = content["columns"], content["data"]
-        if (
-            not isinstance(names, list)
-            or not isinstance(rows, list)
-            or not all(isinstance(name, str) for name in names)
-        ):
-            return {}
-        if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
-            return {}
-        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
-    columns = {
-        name: list(value.values()) if isinstance(value, dict) and _are_numbered(value) else value
-        for name, value in content.items()
-    }
-    is_table = len(columns) > 1 and all(isinstance(value, list) for value in columns.values())
-    return columns if is_table and len({len(value) for value in columns.values()}) == 1 else {}
+def _begins_list(file: BinaryIO) -> bool:
+    beginning = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
+    file.seek(0)
+    return beginning.startswith(b"[")
 
 
-def _are_numbered(rows: dict[str, Any]) -> bool:
-    return bool(rows) and list(rows) == [str(number) for number in range(len(rows))]
-
-
-def _are_objects(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, dict) for value in values)
-
-
-def _objects(lines: DelimitedLines, path: Path) -> Iterator[SourceRow]:
-    first = True
+def _json_lines(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:
     for number, text in enumerate(lines, 1):
-        if first and text.lstrip().startswith("["):
-            raise DataError(f"{path}:{number}: not JSON lines but a JSON list; name the file .json")
-        if text.strip():
-            first = False
-            try:
-                yield _row_of(msgspec.json.decode(text), f"{path}:{number}", number)
-            except JSON_FAULTS as error:
-                why = (
-                    "NaN is none of its values; write null"
-                    if re.search(r":\s*NaN\b", text)
-                    else str(error)
-                )
-                yield SourceRow(
-                    f"{path}:{number}", number, {}, f"{path}:{number}: not JSON ({why})"
-                )
+        if not text.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            record = decoded_json(text.encode(), where)
+        except DataError as error:
+            yield SourceRow(where, number, {}, str(error))
+            continue
+        yield _row_of(record, where, number)
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
@@ -204,15 +213,15 @@ def _row_of(record: Any, where: str, number: int) -> SourceRow:
         return SourceRow(
             where, number, {}, f"{where}: a row must be an object with a question, not {beginning}"
         )
-    return SourceRow(where, number, _flat(record))
+    return SourceRow(where, number, flat_record(record))
 
 
-def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_record(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Fields of inner objects beside the others: `qa.question`; an object that is one value stays whole."""
     cells: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, dict) and value and VALUES.isdisjoint(value):
-            cells |= _flat(value, f"{prefix}{name}.")
+            cells |= flat_record(value, f"{prefix}{name}.")
         elif value is not None:
             cells[f"{prefix}{name}"] = value
     return cells
@@ -230,9 +239,9 @@ def _table_rows(file: BinaryIO, path: Path) -> Iterator[SourceRow]:
 
 def _layout(file: BinaryIO, path: Path) -> tuple[str, int]:
     """A table's delimiter, and how many records stand before its header."""
-    usual = TEXTS[path.suffix.lower()]
+    usual = TEXTS[row_suffix(path)]
     looks = {usual: _first_records(file, path, usual)}
-    if path.suffix.lower() != ".tsv" or (looks[usual] and not _regularity(looks[usual])[0]):
+    if row_suffix(path) != ".tsv" or (looks[usual] and not _regularity(looks[usual])[0]):
         looks |= {delimiter: _first_records(file, path, delimiter) for delimiter in DELIMITERS}
     delimiter = max(looks, key=lambda delimiter: _regularity(looks[delimiter]))
     if not looks[usual] and not _regularity(looks[delimiter])[0]:
@@ -266,9 +275,10 @@ def header_place(records: Sequence[Sequence[str]]) -> int:
     return next((place for place, cells in enumerate(records) if _filled(cells) > widest / 2), 0)
 
 
-def _sheet_rows(path: Path) -> Iterator[SourceRow]:
+def _sheet_rows(path: Path, *, as_stored: bool = False) -> Iterator[SourceRow]:
     number = largest_sheet(path)
-    sheet, pictures = read_sheet(path, number=number, as_shown=True), sheet_pictures(path, number)
+    sheet = read_sheet(path, number=number, as_shown=not as_stored)
+    pictures = sheet_pictures(path, number)
     lines = sheet.lines
     if not lines:
         raise DataError(f"{path}: the first sheet is empty")
@@ -313,7 +323,7 @@ def _parquet_rows(path: Path) -> Iterator[SourceRow]:
     for place, cells in parts.rows((), texts, dict[str, Any]):
         row = {
             name: classes[name][value] if name in classes else value
-            for name, value in _flat(cells).items()
+            for name, value in flat_record(cells).items()
         }
         row |= {name: _as_written(row[name]) for name in short if name in row}
         for name, column in pictures.items():
@@ -377,7 +387,7 @@ def _arrow_rows(path: Path) -> Iterator[SourceRow]:
             for cells in batch.to_pylist():
                 row = {
                     name: classes[name][value] if name in classes else value
-                    for name, value in _flat(cells).items()
+                    for name, value in flat_record(cells).items()
                 }
                 for name in pictures:
                     row |= _arrow_pictures(

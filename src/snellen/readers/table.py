@@ -15,7 +15,7 @@ Every cell is text: "NA", "None" and "5.0" stay as they are. An empty cell or a 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,7 @@ from snellen.errors import DataError, WrongRowsError
 from snellen.formats.delimited import LETTERS, decode_base64
 from snellen.formats.locate import PICTURE_FILE, PictureFinder
 from snellen.formats.rows import SHEET, TEXTS, SourceRow, listed, read_rows
+from snellen.recognition.answer_types import class_of
 from snellen.recognition.columns import AnswerForm, as_text, option_meant
 from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
@@ -89,9 +90,11 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether pictures at addresses are fetched."""
     make_options: bool = False
     """Whether open questions become multiple choice; other answers of the table are candidates for distractors."""
+    classes: tuple[str, ...] = ()
+    """The few answers that all open questions have, such as yes and no: they are the options to choose from."""
 
 
-class _Source(NamedTuple):
+class TableSource(NamedTuple):
     """What is needed to read a row."""
 
     columns: TableColumns
@@ -100,10 +103,13 @@ class _Source(NamedTuple):
     pictures: tuple[str, ...]
     options: tuple[str, ...]
     answer_is: AnswerForm
-    folder: Path
-    fetched: FetchedPictures | None
-    files: PictureFinder | None
-    pool: tuple[str, ...]
+    folder: Path = Path()
+    fetched: FetchedPictures | None = None
+    files: PictureFinder | None = None
+    pool: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    repeated_ids: frozenset[str] = frozenset()
+    """Ids that several rows have, which are those of their images, or of something else that they share."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -119,6 +125,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     faults, odd = list[str](), _OddRows()
     missing = _Missing(pictures=not chosen.no_pictures, answers=not chosen.hidden_answers)
     strange: dict[str, None] = {}
+    numbers: Counter[str] = Counter()
     last: Draft | None = None  # kept back, since notes on the whole file go with it
     for row in read_rows(path, chosen.encoding):
         if last is not None:
@@ -128,7 +135,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             if row.fault:
                 raise DataError(row.fault)
             strange |= dict.fromkeys(_strange(row, source))
-            last = _draft(row, source)
+            last = _with_own_id(_draft(row, source), source, numbers)
             missing.look_at(last)
             odd.look_at(row, last, source)
         except DataError as error:
@@ -140,6 +147,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             last,
             notes=(
                 *_notes(path, list(strange)),
+                *_id_notes(path, source),
                 *odd.notes(path),
                 *picture_notes(path, source.files),
             ),
@@ -148,7 +156,25 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         raise WrongRowsError(faults)
 
 
-def _source(chosen: Params, path: Path, images: Path) -> _Source:
+def _with_own_id(draft: Draft, source: TableSource, numbers: Counter[str]) -> Draft:
+    """The draft with an id that no other row has: of the rows of an id the first keeps it, the second is `7 (2)`."""
+    if draft.id not in source.repeated_ids:
+        return draft
+    numbers[draft.id] += 1
+    own_id = draft.id if numbers[draft.id] == 1 else f"{draft.id} ({numbers[draft.id]})"
+    return replace(draft, id=own_id, group=draft.group or draft.id)
+
+
+def _id_notes(path: Path, source: TableSource) -> tuple[str, ...]:
+    if not source.repeated_ids:
+        return ()
+    return (
+        f"{path.name}: {len(source.repeated_ids):,} ids in {source.columns.id!r} are those of several rows, as of an "
+        "image; rows are numbered under them",
+    )
+
+
+def _source(chosen: Params, path: Path, images: Path) -> TableSource:
     columns, form = chosen.columns, chosen.answer_is
     if columns is None:
         roles = table_roles(path, answer_is=form, encoding=chosen.encoding)
@@ -157,7 +183,7 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
                 f"{path}: {roles.doubts[0].line()}" if roles.doubts else roles.faults[0]
             )
         if not roles.profiles:
-            return _Source(
+            return TableSource(
                 TableColumns("question"), frozenset(), (), (), form, images, None, None, ()
             )
         if "question" not in roles.roles:
@@ -201,8 +227,23 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
                 text for answer in answers if answer for text in accepted_texts(answer)[:1]
             )
         )
-    return _Source(
-        columns, named, pictures, _names(columns.options), form, images, fetched, files, pool
+    repeated_ids: frozenset[str] = frozenset()
+    if columns.id:
+        cells = (row.cells.get(columns.id) for row in read_rows(path, chosen.encoding))
+        counts = Counter(str(cell) for cell in cells if cell is not None)
+        repeated_ids = frozenset(name for name, count in counts.items() if count > 1)
+    return TableSource(
+        columns,
+        named,
+        pictures,
+        _names(columns.options),
+        form,
+        images,
+        fetched,
+        files,
+        pool,
+        chosen.classes,
+        repeated_ids,
     )
 
 
@@ -290,7 +331,7 @@ class _OddRows:
         self._total = 0
         self._answers: set[str] = set()
 
-    def look_at(self, row: SourceRow, draft: Draft, source: _Source) -> None:
+    def look_at(self, row: SourceRow, draft: Draft, source: TableSource) -> None:
         [question] = draft.rounds
         self._total += 1
         is_open = not question.options and question.distractors is None
@@ -350,7 +391,7 @@ def row_names(path: Path, rows: list[int]) -> str:
     return f"{noun} {', '.join(map(str, rows[:SHOWN_ROWS]))}{more}"
 
 
-def _strange(row: SourceRow, source: _Source) -> Iterator[str]:
+def _strange(row: SourceRow, source: TableSource) -> Iterator[str]:
     """TableColumns of a row that nothing is read from."""
     return (
         name
@@ -366,13 +407,15 @@ def _notes(path: Path, strange: list[str]) -> tuple[str, ...]:
 # --- a row ------------------------------------------------------------------------------------------------------------
 
 
-def _draft(row: SourceRow, source: _Source) -> Draft:
+def _draft(row: SourceRow, source: TableSource) -> Draft:
     cells, where, columns = row.cells, row.where, source.columns
     question = cells.get(columns.question)
     if not isinstance(question, str) or not question.strip():
         raise DataError(f"{where}: the question is empty")
-    options = _options(cells, source, where)
-    gold, texts = _answer(cells, options, source, where)
+    options = read_options(cells, source, where)
+    gold, texts = read_answer(cells, options, source, where)
+    if source.classes and texts:
+        options, gold, texts = _choice_among(source.classes, texts, where)
     distractors = _distractors(cells, source) if texts else None
     context = cells.get(columns.context)
     return Draft(
@@ -403,7 +446,20 @@ def _draft(row: SourceRow, source: _Source) -> Draft:
     )
 
 
-def _distractors(cells: Mapping[str, Any], source: _Source) -> DistractorSpec | None:
+def _choice_among(
+    classes: tuple[str, ...], texts: Sequence[str], where: str
+) -> tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]:
+    """Options, right option and no texts for an answer that is one of few classes. Raises DataError for another."""
+    place = class_of(texts[0], classes)
+    if place is None:
+        raise DataError(
+            f"{where}: answer {texts[0]!r} is none of {', '.join(classes)}; correct it, or remove `classes` from the "
+            "entry"
+        )
+    return classes, (place,), ()
+
+
+def _distractors(cells: Mapping[str, Any], source: TableSource) -> DistractorSpec | None:
     """What makes options for an open question: the wrong ones of its row, or answers of others."""
     wrong = [
         text
@@ -433,22 +489,25 @@ def _relevance(cells: Mapping[str, Any], columns: TableColumns, where: str) -> t
         ) from None
 
 
-def _has_columns(source: _Source) -> bool:
+def has_option_columns(source: TableSource) -> bool:
     """Whether each option has a column."""
     return len(source.options) > 1 or source.options[:1] in [(letter,) for letter in LETTERS]
 
 
-def _options(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[str, ...]:
+def read_options(cells: Mapping[str, Any], source: TableSource, where: str) -> tuple[str, ...]:
+    """The options of a row; none for an open question. Raises DataError for options that cannot be used."""
     if not source.options:
         return ()
-    if _has_columns(source):
+    if has_option_columns(source):
         filled = [name for name in source.options if name in cells]
         if filled != list(source.options[: len(filled)]):
             raise DataError(
                 f"{where}: option {filled[-1]} is given, but an option before it is empty"
             )
     options = tuple(row_options(cells, source.options))
-    if not _has_columns(source) and None in (values := listed(cells.get(source.options[0])) or ()):
+    if not has_option_columns(source) and None in (
+        values := listed(cells.get(source.options[0])) or ()
+    ):
         raise DataError(
             f"{where}: option {values.index(None) + 1} is null; write its text, or leave it out"
         )
@@ -459,9 +518,13 @@ def _options(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[str
     return options
 
 
-def _answer(
-    cells: Mapping[str, Any], options: tuple[str, ...], source: _Source, where: str
+def read_answer(
+    cells: Mapping[str, Any], options: tuple[str, ...], source: TableSource, where: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The right options of a row by index, or the accepted texts of an open question; neither where it is hidden.
+
+    Raises DataError for an answer that names no option, or two.
+    """
     answer = cells.get(source.columns.answer)
     if answer is None or answer == "":
         return (), ()
@@ -475,7 +538,7 @@ def _answer(
         return (), accepted_texts(answer)
     if source.answer_is == "any":
         return (_any(answer, options, cells, source, where),), ()
-    names = source.options if _has_columns(source) else ()
+    names = source.options if has_option_columns(source) else ()
     place = option_meant(source.answer_is, answer, options, names)
     if place is None:
         raise _no_option(source.answer_is, answer, options, where)
@@ -483,12 +546,12 @@ def _answer(
 
 
 def _any(
-    answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str
+    answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source: TableSource, where: str
 ) -> int:
     """The option that an answer means as a letter, a text or, in JSON, a number from 0; DataError for one of two."""
     if isinstance(answer, int) and not isinstance(answer, bool):
         return _index(answer, options, cells, source, where)
-    text, has_columns = as_text(answer), _has_columns(source)
+    text, has_columns = as_text(answer), has_option_columns(source)
     letter = option_meant("letter", text, options)
     same = options.index(text) if text in options else None
     if same is None and text.strip() in options:
@@ -533,14 +596,14 @@ def _no_option(form: AnswerForm, answer: Any, options: Sequence[str], where: str
 
 
 def _index(
-    answer: int, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str
+    answer: int, options: tuple[str, ...], cells: Mapping[str, Any], source: TableSource, where: str
 ) -> int:
     """The answer as an index from 0. Raises DataError where none of the options, or another one, is that number."""
     if not 0 <= answer < len(options):
         raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
     stated = (
         [cells[name] for name in source.options if name in cells]
-        if _has_columns(source)
+        if has_option_columns(source)
         else listed(cells[source.options[0]]) or []
     )
     numbers = [option if type(option) is int else None for option in stated]
@@ -552,9 +615,13 @@ def _index(
     return answer
 
 
-def _is_letter_and_text(row: SourceRow, source: _Source) -> bool:
+def _is_letter_and_text(row: SourceRow, source: TableSource) -> bool:
     """Whether the answer in a row with a column for each option is the letter of one and the text of another."""
-    if not source.options or not _has_columns(source) or source.answer_is not in ("any", "letter"):
+    if (
+        not source.options
+        or not has_option_columns(source)
+        or source.answer_is not in ("any", "letter")
+    ):
         return False
     lettered = {
         letter: row.cells[name]
@@ -583,7 +650,7 @@ def _picture_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> list[Any
 
 
 def _images(
-    cells: Mapping[str, Any], source: _Source, where: str
+    cells: Mapping[str, Any], source: TableSource, where: str
 ) -> tuple[bytes | Path | LazyImage, ...]:
     filled = [name for name in source.pictures if cells.get(name)]
     if len(source.pictures) > 1 and filled != list(source.pictures[: len(filled)]):

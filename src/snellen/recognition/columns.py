@@ -167,7 +167,17 @@ class AnswerColumn:
         return (first, *rivals)
 
 
-SEVERAL = ("picture", "options", "distractors", "tag", "caption", "attributes", "fields", "box")
+SEVERAL = (
+    "reply",
+    "picture",
+    "options",
+    "distractors",
+    "tag",
+    "caption",
+    "attributes",
+    "fields",
+    "box",
+)
 """Roles that several columns may have together."""
 MOST_CHOICES = 6
 """Columns that a line names where nobody can be asked."""
@@ -177,7 +187,7 @@ PARTLY = 0.5
 """What a name is worth of which only a part says what the column holds."""
 _ASIDE = frozenset(
     "type count id ids width height size lang language source time date timestamp confidence score license licence "
-    "category hash md5 sha256 split email typ anzahl zeit datum".split()
+    "category hash md5 sha256 split email details explanation rationale typ anzahl zeit datum".split()
 )
 """Parts of names of columns that are about another column."""
 _CORNERS = (
@@ -329,6 +339,7 @@ def option_columns(
         name: score
         for name, profile in free.items()
         if profile.boxes + profile.messages < 0.5
+        and not profile.are_letters
         and (score := name_score("options", name))
         and (profile.lists > 0.5 or _is_split(profile))
     }
@@ -461,3 +472,105 @@ def one_by_name(
         if name not in used and name_score(role, name) > PARTLY
     }
     return (max(scores, key=lambda name: scores[name]),) if scores else ()
+
+
+# --- replies of a model -------------------------------------------------------------------------------------------------
+
+_REPLY_WORDS = frozenset(
+    "prediction predictions predicted pred response responses reply output outputs generated generation completion".split()
+)
+_RAW_WORDS = frozenset("full raw original whole".split())
+_MADE_WORDS = frozenset(
+    "extracted extraction parsed clean cleaned processed filtered norm normalized letter option choice idx index indexs "
+    "label correct right score scores rating match hit judge judgement judgment eval evaluation log reason explanation "
+    "confidence logprob logprobs prob probs token tokens length len time latency usage list class type id key status code "
+    "file path image format".split()
+)
+"""Words in names of columns that a harness made of replies, or that are about them."""
+_WEAK_REPLIES = ("text", "caption", "answer", "result", "results")
+"""Names that are replies where nothing else is and another column has what they usually hold."""
+_GOLDS = (
+    "gt_answers",
+    "gt_answer",
+    "label",
+    "gt",
+    "ground_truth",
+    "gold",
+    "target",
+    "y_true",
+    "true_answer",
+    "reference",
+)
+_WORD_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+
+
+def reply_score(name: str, profile: ColumnProfile) -> float:
+    """How surely a column holds the replies of a model, from 0 to 1: as they came, rather than what was read in them."""
+    if profile.completions > 0.5:
+        return 1.0
+    if not (profile.is_scalar or profile.lists > 0.5):
+        return 0.0
+    last = name.rpartition(".")[2]
+    folded = folded_name(_BRACKETS.sub(" ", last))
+    names = usual_names()["reply"]
+    if folded in names:
+        return 1 - 0.4 * names.index(folded) / len(names)
+    words = [word.casefold() for word in _WORD_PARTS.findall(last)]
+    is_answer_of = "answer" in words and bool(
+        set(words) & {"model", "raw", "gpt", "llm", "vlm", "bot"}
+    )
+    if not _REPLY_WORDS.intersection(words) and not is_answer_of:
+        return 0.0
+    if _MADE_WORDS.intersection(words):
+        return 0.2
+    return 0.55 if _RAW_WORDS.intersection(words) else PARTLY
+
+
+def says_of_reply(name: str, profile: ColumnProfile) -> bool:
+    """Whether a column holds what was read in replies, or a verdict on them, rather than a fact about the question."""
+    words = {word.casefold() for word in _WORD_PARTS.findall(name.rpartition(".")[2])}
+    return bool(reply_score(name, profile) or words & _VERDICT_WORDS)
+
+
+_VERDICT_WORDS = frozenset(
+    "correct right hit match score rating judge verdict extracted extraction".split()
+)
+
+
+def reply_columns(
+    profiles: Mapping[str, ColumnProfile], *, is_gold_known: bool = False
+) -> tuple[str, ...]:
+    """The columns that hold the replies of a model; of several that may, the one with replies as they came.
+
+    A column that is usually the right answer (`output`, `response`) is it where another column has the replies and none
+    else has right answers. `is_gold_known` says that the answers are known from elsewhere, so that `answer` may be the
+    reply, as in POPE's files.
+    """
+    scores = {
+        name: score for name, profile in profiles.items() if (score := reply_score(name, profile))
+    }
+    ranked = sorted(scores, key=lambda name: -scores[name])
+    if ranked:
+        other_golds = [
+            name for name in profiles if name not in ranked and name_score("answer", name) > PARTLY
+        ]
+        if not other_golds and not is_gold_known:
+            is_gold = {name: name_score("answer", name) > PARTLY for name in ranked}
+            only_replies = [name for name in ranked if not is_gold[name]]
+            if only_replies and len(only_replies) < len(ranked):
+                return (only_replies[0],)
+        return (ranked[0],)
+
+    folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
+    if "answer" in folded and (is_gold_known or any(gold in folded for gold in _GOLDS)):
+        return (folded["answer"],)
+    asks = "question" in folded or "prompt" in folded
+    has_golds = any(gold in folded for gold in _GOLDS)
+    if "text" in folded and (asks or ("question_id" in folded and not has_golds)):
+        return (folded["text"],)
+    if "caption" in folded and any(name in folded for name in ("image_id", "image", "id")):
+        return (folded["caption"],)
+    for name in ("result", "results"):
+        if name in folded:
+            return (folded[name],)
+    return ()

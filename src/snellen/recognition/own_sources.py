@@ -75,6 +75,7 @@ def recognised_spec(
         title=path.name,
         formulation="text" if is_open else "choice",
         source=source,
+        metrics=recognition.metrics,
     )
 
 

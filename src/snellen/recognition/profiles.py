@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from snellen.common.drafts import LazyImage
+from snellen.formats.delimited import LETTERS
 from snellen.formats.locate import PICTURE_FILE
 from snellen.formats.rows import SourceRow, listed
 
@@ -29,6 +30,7 @@ class ColumnProfile:
         self.name = name
         self.filled = self._files = self._names = self._urls = self._embedded = 0
         self._questions = self._words = self._lists = self._texts = self._messages = self._boxes = 0
+        self._completions = self._letters = 0
         self.texts: dict[str, int] = {}
         self.first: Any = None
 
@@ -46,7 +48,9 @@ class ColumnProfile:
         if len(self.texts) < MANY:
             self.texts |= {value: 1 for value in names if isinstance(value, str)}
         self._lists += values is not None
+        self._letters += bool(values) and values == [*LETTERS[: len(values or ())]]
         if isinstance(cell, list) and cell and isinstance(cell[0], dict):
+            self._completions += "message" in cell[0] or {"text", "finish_reason"} <= cell[0].keys()
             self._messages += not {"from", "role"}.isdisjoint(cell[0])
             self._boxes += not {
                 "bbox",
@@ -95,8 +99,18 @@ class ColumnProfile:
         return self._share(self._lists)
 
     @property
+    def are_letters(self) -> bool:
+        """Whether cells are lists of letters alone, which are the labels of options."""
+        return self._share(self._letters) > 0.5
+
+    @property
     def messages(self) -> float:
         return self._share(self._messages)
+
+    @property
+    def completions(self) -> float:
+        """The share of cells that are lists of a service's completions."""
+        return self._share(self._completions)
 
     @property
     def boxes(self) -> float:

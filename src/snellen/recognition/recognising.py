@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
 from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
-from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, text_encoding
+from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, read_rows, text_encoding
 from snellen.formats.text_table import filled_sheets
+from snellen.recognition.answer_types import answer_type
 from snellen.recognition.columns import FORM_WORDS, Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder, share_there
-from snellen.recognition.tables import ANSWER_TAG, TableRoles, table_roles
+from snellen.recognition.tables import ANSWER_TAG, TableRoles, accepted_texts, table_roles
 
 Kind = Literal["questions", "conversations", "annotations"]
 FILE_NAME = "file-name"
@@ -42,6 +44,8 @@ class Recognition(Struct, frozen=True, kw_only=True):
     unused: tuple[str, ...] = ()
     may_be_tags: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    metrics: tuple[str, ...] = ()
+    """The metrics of its open questions, by the type of their answers; the usual ones when empty."""
 
     def lines(self) -> list[str]:
         """What is taken for what, in a few lines."""
@@ -131,7 +135,37 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
         raise DataError(
             f"{path}: no column holds answers; name it with --column answer=..., or say --hidden-answers"
         )
-    return _recognition(path, roles, {name: value for name, value in params.items() if value})
+    recognition = _recognition(
+        path, roles, {name: value for name, value in params.items() if value}
+    )
+    is_open = not roles.roles.keys() & {"options", "distractors"}
+    if (
+        roles.kind == "questions"
+        and is_open
+        and "answer" in roles.roles
+        and not settings.make_options
+    ):
+        return _with_answer_type(recognition, roles.roles["answer"][0], encoding)
+    return recognition
+
+
+def _with_answer_type(recognition: Recognition, column: str, encoding: str) -> Recognition:
+    """Open questions with the type of their answers: a choice among few classes, or the metrics that compare them."""
+    cells = (row.cells.get(column) for row in read_rows(recognition.path, encoding))
+    kind = answer_type([accepted_texts(cell) for cell in cells if cell is not None and cell != ""])
+    if kind.classes:
+        return replace(
+            recognition,
+            form=f"multiple choice among {', '.join(kind.classes)}, as all answers are",
+            params={**recognition.params, "classes": list(kind.classes)},
+        )
+    if kind.metrics:
+        return replace(
+            recognition,
+            form=f"open questions whose answers are {kind.why}, by {kind.metrics[0]}",
+            metrics=kind.metrics,
+        )
+    return recognition
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -258,7 +292,10 @@ def _words(role: str, names: Sequence[str], roles: TableRoles) -> str:
 
 def _coco(path: Path, images: str) -> Recognition | None:
     """A JSON file with images and annotations; None where it is something else."""
-    content = read_json_value(path)
+    try:
+        content = read_json_value(path)
+    except DataError:
+        return None  # rows on lines of their own, or what the reading of the rows refuses
     if not isinstance(content, dict) or not {"images", "annotations"} <= content.keys():
         return None
     names = [

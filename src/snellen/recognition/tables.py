@@ -27,6 +27,7 @@ from snellen.recognition.columns import (
     attribute_columns,
     box_columns,
     distractor_columns,
+    folded_name,
     id_column,
     label_column,
     name_score,
@@ -34,7 +35,10 @@ from snellen.recognition.columns import (
     option_columns,
     picture_columns,
     question_column,
+    reply_columns,
+    reply_score,
     rivalry,
+    says_of_reply,
     split_options,
     usual_names,
 )
@@ -70,6 +74,12 @@ OF_ANNOTATIONS = (
     "attributes",
 )
 """What a column of a table of annotations may be besides."""
+OF_PREDICTIONS = ("reply", "prompt", "model")
+"""What a column of a table of predictions may be besides: what the model said, all that it was shown, and its name."""
+PROMPTS = frozenset(
+    ("prompt", "query", "input", "full_prompt", "prompt_text", "question_with_option")
+)
+"""Names of columns with all that the model was shown."""
 FITTING = 0.5
 """The share of rows whose answer must name an option before a column counts as the answers."""
 
@@ -151,19 +161,7 @@ def table_roles(
     declared = declared or {}
     rows = partial(read_rows, path, encoding)
     profiles = profiles_of(rows())
-    for role, names in declared.items():
-        if role not in (MESSAGES, *ROLES, *OF_ANNOTATIONS):
-            raise registry.unknown("role of a column", role, (*ROLES, *OF_ANNOTATIONS))
-        for name in (
-            name for name in names if name not in profiles and not _parts_of(name, profiles)
-        ):
-            raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
-        if len(names) > 1 and role not in SEVERAL:
-            raise DataError(
-                f"{path}: --column {role} is given {len(names)} times; one column has it"
-            )
-    if answer_is not in ("", "any", *FORMS):
-        raise registry.unknown("form of answers", answer_is, FORMS)
+    _check_declared(path, profiles, declared, answer_is)
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
     messages = declared.get(MESSAGES) or [
@@ -179,6 +177,49 @@ def table_roles(
     return _Assignment(path, rows, profiles, declared, cast(AnswerForm, answer_is)).roles(
         as_annotations=as_annotations
     )
+
+
+def _check_declared(
+    path: Path,
+    profiles: Mapping[str, ColumnProfile],
+    declared: Mapping[str, Sequence[str]],
+    answer_is: str,
+) -> None:
+    """Raise for a role or form of answers that does not exist, and for a declared column that the table lacks."""
+    roles = (*ROLES, *OF_ANNOTATIONS, *OF_PREDICTIONS)
+    for role, names in declared.items():
+        if role not in (MESSAGES, *roles):
+            raise registry.unknown("role of a column", role, roles)
+        for name in names:
+            if name not in profiles and not _parts_of(name, profiles):
+                raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
+        if len(names) > 1 and role not in SEVERAL:
+            raise DataError(
+                f"{path}: --column {role} is given {len(names)} times; one column has it"
+            )
+    if answer_is not in ("", "any", *FORMS):
+        raise registry.unknown("form of answers", answer_is, FORMS)
+
+
+def prediction_roles(
+    path: Path,
+    rows: Sequence[SourceRow],
+    declared: Mapping[str, Sequence[str]],
+    answer_is: str = "",
+    *,
+    is_gold_known: bool = False,
+) -> TableRoles:
+    """What the columns of a table of predictions are: the roles of `build`, and those of replies.
+
+    What cannot be told is decided by the surest name, and is among the `doubts`; nothing is asked, and a question, an id
+    and an answer may be missing. `is_gold_known` says that right answers are known from elsewhere.
+    """
+    profiles = profiles_of(rows)
+    _check_declared(path, profiles, declared, answer_is)
+    if not profiles:
+        return TableRoles("", {}, faults=tuple(row.fault for row in rows if row.fault)[:1])
+    assignment = _Assignment(path, lambda: rows, profiles, declared, cast(AnswerForm, answer_is))
+    return assignment.prediction_roles(is_gold_known=is_gold_known)
 
 
 def _conversations(
@@ -199,7 +240,7 @@ def _conversations(
 
 def _filled(roles: Roles) -> Roles:
     """The roles that have columns, in the order in which they are said."""
-    order = (MESSAGES, *ROLES, *OF_ANNOTATIONS)
+    order = (MESSAGES, *OF_PREDICTIONS, *ROLES, *OF_ANNOTATIONS)
     return {role: roles[role] for role in sorted(roles, key=order.index) if roles[role]}
 
 
@@ -275,6 +316,67 @@ class _Assignment:
         return TableRoles(
             "questions", roles, form, tuple(self._doubts), tuple(self._faults), rows, profiles
         )
+
+    def prediction_roles(self, *, is_gold_known: bool) -> TableRoles:
+        """The roles of a table of predictions."""
+        free = {name: profile for name, profile in self._profiles.items() if not is_tag(name)}
+        self._settle("reply", (reply_columns(free, is_gold_known=is_gold_known), None))
+        messages = [name for name in self._still_free(free) if free[name].messages > 0.5]
+        self._settle(MESSAGES, (tuple(messages[:1]), None))
+        self._settle("model", (one_by_name("model", free, self._taken), None))
+        self._settle_surest("picture", self._pictures(self._still_free(free)))
+        if not self._roles["picture"]:
+            self._settle("picture", (one_by_name("picture", free, self._taken), None))
+        if "options" not in self._given:
+            self._settle("distractors", (distractor_columns(free, self._taken), None))
+        if self._roles.get("distractors"):
+            self._roles.setdefault("options", ())
+        else:
+            self._settle_surest("options", option_columns(free, self._taken))
+        has_options = bool(self._roles["options"])
+        self._settle_surest("question", question_column(free, self._taken, has_options=has_options))
+        prompts = [name for name in self._still_free(free) if folded_name(name) in PROMPTS]
+        self._settle("prompt", (tuple(prompts[:1]), None))
+        # Rows of an id may be presentations of one question, so ids do not have to differ.
+        ids = id_column(free, self._taken) or one_by_name("id", free, self._taken)
+        self._settle("id", (ids, None))
+        for role in ("context", "group", "relevance"):
+            self._settle(role, (one_by_name(role, free, self._taken), None))
+        golds = {
+            name: profile
+            for name, profile in self._still_free(free).items()
+            if _may_be_answers(profile)
+        }
+        rows, form = sum(1 for _ in self._rows()), cast(AnswerForm, "any")
+        if golds or "answer" in self._given:
+            rows, form = self._answers(golds)
+            self._faults.clear()  # the reader counts the rows that are wrong
+        elif self._are_options_unnamed:
+            self._roles["options"] = ()
+        by_name = [name for name in self._profiles if name.startswith(TAG)]
+        repeated = [
+            name
+            for name, profile in self._still_free(free).items()
+            if profile.is_repeated and not says_of_reply(name, profile)
+        ]
+        self._roles["tag"] = tuple(
+            dict.fromkeys((*self._roles.get("tag", ()), *by_name, *repeated))
+        )
+        return TableRoles(
+            "predictions",
+            _filled(self._roles),
+            form,
+            tuple(self._doubts),
+            rows=rows,
+            profiles=self._profiles,
+        )
+
+    def _settle_surest(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
+        """Give a role to its column; of several that may have it, to the first, and note the doubt."""
+        names, doubt = outcome
+        if doubt is not None:
+            names = tuple(doubt.choices[0].split(" + "))
+        self._settle(role, (names, doubt))
 
     @property
     def _are_options_unnamed(self) -> bool:
@@ -357,12 +459,18 @@ class _Assignment:
             self._roles["options"] = ()
             return self._answers(free)
         if not options:
-            self._settle("answer", self._open_answer(free, candidates))
+            self._settle_answer(self._open_answer(free, candidates))
             self._check_open([free[name] for name in self._roles["answer"]])
             return rows, "any"
-        self._settle("answer", self._fitting_answer(columns))
+        self._settle_answer(self._fitting_answer(columns))
         chosen = self._roles["answer"]
         return rows, self._form(columns[chosen[0]]) if chosen else "any"
+
+    def _settle_answer(self, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
+        if "reply" in self._roles:
+            self._settle_surest("answer", outcome)
+        else:
+            self._settle("answer", outcome)
 
     def _fitting_answer(
         self, columns: Mapping[str, AnswerColumn]
@@ -539,6 +647,23 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
     "caption": lambda profile: profile.is_text or profile.lists > 0.5,
 }
 """What cells look like that a column's name says to hold annotations, the plainest first."""
+
+
+_VERDICTS = frozenset(("true", "false", "1", "0", "1.0", "0.0", "yes", "no"))
+
+
+def _may_be_answers(profile: ColumnProfile) -> bool:
+    """Whether a column of a table of predictions may hold right answers, by its name.
+
+    `correct` may also say of each reply whether it is right, and `model_answer` what the model answered.
+    """
+    score = name_score("answer", profile.name)
+    if not score or profile.messages > 0.5 or profile.completions > 0.5:
+        return False
+    is_said = folded_name(profile.name.rpartition(".")[2]) in ("correct", "right", "score")
+    if is_said and all(text.casefold() in _VERDICTS for text in profile.texts):
+        return False
+    return score > PARTLY or not reply_score(profile.name, profile)
 
 
 def _asks(profile: ColumnProfile | None) -> bool:

@@ -90,7 +90,7 @@ def write_imported_run(
     )
     run = RunManifest(
         format=RUN_FORMAT,
-        model=predictions.model or predictions.file.stem,
+        model=predictions.model or _stem(predictions.file),
         fingerprint=_fingerprint(predictions.file),
         benchmarks=(use,),
         protocols=labels,
@@ -111,6 +111,10 @@ def write_imported_run(
         write_atomically(folder / "journal-0.jsonl", bytes(lines))
         keep_questions(benchmark, ALL, questions_folder(folder, benchmark.name))
         write_manifest(folder, run)
+
+
+def _stem(path: Path) -> str:
+    return path.with_suffix("").stem if path.suffix == ".gz" else path.stem
 
 
 def _fingerprint(path: Path) -> dict[str, str]:

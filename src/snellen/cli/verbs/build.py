@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from snellen.cli.flags import (
     PATH,
     Number,
     WholeNumber,
+    column_flags,
     flags_on_line,
     json_flag,
     limits_flag,
@@ -64,17 +65,6 @@ from snellen.runs.finding import open_benchmark, outdated
 from snellen.verification.verify import Solvers, Votes
 
 # --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
-
-
-def column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
-    """`picture=Foto`, once or several times, as the columns of each role."""
-    columns: dict[str, list[str]] = {}
-    for text in texts:
-        role, equals, column = text.partition("=")
-        if not equals or not column:
-            raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as picture=Foto")
-        columns.setdefault(role, []).append(column)
-    return columns
 
 
 _OF_A_ROW = re.compile(r":\d+: |: (?:record|row|image) \w+:")

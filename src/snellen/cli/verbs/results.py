@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from snellen.building.benchmark import MANIFEST
 from snellen.cli.flags import (
     PATH,
     Number,
+    column_flags,
     field_flags,
     flags_on_line,
     json_flag,
@@ -27,10 +28,14 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
+from snellen.recognition.columns import FORMS
 from snellen.runs.mending import DAMAGED, mend_run
 from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.verification.certificate import ERROR_LIMIT
+
+if TYPE_CHECKING:
+    from snellen.interchange.predictions.taking import Reading
 
 
 @click.command()
@@ -42,6 +47,18 @@ from snellen.verification.certificate import ERROR_LIMIT
     help="For a file of predictions: what was asked, a built benchmark or a table with answers.  [the file's own]",
 )
 @click.option("--as", "form", default="", help="For such a file: its form.  [the one that fits it]")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="ROLE=NAME",
+    help="For such a file: the column that is reply, question, options, answer, id, image or model; repeat for more.",
+)
+@click.option(
+    "--answer-is",
+    type=click.Choice(FORMS),
+    help="For such a file: how answers name options.  [as the cells do]",
+)
 @click.option("--to", type=PATH, help="For such a file: the run's folder.  [under runs]")
 @click.option("--model", default="", help="For such a file: the model's name.  [the file's]")
 @subset_flags
@@ -51,6 +68,8 @@ def score_command(
     runs: tuple[Path, ...],
     benchmark: str,
     form: str,
+    columns: tuple[str, ...],
+    answer_is: str | None,
     to: Path | None,
     model: str,
     where: str,
@@ -81,12 +100,17 @@ def score_command(
     files = [run for run in runs if run.is_file()]
     if (to or model) and len(files) != 1:
         raise DataError("--to and --model are for one file of predictions at a time")
-    if (benchmark or form) and len(files) < len(runs):
+    if (benchmark or form or columns or answer_is) and len(files) < len(runs):
         raise DataError(
-            "--benchmark and --as are for files of predictions; a run is scored by its benchmark's: build "
-            "that one again with `snellen build ... --answers`, its questions stay the same"
+            "--benchmark, --as, --column and --answer-is are for files of predictions; a run is scored by its "
+            "benchmark's: build that one again with `snellen build ... --answers`, its questions stay the same"
         )
-    folders = [_taken(run, benchmark, form, to, model) if run in files else run for run in runs]
+    folders = [run for run in runs if run not in files]
+    if files:
+        from snellen.interchange.predictions.taking import Reading
+
+        reading = Reading(benchmark, form, column_flags(columns), answer_is or "")
+        folders += _taken(files, reading, to, model)
     results = Results(
         score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce)
     )
@@ -96,14 +120,17 @@ def score_command(
     show_results(results.only(where=where, common_answered=common_answered), as_json)
 
 
-def _taken(file: Path, benchmark: str, form: str, to: Path | None, model: str) -> Path:
-    from snellen.interchange.predictions.taking import import_run
+def _taken(files: list[Path], reading: Reading, to: Path | None, model: str) -> list[Path]:
+    """The runs of files of predictions, and what was found in each."""
+    from snellen.interchange.predictions.taking import import_runs
 
-    folder = import_run(file, benchmark, form, to, model)
-    announce(f"{file} is the run {folder}")
-    for note in read_manifest(folder).notes:
-        announce(f"  note: {note}")
-    return folder
+    folders = import_runs(files, reading, to, model)
+    for folder in folders:
+        manifest = read_manifest(folder)
+        announce(f"{manifest.fingerprint.get('predictions', '')} is the run {folder}")
+        for note in manifest.notes:
+            announce(f"  note: {note}")
+    return folders
 
 
 OF_BENCHMARKS = ("error_limit", "strict", "as_json")

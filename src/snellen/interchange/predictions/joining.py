@@ -221,10 +221,10 @@ def exchanges_of(
 
 def _request(placed: PlacedRow, sample: Sample) -> Request:
     row, question = placed.row, sample.rounds[placed.turn]
-    labels = row.labels or shown_labels(len(placed.order))
+    labels = row.labels or shown_labels(len(placed.order)) if row.lists_options else ()
     option_lines = [
         f"{label}. {question.options[option]}"
-        for label, option in zip(labels, placed.order, strict=True)
+        for label, option in zip(labels, placed.order, strict=bool(labels))
     ]
     context = [sample.context] if sample.context else []
     text = row.prompt or "\n".join((*context, row.question or question.question, *option_lines))

@@ -6,11 +6,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.catalogue.entries import Grouping
 from snellen.errors import DataError
 from snellen.formats.json_files import first_row_fault
 from snellen.records import Method
@@ -37,6 +39,8 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """In the order in which this row showed them."""
     labels: tuple[str, ...] = ()
     """Those shown; capital letters when empty."""
+    lists_options: bool = True
+    """Whether the model was shown the options; replies are read without labels if it was not."""
     gold: tuple[int, ...] = ()
     """Places of the right options; empty when hidden."""
     references: tuple[str, ...] = ()
@@ -52,6 +56,10 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The instruction that the question was put with."""
     picture: str = ""
     """The picture's name; rows of different pictures are never the same question."""
+    group: str = ""
+    """What the question has in common with others, where the file says so; its picture when empty."""
+    tags: dict[str, str] = {}
+    """Facts about the question, by their columns."""
 
     @property
     def method(self) -> Method:
@@ -85,6 +93,10 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     task: str = ""
     metrics: tuple[str, ...] = ()
     """Those of open questions; the usual ones when empty."""
+    headline: str = ""
+    """The row that stands for the file's questions; the usual one when empty."""
+    groups: dict[Grouping, str] = {}
+    """The tags that questions have in common which metrics of groups need."""
     notes: tuple[str, ...] = ()
 
 
@@ -124,6 +136,10 @@ class Findings:
 
     def add(self, kind: str, name: str) -> None:
         self._by_kind[kind].append(name)
+
+    def clear(self) -> None:
+        """Forget what was added."""
+        self._by_kind.clear()
 
     def notes(self) -> list[str]:
         """One line per kind: `rows left out, without an id: 12 (record 5, record 7, record 9, ...)`."""
@@ -176,42 +192,69 @@ def places_of(shown_options: Sequence[str], options: Sequence[str]) -> tuple[int
 # --- options that a prompt lists -------------------------------------------------------------------------------------
 
 
-_LISTED = re.compile(r"^\s*\(?([A-Z])[.):]\s+(\S.*?)\s*$", re.MULTILINE)
+_LISTS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^[ \t]*\(?([A-Z])[.):][ \t]+(?=\S)",
+        r"^[ \t]*\(([A-Z])\)[ \t]*(?=\S)",
+        r"(?<!\w)\(([A-Z])\)[ \t]*(?=\S)",
+        r"(?<!\w)\(([a-z])\)[ \t]*(?=\S)",
+        r"(?<!\S)([A-Z])[.)][ \t]+(?=\S)",
+    )
+)
+"""Marks of options in prompts, those on lines of their own first."""
 
 
 def listed_options(prompt: str) -> tuple[str, ...]:
-    """The last list of two lines or more that are lettered from A on; empty when there is none."""
-    last: tuple[str, ...] = ()
-    current: list[str] = []
-    for match in _LISTED.finditer(prompt):
-        if match[1] == "A":
-            current = []
-        elif ord(match[1]) - ord("A") != len(current):
-            current = []
+    """The options of the last list in a prompt that is lettered from A on; empty if there is none of two or more."""
+    for pattern in _LISTS:
+        options = _last_list(prompt, list(pattern.finditer(prompt)))
+        if options:
+            return options
+    return ()
+
+
+def _last_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
+    run: list[re.Match[str]] = []
+    last: list[re.Match[str]] = []
+    for mark in marks:
+        letter = mark[1].upper()
+        if letter == "A":
+            run = []
+        elif ord(letter) - ord("A") != len(run):
+            run = []
             continue
-        current.append(match[2])
-        if len(current) >= 2:
-            last = tuple(current)
-    return last
+        run.append(mark)
+        if len(run) >= 2:
+            last = list(run)
+    if not last:
+        return ()
+    ends = [mark.start() for mark in last[1:]]
+    line_end = prompt.find("\n", last[-1].end())
+    ends.append(line_end if line_end >= 0 else len(prompt))
+    texts = [prompt[mark.end() : end].strip() for mark, end in zip(last, ends, strict=True)]
+    return tuple(texts) if all(texts) else ()
 
 
-def gold_places(target: str, options: tuple[str, ...]) -> tuple[int, ...]:
-    """The place that a target names by its letter or its text; empty when it names none."""
-    text = target.strip().strip("().").strip()
-    if (
-        len(text) == 1
-        and "A" <= text.upper() <= "Z"
-        and ord(text.upper()) - ord("A") < len(options)
-    ):
-        return (ord(text.upper()) - ord("A"),)
-    same_places = [
-        place
-        for place, option in enumerate(options)
-        if option.strip().casefold() == target.strip().casefold()
+def gold_places(target: str, options: Sequence[str], labels: Sequence[str] = ()) -> tuple[int, ...]:
+    """The place that a target names by its letter, by its text, or by both (`B. a dog`); empty when it names none."""
+    shown_labels = tuple(labels) or tuple(ascii_uppercase[: len(options)])
+    folded_target = target.strip().casefold()
+    same = [
+        place for place, option in enumerate(options) if option.strip().casefold() == folded_target
     ]
-    return (same_places[0],) if len(same_places) == 1 else ()
+    letter = target.strip().strip("().:").strip().upper()
+    if letter in shown_labels:
+        return (shown_labels.index(letter),)
+    if len(same) == 1:
+        return (same[0],)
+    labelled = _LABELLED.fullmatch(target.strip())
+    if labelled and labelled[1].upper() in shown_labels:
+        return (shown_labels.index(labelled[1].upper()),)
+    return ()
 
 
+_LABELLED = re.compile(r"\(?([A-Za-z])[).:]\s*\S.*", re.DOTALL)
 LONGEST = 2000
 """Characters: a longer text is a reply that speaks of a failure."""
 _WHO = r"(?:api|openai|network|connection|timeout|internal|server|internal server|request|inference|generation|unexpected)"

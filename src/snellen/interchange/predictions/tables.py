@@ -1,155 +1,495 @@
-"""Tables of predictions as VLMEvalKit writes them (.xlsx; .tsv and .json by PRED_FORMAT; commit e8e78f0, August 2026),
-and as people do: an id, a question or a picture's name, and a reply under one of the usual names.
+"""Predictions in tables of any layout: the columns that `snellen build` knows, and the replies of a model.
 
-A row has all columns of the benchmark's table but the pictures, and `prediction`: `index`, `question`, `answer` and,
-for a choice, the columns A, B, ... An answer that stands for several is a list as Python writes it, as of captions.
+What a column holds is recognised by its name and its cells, as for a table of questions (`recognition`), so whatever
+`build` reads is read alike here. Rows that cannot be used are left out, counted and named.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
 
-from snellen.catalogue.suites import PredictionForm
+from msgspec import Struct
+from msgspec.structs import replace
+
 from snellen.errors import DataError
+from snellen.formats.containers import unfolded
 from snellen.formats.delimited import LETTERS
-from snellen.formats.text_table import read_text_table
+from snellen.formats.rows import (
+    SHEET,
+    SourceRow,
+    flat_record,
+    listed,
+    read_rows,
+    row_suffix,
+    text_encoding,
+)
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.rows import (
     LONGEST_PATH,
+    Findings,
     PredictedRow,
     PredictionFile,
     gold_places,
     is_empty_cell,
-    only_model,
+    listed_options,
 )
-from snellen.recognition.columns import usual_names
+from snellen.readers.table import (
+    TableColumns,
+    TableSource,
+    has_option_columns,
+    read_answer,
+    read_options,
+)
+from snellen.recognition.columns import SEVERAL, Doubt, as_text, folded_name
+from snellen.recognition.tables import (
+    MESSAGES,
+    PROMPTS,
+    TableRoles,
+    accepted_texts,
+    prediction_roles,
+)
 
-IDS = ("index", "id", "question_id", "qid", "sample_id")
-REPLIES = (
-    "prediction", "response", "reply", "output", "pred", "predicted_answer", "model_answer", "model_output",
-    "model_response", "model_prediction", "generated_text", "generated_answer", "text",
-)  # fmt: skip
-PICTURES = usual_names()["picture"]
-
-
-def _fault(path: Path, benchmark: str) -> str:
-    """Why a file is not a table of predictions; empty when it is one."""
-    del benchmark
-    try:
-        table = read_text_table(path)
-    except DataError as error:
-        return str(error).removeprefix(f"{path}: ")
-    columns = _columns(table.columns)
-    if not any(name in columns for name in (*IDS, "question", *PICTURES)):
-        return "there is no column index or id, question or image"
-    if sum(name in columns for name in REPLIES) != 1:
-        reply_columns = [name for name in REPLIES if name in columns]
-        return (
-            f"there are columns {' and '.join(reply_columns)}"
-            if reply_columns
-            else "there is no column prediction"
-        )
-    if "prediction" in columns and (rotations := _rotations(columns, table.rows)):
-        turned = f"it shows questions again with their options turned ({rotations[0]})"
-        return f"{turned}; leave --as out, or name a circular form"
-    return ""
+TABLE = "table"
+"""The name of this form, for `--as`."""
+TITLE = "a table of predictions"
+MOST_NAMED = 12
+"""Columns that an error names."""
+HIDDEN = frozenset(("hidden", "unknown", "?"))
+"""What files write in place of a right answer that they do not have."""
 
 
-def _columns(names: tuple[str, ...]) -> dict[str, str]:
-    """Columns by what they mean; letters keep their case."""
-    return {name if name in LETTERS else name.strip().lower(): name for name in names}
+class TableReading(Struct, frozen=True):
+    """How a table of predictions is read."""
+
+    path: Path
+    roles: TableRoles
+    rows: tuple[SourceRow, ...]
+    notes: tuple[str, ...] = ()
+    is_joined: bool = False
+    """Whether the rows are joined to a benchmark, which checks their options and has the right answers."""
 
 
-def _rotations(
-    columns: Mapping[str, str], rows: Sequence[tuple[int, Mapping[str, str]]]
-) -> list[str]:
-    """Indexes of rows that show the question of a base row with its options in another order."""
-    if not {"index", "question", "A", "B"} <= columns.keys():
-        return []
-    questions = {
-        _whole(cells.get(columns["index"], "")): cells.get(columns["question"], "")
-        for _, cells in rows
-    }
-    return [
-        index
-        for index, question in questions.items()
-        if index.isdecimal()
-        and (base := str(int(index) % ROTATION_STEP)) != index
-        and question
-        and questions.get(base) == question
+def recognise_predictions(
+    path: Path,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    answer_is: str = "",
+    *,
+    is_gold_known: bool = False,
+) -> TableReading:
+    """Read a file's rows and find what its columns are.
+
+    Args:
+        path: A file in any format that `build` reads, also packed with gzip.
+        columns: The columns of roles that the user states, by role.
+        answer_is: How answers name options, if the user states it.
+        is_gold_known: Whether right answers are known from a benchmark, so that the file need not have them.
+
+    Raises:
+        DataError: The file cannot be read, or no column holds replies.
+    """
+    encoding = text_encoding(path)
+    rows = [
+        replaced for row in read_rows(path, encoding, as_stored=True) for replaced in _unfolded(row)
     ]
+    roles = prediction_roles(path, rows, columns or {}, answer_is, is_gold_known=is_gold_known)
+    if not roles.profiles:
+        raise DataError(roles.faults[0] if roles.faults else f"{path}: it has no rows")
+    if not roles.roles.keys() & {"reply", MESSAGES}:
+        raise DataError(f"{path}: {_without_replies(path, roles)}")
+    notes = [f"read in the encoding {encoding}"] if encoding else []
+    if row_suffix(path) == SHEET:
+        formulas = sum(_is_formula(cell) for row in rows for cell in row.cells.values())
+        notes += [f"cells that are formulas, taken as their text: {formulas:,}"] if formulas else []
+    notes += [_doubt_note(roles, doubt) for doubt in roles.doubts if doubt.role in roles.roles]
+    return TableReading(path, roles, tuple(rows), tuple(notes), is_gold_known)
+
+
+def _is_formula(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.startswith("=") and len(cell) > 1
+
+
+def _unfolded(row: SourceRow) -> Iterator[SourceRow]:
+    """Yield a row, or a row for each question that it holds in a list."""
+    records = unfolded([row.cells])
+    if len(records) == 1 and records[0] is row.cells:
+        yield row
+        return
+    for record in records:
+        yield row._replace(cells=flat_record(record))
+
+
+def _without_replies(path: Path, roles: TableRoles) -> str:
+    names = list(roles.profiles)
+    shown = ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
+    command = f"snellen score {path}"
+    if any(folded_name(name) in ("answer", "answers") for name in names):
+        return (
+            f"its answers may be replies or right answers, and no other column holds the other; there are {shown}; if "
+            f"they are replies: {command} --benchmark BENCHMARK"
+        )
+    return f"no column is recognised as the replies of a model; there are {shown}; name it: {command} --column reply=NAME"
+
+
+def _doubt_note(roles: TableRoles, doubt: Doubt) -> str:
+    chosen = " + ".join(roles.roles[doubt.role])
+    others = [choice for choice in doubt.choices if choice != chosen]
+    return f"{doubt.why}; {chosen!r} is taken, and --column {doubt.role}={others[0] if others else 'NAME'} takes another"
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------------
+
+
+def read_predictions(reading: TableReading) -> list[PredictionFile]:
+    """Return the predictions of a table: one file for each model whose replies it holds."""
+    path, roles = reading.path, reading.roles.roles
+    reply_columns = roles.get("reply", ())
+    by_column = reply_columns if len(reply_columns) > 1 else ("",)
+    models = _models(reading)
+    files: list[PredictionFile] = []
+    for column in by_column:
+        reader = _RowReader(reading, column or (reply_columns[0] if reply_columns else ""))
+        rows_by_model: dict[str, list[PredictedRow]] = defaultdict(list)
+        for row in reading.rows:
+            model = _cell_text(row.cells.get(models)) if models else ""
+            rows_by_model[column or model].extend(reader.predicted(row))
+        for model, rows in rows_by_model.items():
+            presentations = any(row.presentation for row in rows)
+            files.append(
+                PredictionFile(
+                    rows=tuple(_with_base_ids(_without_placeholders(rows))),
+                    repeats=presentations,
+                    title=path.name.removesuffix(".gz").rpartition(".")[0] or path.stem,
+                    model=model,
+                    notes=(*reading.notes, *reader.findings.notes()),
+                )
+            )
+    if not any(file.rows for file in files):
+        reasons = "; ".join(note for file in files for note in file.notes) or "it is empty"
+        raise DataError(f"{path}: no row can be used ({reasons})")
+    return files
+
+
+def _models(reading: TableReading) -> str:
+    """The column with names of models, if it names some; empty otherwise."""
+    columns = reading.roles.roles.get("model", ())
+    return columns[0] if columns else ""
+
+
+def _without_placeholders(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:
+    """The rows without prompts that are the same for all of them, and so say nothing of their questions."""
+    prompts = {row.prompt for row in rows}
+    if len(rows) < 2 or len(prompts) > 1 or not all(row.id and not row.question for row in rows):
+        return rows
+    return [replace(row, prompt="") for row in rows]
+
+
+def _with_base_ids(rows: Sequence[PredictedRow]) -> list[PredictedRow]:
+    """The rows, in which rotations of a question, as CircularEval's files number them, have the id of their base row."""
+    questions = {row.id: row.question for row in rows if row.id}
+    result: list[PredictedRow] = []
+    for row in rows:
+        base = _base_id(row.id) if row.options else row.id
+        is_rotation = base != row.id and row.question and questions.get(base) == row.question
+        result.append(replace(row, id=base) if is_rotation else row)
+    return result
+
+
+def _base_id(index: str) -> str:
+    return str(int(index) % ROTATION_STEP) if index.isdecimal() else index
+
+
+class _RowReader:
+    """Makes predictions of rows; what is wrong with rows that are left out is counted in `findings`."""
+
+    def __init__(self, reading: TableReading, reply: str) -> None:
+        self.findings = Findings()
+        roles = reading.roles.roles
+        by_role: dict[str, Any] = {
+            role: names if role in SEVERAL else names[0]
+            for role, names in roles.items()
+            if role in TableColumns.__struct_fields__
+        }
+        columns = TableColumns(**{"question": "", **by_role})
+        self._columns = columns
+        self._roles = roles
+        self._reply = reply
+        self._is_joined = reading.is_joined
+        self._source = TableSource(
+            columns,
+            frozenset(),
+            roles.get("picture", ()),
+            roles.get("options", ()),
+            reading.roles.answer_is,
+        )
+        self._letters = _letters_of_golds(reading.rows, columns.answer, self._source)
+
+    def predicted(self, row: SourceRow) -> Iterator[PredictedRow]:
+        """Yield a prediction for each reply of a row; none for a row that cannot be used."""
+        if row.fault:
+            self.findings.add("rows left out, that cannot be read", row.where)
+            return
+        cells = row.cells
+        asked = _Asked(cells, self._roles)
+        row_id = _whole(_cell_text(cells.get(self._columns.id))) if self._columns.id else ""
+        name = row_id or _place(row)
+        try:
+            shown = self._options(cells, asked, row.where)
+        except DataError:
+            self.findings.add("rows left out, with options that cannot be used", name)
+            return
+        options, labels = shown.options, shown.labels
+        gold, references, fault = self._answer(cells, shown, row.where)
+        if fault and not self._is_joined:
+            self.findings.add(f"rows left out, {fault}", name)
+            return
+        replies = replies_of(cells.get(self._reply)) if self._reply else asked.replies
+        pictures = _picture_names(cells, self._source.pictures)
+        tags = {
+            folded_name(column): _cell_text(cells[column])
+            for column in self._roles.get("tag", ())
+            if column in cells
+        }
+        for number, reply in enumerate(replies or ("",)):
+            yield PredictedRow(
+                where=_place(row),
+                id=row_id,
+                presentation=number if len(replies) > 1 else None,
+                question=asked.question,
+                prompt=asked.prompt,
+                context=_cell_text(cells.get(self._columns.context)),
+                options=options,
+                labels=labels,
+                lists_options=shown.are_listed,
+                gold=gold,
+                references=references,
+                reply=None if is_empty_cell(reply, (*options, *references)) else reply,
+                picture=pictures,
+                group=_cell_text(cells.get(self._columns.group)),
+                tags=tags,
+            )
+
+    def _options(self, cells: Mapping[str, Any], asked: _Asked, where: str) -> ShownOptions:
+        """The options of a row: in columns, in a list, listed in its prompt, or letters alone."""
+        if self._source.options:
+            if has_option_columns(self._source):
+                if self._is_joined:
+                    return ShownOptions(_cells_to_last(cells, self._source.options))
+                return _option_cells(cells, self._source.options)
+            return ShownOptions(read_options(cells, self._source, where))
+        in_prompt = listed_options(asked.prompt) or listed_options(asked.question)
+        if in_prompt and (not self._columns.answer or self._names_one_of(cells, in_prompt)):
+            return ShownOptions(in_prompt)
+        if wrong := _distractors(cells, self._columns):
+            return ShownOptions((_cell_text(cells.get(self._columns.answer)), *wrong))
+        if self._letters:
+            texts = tuple(f"option {letter}" for letter in self._letters)
+            return ShownOptions(texts, self._letters)
+        return ShownOptions(())
+
+    def _names_one_of(self, cells: Mapping[str, Any], listed: Sequence[str]) -> bool:
+        """Whether a row's answer is a letter, or one of the options that its prompt lists."""
+        answer = as_text(_one(cells.get(self._columns.answer)))
+        return bool(self._letters) or bool(gold_places(answer, listed))
+
+    def _answer(
+        self, cells: Mapping[str, Any], shown: ShownOptions, where: str
+    ) -> tuple[tuple[int, ...], tuple[str, ...], str]:
+        """The right options, the references, and why the row cannot be used; all may be empty."""
+        answer = _one(cells.get(self._columns.answer)) if self._columns.answer else None
+        if answer is None or answer == "" or as_text(answer).strip().casefold() in HIDDEN:
+            return (), (), ""
+        options = shown.options
+        if not options:
+            try:
+                _, references = read_answer(cells, (), self._source, where)
+            except DataError:
+                return (), (), "whose answer names an option that they do not have"
+            return (), references, ""
+        if isinstance(answer, list):
+            return (), (), "with several right options"
+        text = as_text(answer)
+        if self._letters or shown.has_gap or not self._source.options:
+            places = gold_places(text, options, shown.labels)
+        else:
+            try:
+                places, _ = read_answer(cells, options, self._source, where)
+            except DataError:
+                places = gold_places(text, options, shown.labels)
+        return places, (), "" if places else "whose right answer is none of their options"
+
+
+class ShownOptions(Struct, frozen=True):
+    """The options of a row in the order shown, with the labels before them; without labels letters in order."""
+
+    options: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    are_listed: bool = True
+    """Whether the model was shown them."""
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether a letter is missing, as an empty cell before a filled one leaves it."""
+        return bool(self.labels) and self.labels != tuple(ascii_uppercase[: len(self.labels)])
+
+
+def _option_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> ShownOptions:
+    """The options in columns of their own; empty cells are skipped, and the letters of the others stay."""
+    filled = [
+        (place, as_text(cells[name]))
+        for place, name in enumerate(columns)
+        if cells.get(name, "") != ""
+    ]
+    options = tuple(text for _, text in filled)
+    has_gap = [place for place, _ in filled] != list(range(len(filled)))
+    labels = tuple(LETTERS[place] for place, _ in filled) if has_gap else ()
+    return ShownOptions(options, labels)
+
+
+def _cells_to_last(cells: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """The cells of options up to the last that is filled; a spreadsheet may have emptied one before it."""
+    filled = (place for place, name in enumerate(columns, 1) if cells.get(name, "") != "")
+    count = max(filled, default=0)
+    return tuple(as_text(cells.get(name, "")) for name in columns[:count])
+
+
+def _distractors(cells: Mapping[str, Any], columns: TableColumns) -> tuple[str, ...]:
+    names = (columns.distractors,) if isinstance(columns.distractors, str) else columns.distractors
+    return tuple(text for name in names if name in cells for text in accepted_texts(cells[name]))
+
+
+def _letters_of_golds(
+    rows: Sequence[SourceRow], column: str, source: TableSource
+) -> tuple[str, ...]:
+    """The letters up to the last that is a right answer, where answers are letters and no column holds options."""
+    if not column or source.options:
+        return ()
+    golds: Counter[str] = Counter()
+    for row in rows:
+        cell = row.cells.get(column)
+        if cell is not None and cell != "" and as_text(cell).casefold() not in HIDDEN:
+            golds[_letter_of(as_text(_one(cell)))] += 1
+    letters = {letter for letter in golds if letter and letter in LETTERS[:10]}
+    in_letters = sum(golds[letter] for letter in letters)
+    is_lettered = len(letters) > 1 and 2 * in_letters > golds.total()
+    return tuple(LETTERS[: LETTERS.index(max(letters)) + 1]) if is_lettered else ()
+
+
+_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\]]?[.:]?")
+_LETTER_AND_TEXT = re.compile(r"[(\[]?([A-Z])[)\].:]\s*\S.*", re.DOTALL)
+
+
+def _letter_of(text: str) -> str:
+    """The letter that an answer is, or that is before its text (`A. a cat`); empty for another text."""
+    match = _LETTER.fullmatch(text.strip()) or _LETTER_AND_TEXT.fullmatch(text.strip())
+    return match[1].upper() if match else ""
+
+
+def _one(cell: Any) -> Any:
+    """The only value of a list of one, also of one that is written as a text; any other cell as it is."""
+    values = listed(cell) if isinstance(cell, str) and cell.strip().startswith("[") else cell
+    if not isinstance(values, list):
+        return cell
+    return values[0] if len(values) == 1 else values
+
+
+class _Asked:
+    """What a row asked: its question, and all that the model was shown, where the file has it."""
+
+    def __init__(self, cells: Mapping[str, Any], roles: Mapping[str, Sequence[str]]) -> None:
+        [question_column] = roles.get("question", ("",))[:1] or ("",)
+        [prompt_column] = roles.get("prompt", ("",))[:1] or ("",)
+        question, prompt = (
+            _cell_text(cells.get(question_column)),
+            _cell_text(cells.get(prompt_column)),
+        )
+        if question and folded_name(question_column) in PROMPTS and not prompt:
+            question, prompt = "", question
+        self.replies: tuple[str, ...] = ()
+        messages = cells.get(roles[MESSAGES][0]) if MESSAGES in roles else None
+        if isinstance(messages, list):
+            user, assistant = _turns(messages)
+            self.replies = assistant[-1:]
+            if not (question or prompt) and user:
+                prompt = user[-1]
+        self.question, self.prompt = question, prompt
+
+
+def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the user and what the assistant said in a conversation, in order."""
+    user: list[str] = []
+    assistant: list[str] = []
+    for message in messages:
+        if not isinstance(message, dict):
+            continue
+        role = str(message.get("role") or message.get("from") or "")
+        content = message.get("content", message.get("value"))
+        text = "\n".join(replies_of(content))
+        if role in ("assistant", "gpt", "model"):
+            assistant.append(text)
+        elif role in ("user", "human"):
+            user.append(text)
+    return tuple(user), tuple(assistant)
+
+
+def replies_of(cell: Any) -> tuple[str, ...]:
+    """Return the replies in a cell: a text, several texts, a service's completions, or the end of a conversation."""
+    if cell is None:
+        return ()
+    if isinstance(cell, dict):
+        for name in ("content", "text", "message", "answer", "response", "value"):
+            if name in cell:
+                return replies_of(cell[name])
+        return ()
+    if not isinstance(cell, list):
+        return (as_text(cell),)
+    if not cell:
+        return ()
+    if isinstance(cell[0], dict):
+        if "role" in cell[0] or "from" in cell[0]:
+            _, assistant = _turns(cell)
+            return assistant[-1:]
+        if "type" in cell[0]:
+            parts = [
+                part.get("text", "") for part in cell if part.get("type") in ("text", "output_text")
+            ]
+            return ("\n".join(map(str, parts)),)
+    return tuple(reply for value in cell for reply in replies_of(value))
+
+
+def _cell_text(cell: Any) -> str:
+    """A cell as text; empty for a missing one, an image, and a list of anything but one text."""
+    value = _one(cell)
+    if value is None or isinstance(value, (list, dict, bytes)) or hasattr(value, "read"):
+        return ""
+    return as_text(value).strip()
+
+
+def _picture_names(cells: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """The names of a row's images; empty where the cells hold the images themselves."""
+    names: list[str] = []
+    for column in columns:
+        cell = cells.get(column)
+        values = cell if isinstance(cell, list) else [cell]
+        for value in values:
+            if isinstance(value, dict):
+                value = value.get("path") or value.get("url")
+            text = _cell_text(value)
+            if text and len(text) <= LONGEST_PATH:
+                names.append(text)
+    return " ".join(names)
 
 
 def _whole(index: str) -> str:
     """`5.0`, as pandas writes a column of whole numbers with a hole, as `5`."""
-    return index.strip().removesuffix(".0")
+    whole = index.removesuffix(".0")
+    return whole if whole.isdecimal() else index
 
 
-def read_table_rows(path: Path) -> PredictionFile:
-    """The table's rows. Raises DataError."""
-    table = read_text_table(path)
-    columns = _columns(table.columns)
-    rows = tuple(
-        _row(
-            {name: cells[column] for name, column in columns.items() if column in cells},
-            f"line {line}",
-        )
-        for line, cells in table.rows
-    )
-    models = {
-        cells.get(columns.get("model", columns.get("model_name", ""))) for _, cells in table.rows
-    } - {None}
-    return PredictionFile(
-        rows=rows,
-        repeats=False,
-        title=path.stem,
-        model=only_model(path, [str(model) for model in models]),
-        notes=table.notes,
-    )
-
-
-def _row(cells: Mapping[str, str], where: str) -> PredictedRow:
-    options = _options(cells)
-    answers = _answers(cells.get("answer", ""))
-    prediction = next((cells[column] for column in REPLIES if column in cells), "")
-    picture = next((cells[column] for column in PICTURES if column in cells), "")
-    return PredictedRow(
-        where=where,
-        id=_whole(next((cells[column] for column in IDS if column in cells), "")),
-        question=cells.get("question", ""),
-        context=cells.get("hint", ""),
-        options=options,
-        gold=tuple(sorted({place for text in answers for place in gold_places(text, options)})),
-        references=() if options else answers,
-        reply=None if is_empty_cell(prediction, (*options, *answers)) else prediction,
-        picture=picture if len(picture) <= LONGEST_PATH else "",
-    )
-
-
-def _options(cells: Mapping[str, str]) -> tuple[str, ...]:
-    """The cells of the letters up to the last that is filled; a spreadsheet may have emptied one before it."""
-    count = max((place for place, letter in enumerate(LETTERS, 1) if letter in cells), default=0)
-    return tuple(cells.get(letter, "") for letter in LETTERS[:count])
-
-
-def _answers(cell: str) -> tuple[str, ...]:
-    """The cell, or the texts of a list in it."""
-    if cell.startswith("[") and cell.endswith("]"):
-        try:
-            values = ast.literal_eval(cell)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return (cell,)
-        if (
-            isinstance(values, list)
-            and values
-            and all(isinstance(value, (str, int, float)) for value in values)
-        ):
-            return tuple(map(str, values))
-    return (cell,) if cell.strip() else ()
-
-
-PREDICTION_FORM = PredictionForm(
-    title="a table of predictions", fault=_fault, rows=read_table_rows, fallback=True
-)
+def _place(row: SourceRow) -> str:
+    noun = "record" if ": record " in row.where else "line"
+    return f"{noun} {row.number}"

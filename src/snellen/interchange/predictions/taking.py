@@ -1,19 +1,20 @@
-"""From a file of predictions to a run: from there it is scored like any other.
+"""From files of predictions to runs: from there they are scored like any other.
 
-Without a benchmark its questions are what the file says of them: options and references, but no pictures.
+Without a benchmark the questions are what the files say of them: options and references, but no images. Files of
+several models that ask the same questions become runs of one benchmark.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
@@ -22,6 +23,9 @@ from snellen.catalogue.suites import PredictionForm
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.common.paths import slug
 from snellen.errors import DataError
+from snellen.formats.json_files import json_lines
+from snellen.formats.rows import is_row_file
+from snellen.formats.whole_files import write_atomically
 from snellen.interchange.predictions.joining import (
     PlacedRow,
     absent_questions,
@@ -31,6 +35,7 @@ from snellen.interchange.predictions.joining import (
     join_rows,
     number_presentations,
 )
+from snellen.interchange.predictions.known_names import as_known, known_benchmark
 from snellen.interchange.predictions.rows import (
     Findings,
     PredictedRow,
@@ -39,7 +44,16 @@ from snellen.interchange.predictions.rows import (
     name_of,
     with_failure,
 )
+from snellen.interchange.predictions.tables import (
+    TABLE,
+    TITLE,
+    read_predictions,
+    recognise_predictions,
+)
 from snellen.protocols.base import labelled_declaration, parse_protocol
+from snellen.recognition.answer_types import answer_type, class_of
+from snellen.recognition.own_sources import own_source
+from snellen.recognition.recognising import TableSettings
 from snellen.records import Method, Sample
 from snellen.runs.finding import find_benchmarks
 from snellen.runs.imported_predictions import (
@@ -50,73 +64,253 @@ from snellen.runs.imported_predictions import (
 )
 
 
+class Reading(Struct, frozen=True):
+    """What a user says about files of predictions."""
+
+    benchmark: str = ""
+    """The benchmark that was evaluated: a name, the folder of a built one, or a table with questions and answers."""
+    form: str = ""
+    """The form of the files; recognised by their content when empty."""
+    columns: Mapping[str, Sequence[str]] = {}
+    """The columns of roles, for tables."""
+    answer_is: str = ""
+    """How answers name options, for tables."""
+
+
+class TakenFile(Struct, frozen=True):
+    """The predictions of one model in a file, with the questions that they make."""
+
+    path: Path
+    form: str
+    title: str
+    """The form in words."""
+    file: PredictionFile
+    questions: PredictionForm | None = None
+    """The form, if it builds its questions in its own way."""
+    is_one_of_several: bool = False
+    """Whether the file has predictions of other models, too."""
+
+
 def import_run(
     path: str | Path,
     benchmark: str = "",
     form: str = "",
     to: str | Path | None = None,
     model: str = "",
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    answer_is: str = "",
 ) -> Path:
     """Make a run of a file of predictions that another toolkit wrote, and return its folder, for `score`.
 
-    `benchmark` is the built benchmark that was asked (a name or folder), to whose questions each row is joined, or a
-    table with questions and answers where the form takes one; without it the file's own options and references are
-    scored. `form` names its format; recognised by the content when empty. The run lies in `to` (default: under `runs`,
-    by what is in the file), and is called by `model` or what the file says. What does not fit is told in the
-    manifest's notes.
+    Args:
+        path: The file.
+        benchmark: The benchmark that was evaluated, to whose questions each row is joined: a name, the folder of a
+            built one, or a table with questions and answers. Without it the file's own options and references are
+            scored.
+        form: The form of the file; recognised by its content when empty.
+        to: The run's folder. Default: under `runs`, by what is in the file.
+        model: The model's name. Default: what the file says.
+        columns: For a table, the columns of roles that are not recognised (`{"reply": "gpt"}`).
+        answer_is: For a table, how answers name options: letter, text, index0 or index1.
 
-    Raises DataError for a file of no form that is known or without any row that fits, UnknownNameError, and StoreError
-    for a folder that holds another run.
+    What does not fit is in the notes of the manifest.
+
+    Raises:
+        DataError: No row of the file can be used, or it has replies of several models.
+        UnknownNameError: No form or benchmark has that name.
+        StoreError: The folder holds another run.
     """
-    path, folder = Path(path), Path(to) if to else None
+    lists = {
+        role: (names,) if isinstance(names, str) else tuple(names)
+        for role, names in (columns or {}).items()
+    }
+    reading = Reading(benchmark, form, lists, answer_is)
+    folders = import_runs([Path(path)], reading, Path(to) if to else None, model)
+    if len(folders) > 1:
+        names = ", ".join(folder.name for folder in folders)
+        raise DataError(
+            f"{path} has replies of {len(folders)} models; they are the runs {names}: score these, or `snellen score {path}`"
+        )
+    return folders[0]
+
+
+def import_runs(
+    paths: Sequence[Path], reading: Reading, to: Path | None = None, model: str = ""
+) -> list[Path]:
+    """Make runs of files of predictions, one for each model, and return their folders.
+
+    Files that ask the same questions become runs of one benchmark, so that they can be compared. `to` and `model` are
+    for a single run. Raises as `import_run`.
+    """
+    taken = [one for path in paths for one in _taken_files(path, reading)]
+    if (to or model) and len(taken) > 1:
+        raise DataError(f"--to and --model are for one model at a time, and there are {len(taken)}")
+    if reading.benchmark:
+        return [_joined_run(one, reading.benchmark, to, model) for one in taken]
+    runs: dict[int, Path] = {}
+    own: list[int] = []
+    for place, one in enumerate(taken):
+        if one.questions is not None:
+            runs[place] = _joined_run(one, "", to, model)
+        else:
+            own.append(place)
+    for group in _same_questions([taken[place] for place in own]):
+        for place, folder in _own_runs(group, to, model):
+            runs[own[place]] = folder
+    return [runs[place] for place in sorted(runs)]
+
+
+def _taken_files(path: Path, reading: Reading) -> list[TakenFile]:
+    """The predictions of a file, one part for each model. Raises DataError."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    name, chosen = prediction_form(form, path, benchmark)
-    return _import_rows(
-        path, name, chosen, benchmark, folder or imported_run_folder(path, benchmark, name), model
+    chosen = None
+    if reading.form != TABLE and not reading.columns:
+        chosen = prediction_form(reading.form, path, reading.benchmark)
+    if chosen is None:
+        table = recognise_predictions(
+            path, reading.columns, reading.answer_is, is_gold_known=bool(reading.benchmark)
+        )
+        files = read_predictions(table)
+        form, title, questions = TABLE, TITLE, None
+    else:
+        form, of_form = chosen
+        files = [of_form.rows(path)]
+        title, questions = of_form.title, of_form if of_form.questions else None
+    taken: list[TakenFile] = []
+    for file in files:
+        whole = replace(file, rows=tuple(map(with_failure, file.rows)))
+        if not reading.benchmark and questions is None:
+            whole = _typed(_named(whole))
+        taken.append(TakenFile(path, form, title, whole, questions, len(files) > 1))
+    return taken
+
+
+def _named(file: PredictionFile) -> PredictionFile:
+    """A file with what the catalogue says of the benchmark that its name says it is of."""
+    if file.suite or file.metrics:
+        return file
+    known = known_benchmark(file.title)
+    if known is None:
+        return file
+    return as_known(replace(file, model=file.model or known.model), known) or file
+
+
+# --- the type of the questions ---------------------------------------------------------------------------------------------
+
+
+def _typed(file: PredictionFile) -> PredictionFile:
+    """A file whose open questions have their type: a choice among classes, or the metrics of its answers."""
+    open_rows = [row for row in file.rows if not row.options and row.references]
+    if file.metrics or not open_rows:
+        return _with_overall(file, len(open_rows))
+    kind = answer_type([row.references for row in open_rows])
+    if kind.classes and len(open_rows) == sum(bool(row.references) for row in file.rows):
+        rows = tuple(_as_choice(row, kind.classes) for row in file.rows)
+        note = (
+            f"read as a choice of {' or '.join(kind.classes)}, as all right answers are: accuracy"
+        )
+        return replace(file, rows=rows, notes=(*file.notes, note))
+    if kind.metrics:
+        note = f"read as {kind.why}: {kind.metrics[0]}"
+        return _with_overall(
+            replace(file, metrics=kind.metrics, notes=(*file.notes, note)), len(open_rows)
+        )
+    return _with_overall(replace(file, metrics=TEXT_METRICS), len(open_rows))
+
+
+TEXT_METRICS = ("typed_match", "exact_match", "contains_answer")
+"""Of open questions with texts for answers: replies are often sentences, which exact match never takes."""
+
+
+def _with_overall(file: PredictionFile, open_rows: int) -> PredictionFile:
+    """A file with questions of both kinds, whose headline is the accuracy over all of them."""
+    has_choices = any(row.options for row in file.rows)
+    if not (has_choices and open_rows) or file.headline:
+        return file
+    metrics = file.metrics if OVERALL in file.metrics else (*file.metrics, OVERALL)
+    return replace(file, metrics=metrics, headline=OVERALL)
+
+
+OVERALL = "overall_accuracy"
+
+
+def _as_choice(row: PredictedRow, classes: tuple[str, ...]) -> PredictedRow:
+    """A row as a choice among classes, which the model was not shown as options."""
+    if row.options:
+        return row
+    places = [place for text in row.references if (place := class_of(text, classes)) is not None]
+    return replace(
+        row,
+        options=classes,
+        lists_options=False,
+        gold=tuple(dict.fromkeys(places)),
+        references=(),
     )
 
 
-def _import_rows(
-    path: Path, name: str, form: PredictionForm, benchmark: str, folder: Path, model: str
-) -> Path:
-    prediction_file: PredictionFile = form.rows(path)
-    file = replace(prediction_file, rows=tuple(map(with_failure, prediction_file.rows)))
+# --- runs of a built benchmark -----------------------------------------------------------------------------------------------
+
+
+def _joined_run(one: TakenFile, benchmark: str, to: Path | None, model: str) -> Path:
+    """The run of a file whose rows are joined to the questions of a benchmark."""
+    folder = to or _run_folder(one, benchmark)
+    check_import(folder, one.path)
     findings = Findings()
-    check_import(folder, path)
-    if benchmark or form.questions:
-        target = (
-            form.questions(path, benchmark, folder)
-            if form.questions
-            else asked_benchmark(benchmark)
-        )
-        placed = join_rows(path, file, target, findings)
+    if one.questions is not None and one.questions.questions is not None:
+        target = one.questions.questions(one.path, benchmark, folder)
     else:
-        file_questions = own_questions(file, findings)
-        check_own_questions(path, file_questions, findings, len(file.rows))
-        target = build_benchmark(
-            spec_of_file(path, name, file), source=path.parent, to=folder / "benchmark"
-        )
-        placed = list(file_questions.placed)
-    check_import(folder, path, target)
-    samples = {sample.id: sample for sample in target.samples()}
-    placed = number_presentations(path, placed, samples, file.repeats, findings)
-    label = _label(path, placed, samples, file.repeats)
-    absent = absent_questions(target, placed, circular=labelled_declaration(label).circular)
-    notes = (f"read as {form.title}", *file.notes, *findings.notes(), *absent)
-    predictions = ImportedPredictions(path, model or file.model, label, notes)
-    write_imported_run(folder, target, predictions, exchanges_of(placed, samples, label))
-    return folder
+        target = asked_benchmark(benchmark, folder)
+    placed = join_rows(one.path, one.file, target, findings)
+    return _written(one, target, placed, findings, folder, model)
 
 
-def asked_benchmark(benchmark: str) -> Benchmark:
-    """The one built benchmark of a name or folder. Raises DataError for a name that stands for several."""
+def _run_folder(one: TakenFile, benchmark: str = "") -> Path:
+    folder = imported_run_folder(one.path, benchmark, one.form)
+    return (
+        folder.with_name(f"{folder.name}-{slug(one.file.model)}")
+        if one.is_one_of_several
+        else folder
+    )
+
+
+def asked_benchmark(benchmark: str, folder: Path | None = None) -> Benchmark:
+    """The one built benchmark of a name or folder, or that of a table, which is built inside the run's `folder`.
+
+    Raises DataError for a name that stands for several.
+    """
+    path = Path(benchmark)
+    if folder is not None and path.is_file() and is_row_file(path):
+        source = own_source(path, TableSettings(no_pictures=True))
+        params = {**source.spec.source.params, "no_pictures": True}
+        spec = replace(source.spec, source=replace(source.spec.source, params=params))
+        return build_benchmark(spec, source=source.folder, to=folder / "benchmark")
     [use, *further_uses] = find_benchmarks([benchmark])
     if further_uses:
         raise DataError(
             f"{benchmark} stands for {1 + len(further_uses)} benchmarks; name the one that was asked"
         )
     return use.benchmark
+
+
+def _written(
+    one: TakenFile,
+    target: Benchmark,
+    placed: Sequence[PlacedRow],
+    findings: Findings,
+    folder: Path,
+    model: str,
+) -> Path:
+    check_import(folder, one.path, target)
+    file = one.file
+    samples = {sample.id: sample for sample in target.samples()}
+    placed = number_presentations(one.path, placed, samples, file.repeats, findings)
+    label = _label(one.path, placed, samples, file.repeats)
+    absent = absent_questions(target, placed, circular=labelled_declaration(label).circular)
+    notes = (f"read as {one.title}", *file.notes, *findings.notes(), *absent)
+    predictions = ImportedPredictions(one.path, model or file.model, label, notes)
+    write_imported_run(folder, target, predictions, exchanges_of(placed, samples, label))
+    return folder
 
 
 def _label(
@@ -140,7 +334,12 @@ def _label(
     ).label
 
 
+# --- runs of the files' own questions ----------------------------------------------------------------------------------------
+
+
 QUESTION_UNKNOWN = "(the file does not have the question)"
+QUESTIONS = "questions.jsonl"
+"""The questions that a file makes, in the folder of its run."""
 
 
 class OwnQuestions(Struct, frozen=True):
@@ -152,39 +351,245 @@ class OwnQuestions(Struct, frozen=True):
     """How rows of one id contradict each other, and which."""
 
 
+class KeptQuestion(Struct, frozen=True, omit_defaults=True):
+    """A question of a file of predictions, as the run's folder keeps it to build its benchmark."""
+
+    id: str
+    rounds: tuple[KeptRound, ...]
+    where: str
+    dialogue: bool = False
+    context: str = ""
+    group: str = ""
+    tags: dict[str, str] = {}
+
+
+class KeptRound(Struct, frozen=True, omit_defaults=True):
+    """A round of it."""
+
+    question: str
+    options: tuple[str, ...] = ()
+    gold: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+    rewordings: tuple[str, ...] = ()
+
+
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     file: str
-    form: str
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The questions of a file of predictions of the form `form`. Raises DataError."""
+    """The questions that files of predictions made, as the folder of a run keeps them. Raises DataError."""
     chosen = read_params(params, Params)
-    form = registry.find("prediction_forms", chosen.form)
-    yield from own_questions(form.rows((folder or Path()) / chosen.file), Findings()).drafts
+    for _, kept in json_lines((folder or Path()) / chosen.file, KeptQuestion):
+        rounds = tuple(
+            QuestionDraft(
+                one.question,
+                one.options,
+                one.gold,
+                one.texts,
+                rewordings=one.rewordings,
+                may_repeat=len(set(one.options)) < len(one.options),
+            )
+            for one in kept.rounds
+        )
+        yield Draft(
+            id=kept.id,
+            rounds=rounds,
+            where=kept.where,
+            dialogue=kept.dialogue,
+            context=kept.context or None,
+            group=kept.group,
+            answer_tags=kept.tags,
+        )
 
 
-def spec_of_file(path: Path, form: str, file: PredictionFile) -> BenchmarkSpec:
-    """The entry of the benchmark that a file makes."""
-    kinds = {_formulation(row) for row in file.rows}
+def _kept(draft: Draft) -> KeptQuestion:
+    rounds = tuple(
+        KeptRound(one.question, one.options, one.gold, one.texts, one.rewordings)
+        for one in draft.rounds
+    )
+    return KeptQuestion(
+        draft.id,
+        rounds,
+        draft.where,
+        draft.dialogue,
+        draft.context or "",
+        draft.group,
+        draft.answer_tags,
+    )
+
+
+class _OwnFile(Struct, frozen=True):
+    """A file with its own questions and what was found in its rows."""
+
+    taken: TakenFile
+    questions: OwnQuestions
+    findings: Findings
+
+
+def _own_runs(
+    group: Sequence[tuple[int, _OwnFile]], to: Path | None, model: str
+) -> Iterator[tuple[int, Path]]:
+    """The runs of files that ask the same questions, each with its place among the files."""
+    drafts = _all_questions([own.questions for _, own in group])
+    files = [own.taken.file for _, own in group]
+    name = _common_name([file.title for file in files])
+    for place, own in group:
+        taken = own.taken
+        folder = to or _run_folder(taken)
+        check_import(folder, taken.path)
+        lines = b"".join(msgspec.json.encode(_kept(draft)) + b"\n" for draft in drafts)
+        write_atomically(folder / QUESTIONS, lines)
+        spec = spec_of_file(name, taken.path, files, drafts)
+        target = build_benchmark(spec, source=folder, to=folder / "benchmark")
+        if own.questions.drafts == drafts:
+            placed: Sequence[PlacedRow] = own.questions.placed
+        else:
+            placed = join_rows(taken.path, _with_own_ids(taken.file), target, own.findings)
+        own_model = model or taken.file.model or _model_of(taken.file.title, name, len(group))
+        yield place, _written(taken, target, placed, own.findings, folder, own_model)
+
+
+def _with_own_ids(file: PredictionFile) -> PredictionFile:
+    """A file whose rows without an id have that of the question which they make."""
+    rows = tuple(
+        row if row.id else replace(row, id=f"row {number}")
+        for number, row in enumerate(file.rows, 1)
+    )
+    return replace(file, rows=rows)
+
+
+def _all_questions(files: Sequence[OwnQuestions]) -> tuple[Draft, ...]:
+    """The questions of several files, each once by its id; the first file's go first."""
+    by_id: dict[str, Draft] = {}
+    for questions in files:
+        for draft in questions.drafts:
+            by_id.setdefault(draft.id, draft)
+    return tuple(by_id.values())
+
+
+ALIKE = 0.5
+"""The share of the questions of the smaller of two files that the other has to ask, too, to be of the same benchmark."""
+
+
+def _same_questions(taken: Sequence[TakenFile]) -> list[list[tuple[int, _OwnFile]]]:
+    """Files with their own questions, together where they ask the same; each with its place.
+
+    Raises DataError for a file that cannot be scored by itself.
+    """
+    groups: list[list[tuple[int, _OwnFile]]] = []
+    contents: list[set[tuple[object, ...]]] = []
+    for place, one in enumerate(taken):
+        findings = Findings()
+        questions = _checked_questions(one, findings)
+        own = _OwnFile(one, questions, findings)
+        content = {_content(draft) for draft in questions.drafts}
+        for group, known in zip(groups, contents, strict=True):
+            shared = len(content & known)
+            if shared > ALIKE * min(len(content), len(known)):
+                group.append((place, own))
+                known |= content
+                break
+        else:
+            groups.append([(place, own)])
+            contents.append(content)
+    return groups
+
+
+def _content(draft: Draft) -> tuple[object, ...]:
+    """What makes a question the same in files of several models: its id, texts and right answers."""
+    first = draft.rounds[0]
+    golds = frozenset(first.options[place] for place in first.gold) or frozenset(first.texts)
+    return draft.id, folded_question(first.question), frozenset(first.options), golds
+
+
+def _common_name(titles: Sequence[str]) -> str:
+    """What the titles of files have in common at their end, or else at their beginning; the first title if nothing."""
+    if len(set(titles)) == 1:
+        return titles[0]
+    words = [title.replace("-", "_").split("_") for title in titles]
+    for common in (_common_end(words), _common_end([list(reversed(one)) for one in words])[::-1]):
+        text = "_".join(common)
+        if any(character.isalpha() for character in text):
+            return text
+    return titles[0]
+
+
+def _common_end(words: Sequence[Sequence[str]]) -> list[str]:
+    common: list[str] = []
+    for column in zip(*(reversed(one) for one in words), strict=False):
+        if len(set(column)) > 1:
+            break
+        common.insert(0, column[0])
+    return common
+
+
+def _model_of(title: str, name: str, files: int) -> str:
+    """The model that a file's title names before the benchmark's name; empty for a single file."""
+    if files < 2:
+        return ""
+    return title.replace(name, "").strip("_-. ") or title
+
+
+def spec_of_file(
+    name: str, path: Path, files: Sequence[PredictionFile], drafts: Sequence[Draft]
+) -> BenchmarkSpec:
+    """The entry of the benchmark that files of predictions make."""
+    first = files[0]
+    kinds = Counter(_formulation(draft) for draft in drafts)
+    formulation = kinds.most_common(1)[0][0]
     return BenchmarkSpec(
-        name=slug(file.title or path.stem),
-        title=file.title or path.name,
-        formulation="dialogue"
-        if "dialogue" in kinds
-        else "choice"
-        if "choice" in kinds
-        else "text",
-        source=SourceSpec("predictions", {"file": path.name, "form": form}),
-        suite=file.suite,
-        task=file.task,
-        metrics=file.metrics,
+        name=slug(name or path.stem),
+        title=name or path.name,
+        formulation="dialogue" if kinds["dialogue"] else formulation,
+        source=SourceSpec("predictions", {"file": QUESTIONS}),
+        suite=first.suite,
+        task=first.task,
+        metrics=first.metrics,
+        headline=first.headline,
+        groups=first.groups,
         remark="made of a file of predictions: its questions are those that have a row, and have no pictures",
     )
 
 
-def _formulation(row: PredictedRow) -> str:
-    return "dialogue" if row.turn is not None else "choice" if row.options else "text"
+def _formulation(draft: Draft) -> Any:
+    if draft.dialogue:
+        return "dialogue"
+    return "choice" if draft.rounds[0].options else "text"
+
+
+def _checked_questions(one: TakenFile, findings: Findings) -> OwnQuestions:
+    """The questions of a file. Raises DataError if it cannot be scored by itself.
+
+    An id of a table that rows with different questions have is not the question's: rows are then counted one by one.
+    """
+    questions = own_questions(one.file, findings)
+    if questions.contradictions and one.form == TABLE:
+        file = _by_row(one.file)
+        findings.clear()
+        questions = own_questions(file, findings)
+        findings.add(
+            "ids that several questions have, so that they are the image's or another thing's; rows are counted one "
+            "by one",
+            ", ".join(_repeated_ids(one.file)[:3]),
+        )
+    check_own_questions(one.path, questions, findings, len(one.file.rows))
+    return questions
+
+
+def _repeated_ids(file: PredictionFile) -> list[str]:
+    return [name for name, count in Counter(row.id for row in file.rows).items() if count > 1]
+
+
+def _by_row(file: PredictionFile) -> PredictionFile:
+    """A file whose repeated ids tell rows apart: `7`, `7 (2)`; rows of one id stay a group."""
+    seen: Counter[str] = Counter()
+    rows: list[PredictedRow] = []
+    for row in file.rows:
+        seen[row.id] += 1
+        name = row.id if seen[row.id] == 1 else f"{row.id} ({seen[row.id]})"
+        rows.append(replace(row, id=name, group=row.group or row.picture or row.id))
+    return replace(file, rows=tuple(rows))
 
 
 def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
@@ -214,7 +619,8 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
                     where=first.where,
                     dialogue=dialogue,
                     context=first.context or None,
-                    group=first.picture,
+                    group=first.group or first.picture,
+                    answer_tags=first.tags,
                 )
             )
             placed += [row for round_question in rounds for row in round_question.placed]
@@ -230,7 +636,7 @@ def _fault(row: PredictedRow) -> str:
         return "with a single option"
     if "" in options:
         return "with an empty option"
-    if len(set(options)) < count:
+    if len(set(options)) < count and (row.method == "likelihood" or not row.lists_options):
         return "with the same option twice"
     if any(not 0 <= place < count for place in row.gold if options):
         return "whose right answer is none of their options"
@@ -316,9 +722,12 @@ def _one_subject(rows: Sequence[PredictedRow]) -> bool:
 def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
     """One question of all its rows; its options are those of all of them, in order of appearance."""
     wordings = list(dict.fromkeys(row.question.strip() for row in rows))
-    options = tuple(dict.fromkeys(option.strip() for row in rows for option in row.options))
-    place = {option: index for index, option in enumerate(options)}
     first = rows[0]
+    shown = [tuple(option.strip() for option in row.options) for row in rows]
+    if len(set(shown)) == 1:
+        return _round_shown_once(name, turn, rows, shown[0], wordings)
+    options = tuple(dict.fromkeys(option for options in shown for option in options))
+    place = {option: index for index, option in enumerate(options)}
     draft = QuestionDraft(
         question=wordings[0] or first.prompt.strip() or QUESTION_UNKNOWN,
         options=options,
@@ -341,6 +750,30 @@ def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
     return _OwnRound(draft, placed)
 
 
+def _round_shown_once(
+    name: str,
+    turn: int,
+    rows: Sequence[PredictedRow],
+    options: tuple[str, ...],
+    wordings: Sequence[str],
+) -> _OwnRound:
+    """One question whose options all rows show in the same order; they may say the same, as the labels tell them apart."""
+    first = rows[0]
+    draft = QuestionDraft(
+        question=wordings[0] or first.prompt.strip() or QUESTION_UNKNOWN,
+        options=options,
+        gold=tuple(sorted(first.gold)) if options else (),
+        texts=() if options else tuple(text for text in first.references if text.strip()),
+        rewordings=tuple(wordings[1:]),
+        may_repeat=len(set(options)) < len(options),
+    )
+    order = tuple(range(len(options)))
+    placed = tuple(
+        PlacedRow(row, name, turn, order, wordings.index(row.question.strip())) for row in rows
+    )
+    return _OwnRound(draft, placed)
+
+
 def check_own_questions(path: Path, questions: OwnQuestions, findings: Findings, rows: int) -> None:
     """Raise DataError where rows contradict each other, and where most of a file cannot be scored by itself."""
     if questions.contradictions:
@@ -351,10 +784,20 @@ def check_own_questions(path: Path, questions: OwnQuestions, findings: Findings,
     if not questions.drafts or 2 * len(questions.placed) < rows:
         reasons = "; ".join(findings.notes()) or "it has no rows"
         count = f"only {len(questions.placed):,} of {rows:,} rows" if questions.drafts else "no row"
-        raise DataError(f"{path}: {count} can be scored by itself ({reasons})")
+        raise DataError(
+            f"{path}: {count} can be scored by itself ({reasons}); name the benchmark that was evaluated: "
+            f"{_next_command(path)}"
+        )
     if not any(
         question.gold or question.texts for draft in questions.drafts for question in draft.rounds
     ):
         raise DataError(
-            f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"
+            f"{path} has replies without right answers; name the benchmark that was evaluated: {_next_command(path)}"
         )
+
+
+def _next_command(path: Path) -> str:
+    """The command that scores a file by a benchmark: the one that its name says it is of, where it says one."""
+    known = known_benchmark(path.stem)
+    name = known.spec.name if known else "BENCHMARK"
+    return f"snellen score {path} --benchmark {name}"

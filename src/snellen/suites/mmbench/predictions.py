@@ -6,8 +6,7 @@ They are joined to a benchmark or to a table with the questions and their answer
 from __future__ import annotations
 
 from pathlib import Path
-
-from msgspec.structs import replace
+from tempfile import TemporaryDirectory
 
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
@@ -17,41 +16,57 @@ from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
 from snellen.formats.text_table import read_text_table, write_text_table
 from snellen.interchange.predictions.rows import PredictionFile
-from snellen.interchange.predictions.tables import read_table_rows
+from snellen.interchange.predictions.tables import read_predictions, recognise_predictions
 from snellen.interchange.predictions.taking import asked_benchmark
 from snellen.runs.finding import specs_of
-from snellen.suites.mmbench.survey import normal_index
+from snellen.suites.mmbench.survey import FORM_COLUMNS, L2_COLUMNS, base_index, normal_index
 
 
 def _fault(path: Path, benchmark: str) -> str:
-    """Why a file is not a table of predictions to choices; empty when it is one."""
+    """Why a file is not a table whose rotations are CircularEval; empty when it is one.
+
+    A table without rotations is read as any other, unless it is joined to a benchmark of choices.
+    """
     try:
-        columns = {
-            name if name in LETTERS else name.strip().lower()
-            for name in read_text_table(path).columns
-        }
+        table = read_text_table(path)
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
+    columns = {name if name in LETTERS else name.strip().lower(): name for name in table.columns}
     for name in ("index", "prediction"):
         if name not in columns:
             return f"there is no column {name}"
-    if benchmark and not _asks_choices(benchmark):
-        return f"{benchmark} does not ask choices"
-    return "" if benchmark or {"A", "B"} <= columns else "there are no options in columns A, B, ..."
-
-
-def _asks_choices(benchmark: str) -> bool:
-    return _is_table(benchmark) or all(spec.formulation == "choice" for spec in specs_of(benchmark))
+    if benchmark and _is_table(benchmark):
+        return "" if _has_form(Path(benchmark)) else f"{benchmark} is not of MMBench's form"
+    if benchmark:
+        asks_choices = all(spec.formulation == "choice" for spec in specs_of(benchmark))
+        return "" if asks_choices else f"{benchmark} does not ask choices"
+    if not {"question", "A", "B"} <= columns.keys():
+        return "there are no options in columns A, B, ..."
+    questions = {
+        normal_index(cells.get(columns["index"], "")): cells.get(columns["question"], "")
+        for _, cells in table.rows
+    }
+    for index, question in questions.items():
+        base = base_index(index, "", grouped=False)
+        if base != index and question and questions.get(base) == question:
+            return ""
+    return "it shows no question again with its options turned"
 
 
 def _is_table(answers: str) -> bool:
     return Path(answers).suffix.lower() in TABLES
 
 
+def _has_form(table: Path) -> bool:
+    with open_text(table) as file:
+        header = set(DelimitedTable(file, table).header)
+    return {"index", "A", "B"} <= header or {"index", "answer"} == header
+
+
 def _rows(path: Path) -> PredictionFile:
     """The table's rows by the indexes that questions have. Raises DataError."""
-    file = read_table_rows(path)
-    return replace(file, rows=tuple(replace(row, id=normal_index(row.id)) for row in file.rows))
+    [file] = read_predictions(recognise_predictions(path, is_gold_known=True))
+    return file
 
 
 def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
@@ -59,7 +74,9 @@ def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
     questions and answers where it is empty."""
     if answers and not _is_table(answers):
         return asked_benchmark(answers)
-    table = Path(answers) if answers else _own_table(path, folder)
+    if not answers:
+        return _own_questions(path, folder)
+    table = Path(answers)
     with open_text(table) as file:
         header = DelimitedTable(file, table).header
     if {"index", "answer"} <= set(header) and "question" not in header:
@@ -67,31 +84,40 @@ def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
             f"{table} has answers without their questions; build the questions with `snellen build QUESTIONS --answers "
             f"{table.name}`, and give the benchmark's name"
         )
-    spec = BenchmarkSpec(
-        name=table.stem,
-        title=table.name,
-        formulation="choice",
-        source=SourceSpec(
-            "mmbench", {"files": [table.name], "pictures": False, "as_published": True}
-        ),
-    )
-    return build_benchmark(spec, source=table, to=folder / "benchmark")
+    return _built(table, table.name, folder, lenient=False)
 
 
-def _own_table(path: Path, folder: Path) -> Path:
-    """The questions of a file of predictions as a table of their own."""
+def _own_questions(path: Path, folder: Path) -> Benchmark:
+    """The benchmark that the questions of a file of predictions make. Raises DataError, naming that file."""
     cells = read_text_table(path)
     columns = [
-        name for name in cells.columns if name.strip().lower() not in ("prediction", "image")
+        name
+        for name in cells.columns
+        if name.strip() in (*LETTERS, *FORM_COLUMNS, *L2_COLUMNS)
+        and name.strip().lower() != "image"
     ]
     if "answer" not in {name.strip().lower() for name in columns}:
         raise DataError(
             f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"
         )
-    table = folder / f"{path.stem}.tsv"
-    table.parent.mkdir(parents=True, exist_ok=True)
-    write_text_table(table, columns, [row for _, row in cells.rows])
-    return table
+    with TemporaryDirectory() as temporary:
+        table = Path(temporary) / f"{path.stem}.tsv"
+        write_text_table(table, columns, [row for _, row in cells.rows])
+        try:
+            return _built(table, path.name, folder, lenient=True)
+        except DataError as error:
+            raise DataError(str(error).replace(str(table), str(path))) from None
+
+
+def _built(table: Path, title: str, folder: Path, *, lenient: bool) -> Benchmark:
+    params = {"files": [table.name], "pictures": False, "as_published": True, "lenient": lenient}
+    spec = BenchmarkSpec(
+        name=table.stem,
+        title=title,
+        formulation="choice",
+        source=SourceSpec("mmbench", params),
+    )
+    return build_benchmark(spec, source=table, to=folder / "benchmark")
 
 
 PREDICTION_FORM = PredictionForm(

@@ -1,0 +1,135 @@
+"""Benchmarks of the catalogue that a file's name says it is of: `model_POPE.xlsx`, `20260101_samples_mmmu_val.jsonl`.
+
+The names are those of the catalogue, in the spelling of other harnesses too, without the split that these add
+(`MMMU_DEV_VAL` is `modern/mmmu`). What the catalogue says of such a benchmark applies to the file: metrics, headline,
+groups and tags. Its questions are the file's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.catalogue import BenchmarkSpec, entries
+from snellen.catalogue.loading import suite_facts
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
+
+_WORD = re.compile(r"[a-z0-9]+")
+_SPLITS = frozenset(
+    "test val dev validation train testmini mini minival testdev balanced img image images all en cn full lite mcq cot "
+    "direct sample samples".split()
+)
+"""Words after a name that say which part of it was asked, or how."""
+_MADE_BY = frozenset(
+    "openai result results exact matching match score scores scored judge judged gpt 4 4o 35 turbo 0125 1106 eval "
+    "prediction predictions pred preds answer answers output outputs response responses detail details record "
+    "records final new".split()
+)
+"""Words after a name that say what a harness put into the file."""
+_TRANSFORM = re.compile(r"\{([A-Za-z_.]+)(?::\w+)?\}")
+
+
+class KnownBenchmark(Struct, frozen=True):
+    """A benchmark of the catalogue that a file is of."""
+
+    spec: BenchmarkSpec
+    model: str
+    """What stands before its name in that of the file: the model's, or nothing."""
+
+
+def known_benchmark(title: str) -> KnownBenchmark | None:
+    """Return the benchmark that a file's title names, or None. The longest name at its end counts.
+
+    Example:
+        >>> known_benchmark("vila_13b_MMMU_DEV_VAL").spec.name
+        'modern/mmmu'
+    """
+    words = [(match[0], match.start()) for match in _WORD.finditer(title.casefold())]
+    end = len(words)
+    while end and (words[end - 1][0] in _SPLITS | _MADE_BY or words[end - 1][0].isdecimal()):
+        end -= 1
+    for stop in range(len(words), max(end, 0) - 1, -1):
+        for start in range(stop):
+            name = _by_words().get(_key([word for word, _ in words[start:stop]]))
+            if name is not None:
+                model = title[: words[start][1]].strip("_-. ")
+                return KnownBenchmark(entries()[name], model)
+    return None
+
+
+def _key(words: Sequence[str]) -> str:
+    return "".join(words)
+
+
+@cache
+def _by_words() -> Mapping[str, str]:
+    """The names of benchmarks that can be fetched, by the letters of their names, in any order of their words."""
+    catalogue = entries()
+    claimed: dict[str, str] = {}
+    by_words: dict[str, str] = {}
+    for name in catalogue:
+        spec = catalogue[name]
+        if not spec.source.places:
+            continue  # drawn by Snellen, and called by ordinary words
+        facts = suite_facts().get(catalogue.suite_of(name))
+        suite, _, short = name.rpartition("/")
+        for spelling in (short, f"{suite} {short}"):
+            key = _key(_WORD.findall(spelling.casefold()))
+            is_claimed = facts is not None and facts.short_names
+            if key not in by_words or (is_claimed and key not in claimed):
+                by_words[key] = name
+            if is_claimed:
+                claimed[key] = name
+    return by_words
+
+
+def as_known(file: PredictionFile, known: KnownBenchmark) -> PredictionFile | None:
+    """Return a file with what the catalogue says of its benchmark; None where its rows are of another kind."""
+    spec = known.spec
+    with_options = sum(bool(row.options) and row.lists_options for row in file.rows)
+    has_options = 2 * with_options > len(file.rows)
+    if (spec.formulation == "choice") != has_options:
+        return None
+    params = spec.source.params
+    templates: dict[str, str] = {
+        name: str(template)
+        for table in ("tags", "answer_tags")
+        for name, template in params.get(table, {}).items()
+    }
+    group = str(params.get("group") or "")
+    rows = tuple(_with_tags(row, templates, group) for row in file.rows)
+    return replace(
+        file,
+        rows=rows,
+        title=spec.title,
+        suite=spec.suite,
+        task=spec.task,
+        metrics=spec.metrics,
+        headline=spec.headline,
+        groups=dict(spec.groups),
+        notes=(*file.notes, f"read as {spec.title}, by the file's name: its metrics"),
+    )
+
+
+def _with_tags(row: PredictedRow, templates: Mapping[str, str], group: str) -> PredictedRow:
+    """A row with the tags that the catalogue's metrics know, where its columns have them."""
+    tags = dict(row.tags)
+    for name, template in templates.items():
+        filled = _filled(template, row.tags)
+        if filled:
+            tags[name] = filled
+    own_group = row.group or (_filled(group, row.tags) if not row.picture else "")
+    return replace(row, tags=tags, group=own_group)
+
+
+def _filled(template: str, values: Mapping[str, Any]) -> str:
+    """A template with the values of a row; empty if one is missing."""
+    names = _TRANSFORM.findall(template)
+    if not names or any(name.casefold() not in values for name in names):
+        return ""
+    return _TRANSFORM.sub(lambda match: str(values[match[1].casefold()]), template)

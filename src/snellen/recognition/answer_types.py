@@ -1,0 +1,144 @@
+"""The type of open questions, told by their right answers: yes or no, classes, numbers, boxes, VQA, captions, texts.
+
+A type brings the metrics that compare its answers. Answers that are few classes (yes and no are two) make a question of
+choice among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+AnswerKind = Literal["yes-no", "classes", "number", "box", "vqa", "caption", "text"]
+
+YES_NO = (
+    ("yes", "no"),
+    ("true", "false"),
+    ("y", "n"),
+    ("是", "否"),
+    ("ja", "nein"),
+    ("oui", "non"),
+    ("sí", "no"),
+    ("да", "нет"),
+)
+"""Pairs of answers that are yes and no."""
+SHARE = 0.98
+"""The share of the questions whose answers have to be of a type."""
+MOST_CLASSES = 5
+FEWEST_PER_CLASS = 5
+"""Questions that each class is the answer of."""
+LONGEST_CLASS = 3
+"""Words of a class."""
+ANNOTATORS = 10
+FEWEST_ANNOTATORS = 4
+"""Answers per question from which they are those of annotators (VQA has ten)."""
+CAPTION_WORDS = 5
+"""Words that captions have on average, at least."""
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?")
+_BOX = re.compile(r"\s*[\[(][\d.,\s\[\]()-]+[\])]\s*")
+
+
+class AnswerType(Struct, frozen=True):
+    """The type of the open questions of a file."""
+
+    kind: AnswerKind
+    classes: tuple[str, ...] = ()
+    """The answers to choose from, in order; empty unless there are few."""
+    metrics: tuple[str, ...] = ()
+    """The metrics that compare such answers, the headline first; the usual ones when empty."""
+    why: str = ""
+    """What the answers are, for one line about how the file is read."""
+
+
+TEXT = AnswerType("text")
+
+
+def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
+    """Return the type of questions from the accepted answers of each; those without any do not count.
+
+    Example:
+        >>> answer_type([("yes",), ("No",), ("yes",)]).classes
+        ('yes', 'no')
+        >>> answer_type([("3",), ("12",), ("1,200",)]).kind
+        'number'
+    """
+    answered = [texts for texts in references if texts]
+    if not answered:
+        return TEXT
+    firsts = [texts[0].strip() for texts in answered]
+    folded = Counter(_folded(text) for text in firsts)
+    if pair := _yes_no(folded):
+        return AnswerType("yes-no", _as_written(pair, firsts), why="yes or no")
+    if _share(len(texts) >= FEWEST_ANNOTATORS for texts in answered) >= SHARE:
+        words = [len(text.split()) for texts in answered for text in texts]
+        if sum(words) / len(words) < CAPTION_WORDS:
+            why = (
+                f"{ANNOTATORS} answers of annotators"
+                if len(answered[0]) == ANNOTATORS
+                else "answers of annotators"
+            )
+            return AnswerType("vqa", metrics=("vqa_accuracy", "typed_match"), why=why)
+        return AnswerType("caption", metrics=("cider", "rouge_l"), why="captions")
+    if (
+        _share(_BOX.fullmatch(text) is not None and len(_figures(text)) == 4 for text in firsts)
+        >= SHARE
+    ):
+        return AnswerType("box", metrics=("boxes",), why="boxes")
+    if _share(_NUMBER.fullmatch(text) is not None for text in firsts) >= SHARE:
+        return AnswerType("number", metrics=("number_accuracy", "typed_match"), why="numbers")
+    if classes := _classes(folded):
+        return AnswerType("classes", _as_written(classes, firsts), why=f"{len(classes)} classes")
+    return TEXT
+
+
+def _folded(text: str) -> str:
+    return text.strip().casefold().rstrip(".!").strip()
+
+
+def _share(flags: Iterable[bool]) -> float:
+    values = list(flags)
+    return sum(values) / len(values)
+
+
+def _figures(text: str) -> list[str]:
+    return re.findall(r"\d+(?:\.\d+)?", text)
+
+
+def _yes_no(folded: Counter[str]) -> tuple[str, str] | None:
+    """The pair of yes and no that all answers are of; both do not have to occur, as in a small part of a benchmark."""
+    for pair in YES_NO:
+        if folded.keys() <= set(pair) and (len(folded) == 2 or pair[0] in ("yes", "true")):
+            return pair
+    return None
+
+
+def _classes(folded: Counter[str]) -> tuple[str, ...]:
+    """The few answers that all questions have, each of them often; the most frequent first."""
+    is_few = 2 <= len(folded) <= MOST_CLASSES
+    is_often = min(folded.values()) >= FEWEST_PER_CLASS
+    are_short = all(len(text.split()) <= LONGEST_CLASS for text in folded)
+    are_words = not any(_NUMBER.fullmatch(text) or len(text) < 2 for text in folded)
+    if not (is_few and is_often and are_short and are_words):
+        return ()
+    return tuple(sorted(folded))
+
+
+def _as_written(classes: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+    """Classes as the file writes them most often."""
+    written: dict[str, Counter[str]] = {name: Counter() for name in classes}
+    for text in texts:
+        written[_folded(text)][text.strip().rstrip(".!").strip()] += 1
+    return tuple(
+        counts.most_common(1)[0][0] if counts else name for name, counts in written.items()
+    )
+
+
+def class_of(text: str, classes: Sequence[str]) -> int | None:
+    """Return the index of the class that an answer is; None if it is none of them."""
+    folded = [_folded(name) for name in classes]
+    answer = _folded(text)
+    return folded.index(answer) if answer in folded else None

@@ -1,0 +1,475 @@
+"""Tables of predictions of any layout: read by the rules of `build`, whatever holds the rows."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import small
+import snellen as sn
+from snellen.api import build_table
+from snellen.formats.text_table import write_text_table
+from snellen.interchange.predictions.known_names import known_benchmark
+from snellen.interchange.predictions.tables import (
+    read_predictions,
+    recognise_predictions,
+    replies_of,
+)
+from snellen.recognition.answer_types import answer_type
+from snellen.runs.run_folder import read_manifest
+from snellen.scoring.answers import open_answers
+
+OPTIONS = ("red", "blue", "green")
+GOLDS = (1, 0, 2, 1)
+REPLIES = ("The answer is B.", "A", "(B) a lamp", "Answer: B")
+"""Three of four are right."""
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def saved(rows: Sequence[Mapping[str, Any]], name: str = "p.jsonl") -> Path:
+    path = Path(name)
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    else:
+        write_text_table(
+            path, tuple(rows[0]), [{k: str(v) for k, v in row.items()} for row in rows]
+        )
+    return path
+
+
+def scored(path: Path, benchmark: str = "") -> dict[str, float | None]:
+    results = sn.score(sn.import_run(path, benchmark))
+    return {row.metric: row.estimate.value for row in results.rows if not row.slice}
+
+
+def notes(path: Path) -> str:
+    return "; ".join(read_manifest(sn.import_run(path)).notes)
+
+
+def question(number: int) -> dict[str, Any]:
+    return {"id": f"q{number}", "question": f"Which colour is car {number}?"}
+
+
+LAYOUTS = {
+    "columns": lambda options: dict(zip("ABC", options, strict=True)),
+    "list": lambda options: {"options": list(options)},
+    "choices": lambda options: {"choices": list(options)},
+    "python literal": lambda options: {"options": str(list(options))},
+    "json text": lambda options: {"options": json.dumps(options)},
+    "bars": lambda options: {"options": "|".join(options)},
+    "lines": lambda options: {
+        "options": "\n".join(f"{m}. {o}" for m, o in zip("ABC", options, strict=True))
+    },
+    "object": lambda options: {"options": dict(zip("ABC", options, strict=True))},
+    "numbered columns": lambda options: {f"option_{n}": o for n, o in enumerate(options, 1)},
+    "lettered columns": lambda options: {
+        f"choice_{m}": o for m, o in zip("abc", options, strict=True)
+    },
+    "MMMU": lambda options: {
+        "all_choices": ["A", "B", "C"],
+        "index2ans": dict(zip("ABC", options, strict=True)),
+    },
+}
+ANSWERS = {
+    "letter": lambda place: "ABC"[place],
+    "small letter": lambda place: "abc"[place],
+    "in brackets": lambda place: f"({'ABC'[place]})",
+    "text": lambda place: OPTIONS[place],
+    "number from 0": lambda place: place,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("reply_name", ["prediction", "response", "model_answer"])
+def test_three_of_four_are_right_in_every_layout_of_options(layout: str, reply_name: str) -> None:
+    rows = [
+        {**question(n), **LAYOUTS[layout](OPTIONS), "answer": "ABC"[gold], reply_name: reply}
+        for n, (gold, reply) in enumerate(zip(GOLDS, REPLIES, strict=True))
+    ]
+    assert scored(saved(rows))["accuracy"] == 0.75
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(LAYOUTS)),
+    st.sampled_from(sorted(ANSWERS)),
+    st.sampled_from(["question", "query", "Question Text"]),
+    st.sampled_from(["answer", "label", "correct_answer", "gt_answer"]),
+    st.sampled_from([".jsonl", ".json"]),
+)
+def test_every_layout_that_build_reads_is_read_alike_by_score(
+    tmp_path_factory: pytest.TempPathFactory,
+    layout: str,
+    answer: str,
+    question_name: str,
+    answer_name: str,
+    suffix: str,
+) -> None:
+    folder = tmp_path_factory.mktemp("layout")
+    rows = [
+        {
+            "id": f"q{n}",
+            question_name: f"Which colour is car {n}?",
+            **LAYOUTS[layout](OPTIONS),
+            answer_name: ANSWERS[answer](gold),
+        }
+        for n, gold in enumerate(GOLDS)
+    ]
+    table = folder / f"t{suffix}"
+    predictions = folder / f"p{suffix}"
+    for path, content in ((table, rows), (predictions, [{**row, "reply": "A"} for row in rows])):
+        if suffix == ".json":
+            path.write_text(json.dumps(content))
+        else:
+            path.write_text("".join(json.dumps(row) + "\n" for row in content))
+    built = build_table(table, to=folder / "built", no_pictures=True)
+    answers = open_answers(built.folder)
+    expected = []
+    for sample in built.samples():
+        asked = sample.rounds[0]
+        expected.append((asked.question, asked.options, answers.get((sample.id, 0)).options))
+    [file] = read_predictions(recognise_predictions(predictions))
+    read = [(row.question or row.prompt, row.options, row.gold) for row in file.rows]
+    assert read == expected
+
+
+def test_options_that_only_the_prompt_lists_are_read() -> None:
+    rows = [
+        {
+            "id": n,
+            "prompt": f"Car {n}?\n(a) red (b) blue (c) green",
+            "y_true": "abc"[gold],
+            "response": reply,
+            "y_pred": "a",
+        }
+        for n, (gold, reply) in enumerate(zip(GOLDS, REPLIES, strict=True))
+    ]
+    assert scored(saved(rows))["accuracy"] == 0.75
+
+
+def test_letters_without_options_are_labels_and_hidden_answers_are_none() -> None:
+    rows = [
+        {"idx": n, "answer": f"({'ABC'[gold]})", "full_prediction": reply, "prediction": "(A)"}
+        for n, (gold, reply) in enumerate(zip(GOLDS, REPLIES, strict=True))
+    ]
+    hidden = [{"idx": 9, "answer": "hidden", "full_prediction": "A", "prediction": "A"}]
+    Path("p.json").write_text(json.dumps({"val": rows, "test": hidden}))
+    results = sn.score(sn.import_run("p.json"))
+    [accuracy] = [
+        r.estimate
+        for r in results.rows
+        if (r.metric, r.slice) == ("accuracy", "") and r.benchmark != "*"
+    ]
+    assert (accuracy.value, accuracy.n) == (0.75, 4)
+
+
+# --- containers ----------------------------------------------------------------------------------------------------------
+
+
+def colours(count: int = 6) -> None:
+    rows = [
+        {**question(n), **dict(zip("ABC", OPTIONS, strict=True)), "answer": "ABC"[n % 3]}
+        for n in range(count)
+    ]
+    build_table(saved(rows, "t.jsonl"), to="bench", no_pictures=True)
+
+
+def right(count: int = 6) -> list[tuple[str, str]]:
+    return [(f"q{n}", "ABC"[n % 3]) for n in range(count)]
+
+
+CONTAINERS: dict[str, Any] = {
+    "map": dict(right()),
+    "results": {"results": [{"id": i, "prediction": r} for i, r in right()], "acc": 1.0},
+    "records by id": {i: {"response": r, "error": ""} for i, r in right()},
+    "maps side by side": {
+        "acc": 1.0,
+        "results": {i: 0 for i, _ in right()},
+        "outputs": dict(right()),
+    },
+    "by column": {"id": [i for i, _ in right()], "prediction": [r for _, r in right()]},
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["map", "results", "records by id", "maps side by side", "by column"]
+)
+def test_containers_of_replies_are_opened(name: str) -> None:
+    colours()
+    Path("p.json").write_text(json.dumps(CONTAINERS[name]))
+    assert scored(Path("p.json"), "./bench")["accuracy"] == 1.0
+
+
+LINES: dict[str, Any] = {
+    "objects beside": lambda i, r: {"id": i, "prediction": r, "usage": {"n": 3}, "tags": ["x"]},
+    "chat": lambda i, r: {
+        "id": i,
+        "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": r}],
+    },
+    "parts": lambda i, r: {"id": i, "response": [{"type": "text", "text": r}]},
+    "list of one": lambda i, r: {"id": i, "resps": [[r]]},
+    "batch": lambda i, r: {
+        "custom_id": i,
+        "response": {
+            "status_code": 200,
+            "body": {"model": "gpt", "choices": [{"message": {"role": "assistant", "content": r}}]},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_of_replies_are_opened(name: str) -> None:
+    colours()
+    path = saved([LINES[name](i, r) for i, r in right()])
+    assert scored(path, "./bench")["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_encodings_and_delimiters_are_those_of_build(encoding: str, delimiter: str) -> None:
+    colours()
+    lines = [delimiter.join(("id", "prediction"))]
+    lines += [delimiter.join((i, f"答案是{r}。")) for i, r in right()]
+    Path("p.csv").write_text("\n".join(lines) + "\n", encoding)
+    assert scored(Path("p.csv"), "./bench")["accuracy"] == 1.0
+
+
+def test_packed_lines_are_read_and_the_model_is_called_by_the_file() -> None:
+    colours()
+    lines = "".join(json.dumps({"id": i, "prediction": r}) + "\n" for i, r in right())
+    Path("mine.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    run = sn.import_run("mine.jsonl.gz", "./bench")
+    assert read_manifest(run).model == "mine"
+
+
+def test_results_of_coco_are_captions_of_images() -> None:
+    rows = [{"image_id": 10 + n, "caption": "a red car"} for n in range(3)]
+    [file] = read_predictions(recognise_predictions(saved(rows, "r.json"), is_gold_known=True))
+    assert [(row.picture, row.reply) for row in file.rows] == [
+        (str(10 + n), "a red car") for n in range(3)
+    ]
+
+
+def test_the_replies_in_a_cell() -> None:
+    assert replies_of("x") == ("x",)
+    assert replies_of(None) == replies_of([]) == ()
+    assert replies_of([["a"], ["b"]]) == ("a", "b")
+    assert replies_of([{"message": {"content": "a"}}]) == ("a",)
+    assert replies_of([{"type": "reasoning", "text": "no"}, {"type": "text", "text": "a"}]) == (
+        "a",
+    )
+
+
+# --- rows that cannot be used ----------------------------------------------------------------------------------------------
+
+
+def table_of(row: Mapping[str, str]) -> list[dict[str, str]]:
+    rows = [
+        {
+            "index": str(n),
+            "question": f"What is in picture {n}?",
+            **dict(zip("ABCD", ("cup", "hat", "car", "tree"), strict=True)),
+            "answer": "ABCD"[n % 4],
+            "prediction": "ABCD"[n % 4] if n != 3 else "A",
+        }
+        for n in range(8)
+    ]
+    return [*rows, {"index": "8", "question": "How many?", **row}]
+
+
+@pytest.mark.parametrize(
+    ("row", "accuracy", "note"),
+    [
+        ({"B": "1", "C": "2", "D": "3", "answer": "C", "prediction": "C"}, 8 / 9, ""),
+        ({"A": "1", "C": "2", "D": "3", "answer": "C", "prediction": "C"}, 8 / 9, ""),
+        (
+            {"A": "red", "B": "red", "C": "blue", "answer": "C", "prediction": "C"},
+            8 / 9,
+            "",
+        ),
+        ({"A": "up", "B": "down", "answer": "up", "prediction": "A"}, 8 / 9, ""),
+        (
+            {"A": "1", "B": "2", "answer": "D", "prediction": "A"},
+            7 / 8,
+            "rows left out, whose right answer is none of their options: 1 (8)",
+        ),
+        (
+            {"A": "red", "answer": "A", "prediction": "A"},
+            7 / 8,
+            "rows left out, with a single option: 1 (8)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["m.xlsx", "m.tsv", "m.jsonl"])
+def test_a_row_that_cannot_be_used_never_takes_the_file_with_it(
+    name: str, row: Mapping[str, str], accuracy: float, note: str
+) -> None:
+    rows = table_of(row)
+    path = Path(name)
+    write_text_table(path, tuple(rows[0]), rows)
+    assert scored(path)["accuracy"] == pytest.approx(accuracy)
+    assert note in notes(path)
+
+
+def test_columns_of_a_toolkits_verdicts_are_no_fault() -> None:
+    rows = [{**row, "hit": "1", "log": "Match"} for row in table_of({"A": "1", "B": "2"})[:8]]
+    write_text_table(Path("m_openai_result.xlsx"), tuple(rows[0]), rows)
+    assert scored(Path("m_openai_result.xlsx"))["accuracy"] == 7 / 8
+
+
+def test_an_id_that_repeats_with_other_questions_is_the_images() -> None:
+    rows = [
+        {"question_id": n % 2, "question": f"Is it {n}?", "answer": "yes", "prediction": "Yes."}
+        for n in range(6)
+    ]
+    path = saved(rows)
+    assert scored(path)["accuracy"] == 1.0
+    assert "ids that several questions have" in notes(path)
+
+
+def test_a_file_without_replies_or_answers_says_the_next_command() -> None:
+    with pytest.raises(sn.DataError, match=r"name it: snellen score p.jsonl --column reply=NAME$"):
+        sn.import_run(saved([{"id": 1, "question": "What?", "gpt": "A", "llava": "B"}] * 2))
+    with pytest.raises(sn.DataError, match=r"snellen score x_POPE.json --benchmark modern/pope$"):
+        sn.import_run(saved([{"id": n, "prediction": "yes"} for n in range(3)], "x_POPE.json"))
+
+
+# --- the type of the questions ------------------------------------------------------------------------------------------------
+
+
+def test_golds_of_yes_and_no_are_a_choice() -> None:
+    said = ("Yes, there is a cup.", "No, there is no dog.", "Yes.", "no")
+    rows = [
+        {**question(n), "answer": ("Yes", "No")[n % 2], "prediction": text}
+        for n, text in enumerate(said)
+    ]
+    path = saved(rows)
+    values = scored(path)
+    assert values["accuracy"] == 1.0 and "exact_match" not in values
+    assert "read as a choice of Yes or No" in notes(path)
+
+
+def test_the_type_of_answers() -> None:
+    ten = ("red", "red", "dark red", *["red"] * 7)
+    assert answer_type([ten] * 3).metrics[0] == "vqa_accuracy"
+    assert answer_type([("3",), ("1,200",), ("-2.5",)]).metrics[0] == "number_accuracy"
+    assert answer_type([("[1, 2, 3, 4]",), ("(0.1, 0.2, 0.3, 0.4)",)]).kind == "box"
+    captions = ["a man rides a brown horse"] * 5
+    assert answer_type([captions] * 3).kind == "caption"
+    assert answer_type([("left",), ("right",)] * 6).classes == ("left", "right")
+    assert answer_type([("a cup",), ("a hat",), ("a car",)]).kind == "text"
+    assert answer_type([("yes",), ("no",), ("a cup",)]).kind == "text"
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "model"),
+    [
+        ("vila_13b_POPE", "modern/pope", "vila_13b"),
+        ("vila_13b_MMMU_DEV_VAL", "modern/mmmu", "vila_13b"),
+        ("gpt4o_SEEDBench_IMG", "modern/seed-bench", "gpt4o"),
+        ("m_RealWorldQA_openai_result", "modern/realworldqa", "m"),
+        ("m_MMBench_DEV_EN", "mmbench/dev-en", "m"),
+        ("m_ChartQA_TEST", "modern/chartqa", "m"),
+        ("m_TextVQA_VAL", "modern/textvqa", "m"),
+        ("m_OCRBench", "modern/ocrbench", "m"),
+        ("m_MMStar", "modern/mmstar", "m"),
+        ("m_MME", "modern/mme", "m"),
+    ],
+)
+def test_names_of_other_harnesses_are_known(title: str, name: str, model: str) -> None:
+    known = known_benchmark(title)
+    assert known is not None and (known.spec.name, known.model) == (name, model)
+
+
+@pytest.mark.parametrize("title", ["llava_count", "output", "results_gpt4o_done", "Counting"])
+def test_ordinary_words_are_no_names_of_benchmarks(title: str) -> None:
+    assert known_benchmark(title) is None
+
+
+def test_a_known_name_brings_its_metrics() -> None:
+    rows = [
+        {
+            "index": n,
+            "question": f"Is there a {n}?",
+            "answer": "yes",
+            "prediction": "Yes, there is.",
+        }
+        for n in range(4)
+    ]
+    path = saved(rows, "vila_13b_POPE.jsonl")
+    values = scored(path)
+    assert values["pope_accuracy"] == 1.0
+    assert read_manifest(sn.import_run(path)).model == "vila_13b"
+
+
+# --- several models -----------------------------------------------------------------------------------------------------------
+
+
+def model_rows(right: int) -> list[dict[str, Any]]:
+    return [
+        {
+            **question(n),
+            "answer": "AB"[n % 2],
+            "A": "x",
+            "B": "y",
+            "prediction": "AB"[n % 2] if n < right else "C",
+        }
+        for n in range(8)
+    ]
+
+
+def test_files_of_several_models_are_runs_of_one_benchmark(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    saved(model_rows(8), "gpt_cars.jsonl")
+    saved(list(reversed(model_rows(4)))[1:], "llava_cars.jsonl")
+    code, out, err = small.command(capsys, "score", "gpt_cars.jsonl", "llava_cars.jsonl", "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    found = {
+        (row["model"], row["benchmark"]): row["value"]
+        for row in rows
+        if row["metric"] == "accuracy" and row["benchmark"] != "*" and not row.get("slice")
+    }
+    assert found == {("gpt", "cars"): 1.0, ("llava", "cars"): 0.5}
+
+
+def test_a_column_of_models_and_columns_of_models_are_several_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [{**row, "model": m} for m in ("one", "two") for row in model_rows(8)]
+    saved(rows, "all.jsonl")
+    code, out, err = small.command(capsys, "score", "all.jsonl", "--json")
+    assert code == 0 and {json.loads(line)["model"] for line in out.splitlines()} == {
+        "one",
+        "two",
+    }, err
+
+    wide = [
+        {**{k: v for k, v in row.items() if k != "prediction"}, "gpt": "A", "llava": "B"}
+        for row in model_rows(8)
+    ]
+    saved(wide, "wide.jsonl")
+    flags = ("--column", "reply=gpt", "--column", "reply=llava")
+    code, out, err = small.command(capsys, "score", "wide.jsonl", *flags, "--json")
+    assert code == 0, err
+    values = {
+        json.loads(line)["model"]: json.loads(line)["value"]
+        for line in out.splitlines()
+        if json.loads(line)["metric"] == "accuracy"
+    }
+    assert values == {"gpt": 0.5, "llava": 0.5}
