@@ -1,7 +1,7 @@
 """How often corrected accuracies hold the true value, over simulated audits of readers whose errors are known.
 
     python bench/audit_coverage.py            # the whole grid, 2,000 audits a cell, on all cores
-    python bench/audit_coverage.py --quick    # 200 audits a cell
+    python bench/audit_coverage.py --audits 200
     python bench/audit_coverage.py --cells    # each cell and not only the summary
     python bench/audit_coverage.py --others   # circular accuracy, POPE's F1, a mean of benchmarks, a part of a run
 
@@ -46,7 +46,6 @@ from snellen.analysis.statistics import estimate_mean
 from snellen.metrics.hallucination import POPE, pope_counts
 from snellen.records import Estimate
 
-REPLICATES, QUICK = 2000, 200
 READINGS = ("certain", "likely", "open")
 
 
@@ -478,14 +477,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--audits", type=int, default=2000, help="simulated audits of each cell")
     parser.add_argument("--cells", action="store_true")
     parser.add_argument("--others", action="store_true")
     parser.add_argument("--kind", default="", choices=["", *AUDITS_OF_OTHERS])
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     started = time.perf_counter()
-    replicates = QUICK if arguments.quick else REPLICATES
+    replicates = arguments.audits
     if arguments.others:
         others(replicates, arguments.kind, arguments.jobs, cells=arguments.cells)
         return

@@ -1,7 +1,7 @@
 """How often nominal 95 % intervals hold the true value, over simulated benchmarks whose true value is known.
 
     python bench/interval_coverage.py             # the whole grid, about ten minutes on two cores
-    python bench/interval_coverage.py --quick     # a fifth of it within a minute
+    python bench/interval_coverage.py --scale 0.1 # a tenth of the replicates, within a minute
     python bench/interval_coverage.py --cells     # each cell of the grid and not only the summary
 
 A cell is a design (number of groups, questions per group), a true value and an intra-group correlation. The table
@@ -444,7 +444,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the replicates")
     parser.add_argument("--cells", action="store_true")
     parser.add_argument("--family", default="")
     parser.add_argument("--jobs", type=int, default=2)
@@ -454,9 +454,7 @@ def main() -> None:
         [cell for cell in cells() if cell.family.startswith(words.family)],
     )
     with ProcessPoolExecutor(words.jobs) as pool:
-        results = list(
-            pool.map(partial(simulate, scale=0.1 if words.quick else 1.0), chosen, chunksize=8)
-        )
+        results = list(pool.map(partial(simulate, scale=words.scale), chosen, chunksize=8))
         weak = [
             place
             for place, one in enumerate(results)
@@ -464,7 +462,7 @@ def main() -> None:
         ]
         again = (
             []
-            if words.quick
+            if words.scale < 1
             else pool.map(partial(simulate, scale=ANEW), [chosen[place] for place in weak])
         )
         for place, one in zip(weak, again, strict=False):

@@ -2,7 +2,7 @@
 an audit holds.
 
     python bench/planted_faults.py            # 1,000 questions with faults, simulated models; then the coverage
-    python bench/planted_faults.py 300        # fewer
+    python bench/planted_faults.py --questions 300 --audits 100
 
 A juror of skill 0.95 says of each option whether it is right, and errs in 1 of 20, each by itself. A blind solver
 prefers one option of each question, the same in most rotations; of a question that needs no picture it is the answer.
@@ -10,11 +10,11 @@ prefers one option of each question, the same in most rotations; of a question t
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import random
 import re
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -186,7 +186,7 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
     print(f"| {'drawn' if mends else 'fixed'} | {who} | {blind or 'none'} {shares}|", flush=True)
 
 
-def coverage(audits: int = 1000) -> Iterator[tuple[int, int, float, float, float, float]]:
+def coverage(audits: int) -> Iterator[tuple[int, int, float, float, float, float]]:
     """For each number of questions, of those drawn and true share: how often the bound holds in simulated audits, how
     often in all that there are, and its mean. Without the bad ones that were found it holds in the very same audits."""
     for of, drawn in (
@@ -219,8 +219,14 @@ def coverage(audits: int = 1000) -> Iterator[tuple[int, int, float, float, float
             )
 
 
-def main(count: int) -> None:
-    """Print both tables."""
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--questions", type=int, default=1000)
+    parser.add_argument("--audits", type=int, default=1000, help="for each row of the coverage")
+    arguments = parser.parse_args()
+    count = arguments.questions
     print(
         "| distractors | jury | blind | "
         + " | ".join(f"{fault}, %" for fault in RATES)
@@ -240,7 +246,7 @@ def main(count: int) -> None:
         found(count, mends=mends, skills=skills, blind=blind, votes=votes)
     print("\n| questions | drawn | bad, % | bound holds, % | exactly, % | mean bound, % |")
     print("|---|---|---|---|---|---|")
-    rows = list(coverage())
+    rows = list(coverage(arguments.audits))
     for of, drawn, *shares in rows:
         print(
             f"| {of:,} | {drawn} | " + " | ".join(f"{100 * share:.3g}" for share in shares) + " |"
@@ -251,4 +257,4 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main()

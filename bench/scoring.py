@@ -193,9 +193,13 @@ def main() -> None:
     theirs, (_, each) = best(options.rounds, lambda: Cider().compute_score(gts, res))
     ours, score = best(options.rounds, lambda: captions.cider(replies, groups, tokens="legacy"))
     row("CIDEr-D", theirs, ours, np.abs(each - score.per_caption).max())
-    theirs, (_, each) = best(options.rounds, lambda: Bleu(4).compute_score(gts, res, verbose=0))
-    ours, score = best(options.rounds, lambda: bleu(replies, groups))
-    row("BLEU-1 to 4", theirs, ours, np.abs(np.transpose(each) - score).max())
+    theirs, (corpus, each) = best(
+        options.rounds, lambda: Bleu(4).compute_score(gts, res, verbose=0)
+    )
+    ours, scores = best(options.rounds, lambda: bleu(replies, groups))
+    # Theirs are of each order the scores of the replies; ours of each reply the scores of the orders.
+    expected_scores = np.vstack([np.transpose(each), corpus])
+    row("BLEU-1 to 4", theirs, ours, np.abs(expected_scores - scores).max())
     theirs, (_, each) = best(options.rounds, lambda: Rouge().compute_score(gts, res))
     ours, score = best(options.rounds, lambda: captions.rouge_l(replies, groups, tokens="legacy"))
     row("ROUGE-L", theirs, ours, np.abs(each - score.per_caption).max())

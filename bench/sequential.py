@@ -1,7 +1,7 @@
 """How often intervals and decisions err that may be looked at after every picture, and how much asking they save.
 
     python bench/sequential.py             # the whole grid: 2,000 simulated runs a cell, some minutes on two cores
-    python bench/sequential.py --quick     # a tenth of the runs
+    python bench/sequential.py --runs 200  # a tenth of the runs
 
 A cell is a benchmark with known answers of one or two models: pictures, questions a picture, accuracy (or the
 accuracies of two models), and the correlation within pictures. Its pictures are asked in random orders, 2,000 times:
@@ -35,7 +35,6 @@ from snellen.analysis.sequential import (
     sequence_interval,
 )
 
-RUNS = 2000
 LOOKS = 20
 Picture = tuple[int, float]
 """Its questions, and the sum of their values in [0, 1]."""
@@ -237,8 +236,8 @@ def bernstein(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="A tenth of the runs.")
-    runs = RUNS // 10 if parser.parse_args().quick else RUNS
+    parser.add_argument("--runs", type=int, default=2000, help="simulated runs of each cell")
+    runs = parser.parse_args().runs
     print(f"{runs} runs a cell; errors should be 5 % at most\n")
     print(
         "| benchmark | errs | naive errs | asked | empirical Bernstein asks |\n|---|---:|---:|---:|---:|"

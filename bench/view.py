@@ -51,7 +51,7 @@ PAGES = {
     "two letters": "/questions?q=77",
     "a word of half the replies": "/questions?q=answer",
     "a tag": "/questions?tag=level%3Dhard",
-    "a question": "/question?of=many&sample=q000777&outcome=wrong",
+    "a question": "/question?of=many&sample=q000007&outcome=wrong",
 }
 
 
@@ -125,7 +125,8 @@ def time_pages(library: RunLibrary, times: dict[str, list[tuple[float, float, fl
     """By page what the first request took, the next one, and of the processor the first."""
     listener = listen(0)
     server = make_server(LocalPages(library))
-    threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
     with httpx.Client(
         base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120
     ) as client:
@@ -136,6 +137,7 @@ def time_pages(library: RunLibrary, times: dict[str, list[tuple[float, float, fl
             )
             times[words].append((first, following, busy))
     server.should_exit = True
+    thread.join()  # it writes into the folder of the runs until it ends
 
 
 def main() -> None:
