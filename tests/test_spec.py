@@ -243,6 +243,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
             "max_time": 7.0,
             "cache": "answers",
             "moved": True,
+            "strict": True,
             "scoring": ScoringSpec(
                 extractor="strict",
                 likelihood_rule="mean",

@@ -12,6 +12,7 @@ from snellen.api import refresh as refresh
 from snellen.api import score as score
 from snellen.api import study as study
 from snellen.catalogue import add_suites as add_suites
+from snellen.errors import AbsentBenchmarkError as AbsentBenchmarkError
 from snellen.errors import DataError as DataError
 from snellen.errors import ErrorBudgetError as ErrorBudgetError
 from snellen.errors import ModelError as ModelError

@@ -34,6 +34,7 @@ from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import (
     DecidedComparison,
     check_budget,
+    check_finished,
     decide_between,
     evaluate_spec,
 )
@@ -134,7 +135,7 @@ def evaluate(
     Raises UnknownNameError, DataError, ModelError, HookError (a metric or an extractor of others that fails) or
     StoreError, each with one line that says what to do, SpentBudgetError where `max_cost`, `max_requests` or `max_time`
     came before the end, and, when all models have been asked, ErrorBudgetError when more than `error_budget` (a share)
-    of a run's requests failed.
+    of a run's requests failed, and AbsentBenchmarkError when benchmarks were left out that cannot be fetched.
     """
     models = [
         as_model_string(entry) for entry in (model if isinstance(model, (list, tuple)) else [model])
@@ -143,8 +144,7 @@ def evaluate(
     roles = fields.pop("roles", {})
     spec = run_spec({"report": False, **fields, "benchmarks": benchmarks, "protocols": protocols})
     finished = evaluate_spec(spec, models, roles=roles, progress=progress, announce=announce)
-    for run in finished:
-        check_budget(run.outcome, spec.execution.error_budget)
+    check_finished(finished, spec.execution.error_budget)
     return Results([run.scored for run in finished])
 
 

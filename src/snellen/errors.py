@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -40,6 +41,10 @@ class NoSourceError(DataError):
     """A benchmark whose files are not here and cannot be fetched."""
 
 
+class NotFetchedError(NoSourceError):
+    """A benchmark whose files can be fetched from somewhere, but not now."""
+
+
 class HookError(SnellenError):
     """What a suite, a package or a user's own code brings cannot be imported, raised an error, or returned nonsense."""
 
@@ -54,6 +59,19 @@ class ModelError(SnellenError):
 
 class StoreError(SnellenError):
     """A run folder that cannot be written, or was written by something else."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal that ends the program: Ctrl-C, SIGTERM or SIGHUP."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def interrupted_code(stopped: BaseException) -> int:
+    """Return the exit code of a program that a signal ended; that of Ctrl-C where it is not known which."""
+    return 128 + (stopped.number if isinstance(stopped, Interrupted) else signal.SIGINT)
 
 
 class MissingExtraError(SnellenError):
@@ -94,6 +112,12 @@ class SpentBudgetError(SnellenError):
 
 class ErrorBudgetError(SnellenError):
     """More requests failed than --error-budget allows; the answers received are stored."""
+
+    exit_code = 3
+
+
+class AbsentBenchmarkError(SnellenError):
+    """A run left out benchmarks that could not be fetched; all others were asked."""
 
     exit_code = 3
 

@@ -7,9 +7,13 @@ import errno
 import gc
 import importlib
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -20,9 +24,11 @@ from snellen.cli.streams import OutputError, drop_output, guard_streams
 from snellen.errors import (
     DataError,
     HookError,
+    Interrupted,
     SnellenError,
     SuiteWarning,
     UnknownNameError,
+    interrupted_code,
     naming_missing_packages,
 )
 from snellen.fetching.attendance import Attendance, attended
@@ -325,6 +331,25 @@ def _accept(question: str) -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty() and click.confirm(question, err=True)
 
 
+@contextmanager
+def _signals_as_interrupts() -> Iterator[None]:
+    """Raise `Interrupted` in the block for SIGTERM and SIGHUP too, unless the program handles or ignores them."""
+    earlier = {}
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_DFL:
+                earlier[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command; a SnellenError is one line on stderr and its exit code."""
     # Collecting after every 700 new objects, Python's default, takes a fifth of a short command; looking through all
@@ -342,6 +367,7 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         _check_encoding(words)
         with (
+            _signals_as_interrupts(),
             _Bar() as bar,
             attended(Attendance(_say, bar, _agree, _accept)),
             naming_missing_packages(" ".join(["snellen", *words[:1]])),
@@ -361,9 +387,9 @@ def main(args: Sequence[str] | None = None) -> None:
             error = click.NoSuchOption(error.option_name, hint, ctx=error.ctx)
         click.echo(f"snellen: {_line_of(error)}", err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stopped:
         click.echo("snellen: stopped", err=True)
-        sys.exit(130)
+        sys.exit(interrupted_code(stopped))
     except OutputError as error:
         drop_output()
         if not error.has_reader:  # `snellen list | head`, which is not an error

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from snellen.building.benchmark import SET_APART
 from snellen.common.paths import as_word
+from snellen.errors import interrupted_code
 from snellen.formats.shown_text import short_name
 from snellen.runs.run_folder import holds_answers
 
@@ -49,7 +50,7 @@ def run_progress() -> Iterator[ProgressListener]:
     try:
         with _shown_progress() as listener:
             yield remembering(listener)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         if not latest:
             raise
         folder = Path(latest[0].folder)
@@ -60,7 +61,7 @@ def run_progress() -> Iterator[ProgressListener]:
         else:
             line = "stopped before any answer came; nothing is kept yet. Run the same command to begin anew."
         err.print(line, soft_wrap=True)
-        sys.exit(130)
+        sys.exit(interrupted_code(stopped))
 
 
 def _shown_progress() -> AbstractContextManager[ProgressListener]:

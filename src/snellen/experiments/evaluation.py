@@ -31,7 +31,13 @@ from snellen.analysis.sequential import (
 )
 from snellen.building.benchmark import Part, RandomPart
 from snellen.common.paths import as_word
-from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
+from snellen.errors import (
+    AbsentBenchmarkError,
+    DataError,
+    ErrorBudgetError,
+    ModelError,
+    SpentBudgetError,
+)
 from snellen.experiments.scored_folders import announce_changed_answers, check_judging, score_runs
 from snellen.models.base import (
     AsyncModel,
@@ -45,7 +51,7 @@ from snellen.models.base import (
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
-from snellen.runs.finding import Announce, silent
+from snellen.runs.finding import AbsentBenchmark, Announce, silent
 from snellen.runs.forecast import forecast
 from snellen.runs.plan import (
     ProgressListener,
@@ -87,6 +93,8 @@ class FinishedRun(Struct, frozen=True):
 
     outcome: RunOutcome
     scored: ScoredRun
+    absent: tuple[AbsentBenchmark, ...] = ()
+    """The benchmarks that could not be fetched, and were left out."""
 
 
 def evaluate_spec(
@@ -121,10 +129,12 @@ def evaluate_spec(
     ]
 
 
-def planned(spec: RunSpec, announce: Announce = silent) -> RunPlan:
+def planned(
+    spec: RunSpec, announce: Announce = silent, absent: list[AbsentBenchmark] | None = None
+) -> RunPlan:
     """What `plan_run` gives, once all that its replies will be read and scored by was found and imported: whoever pays
     for replies is told before. Raises SnellenError."""
-    plan = plan_run(spec, announce)
+    plan = plan_run(spec, announce, absent)
     for use in plan.benchmarks:
         check_scoring_of(use.benchmark.spec, spec.scoring)
     return plan
@@ -165,7 +175,7 @@ def ask_share(
     check_models(spec, question.models, roles)
     cast, outcomes = Cast(roles), list[RunOutcome]()
     for place, model in enumerate(question.models):
-        plan = planned(spec.for_model(place, model), announce)
+        plan = planned(spec.for_model(place, model), announce)  # shares must all ask the same
         own_plan = replace(plan, spec=plan.spec.with_execution(workers=shares), worker=number - 1)
         evaluated = load_evaluated(model, cast.models, cast.roles)
         own_plan = choose_folder(own_plan, evaluated, cast.roles, announce)
@@ -191,7 +201,7 @@ def forecasts(spec: RunSpec, announce: Announce = silent) -> list[str]:
     return [
         line
         for number, name in enumerate(spec.question.models)
-        for line in forecast(planned(spec.for_model(number, name), announce)).lines(
+        for line in forecast(planned(spec.for_model(number, name), announce, [])).lines(
             spec.execution.price
         )
     ]
@@ -242,7 +252,8 @@ def _evaluate_one(
     progress: ProgressListener,
     announce: Callable[[str], object],
 ) -> FinishedRun:
-    plan, execution = planned(spec, announce), spec.execution
+    absent: list[AbsentBenchmark] = []
+    plan, execution = planned(spec, announce, absent), spec.execution
     if isinstance(model, str):
         announce(f"loading {model}")
     model, plan = _in_own_folder(model, plan, cast, announce)
@@ -259,7 +270,7 @@ def _evaluate_one(
         announce(use.sentence(execution.price))
     if execution.report:
         announce(f"report: {report_on(scored)}")
-    return FinishedRun(outcome, scored)
+    return FinishedRun(outcome, scored, tuple(absent))
 
 
 def _in_own_folder(
@@ -484,6 +495,25 @@ def check_budget(outcome: RunOutcome, budget: float) -> None:
                 f"{_main_reasons(outcome)}; "
                 f"they are counted as errors in {outcome.folder}; run the same command to ask them again"
             )
+
+
+def check_finished(finished: Sequence[FinishedRun], budget: float) -> None:
+    """Raise what is to be said at the end of a call, when all that could be asked was asked and scored.
+
+    Raises:
+        ErrorBudgetError: Too large a share of a run's requests failed.
+        AbsentBenchmarkError: Benchmarks could not be fetched.
+    """
+    for run in finished:
+        check_budget(run.outcome, budget)
+    absent = {benchmark.name: benchmark.fault for run in finished for benchmark in run.absent}
+    if absent:
+        names = ", ".join(absent)
+        first = next(iter(absent.values()))
+        raise AbsentBenchmarkError(
+            f"left out: {names}; {first}; the same command asks what was left out once it can be fetched, and --strict "
+            "(strict=True) stops before anything is asked"
+        )
 
 
 def _main_reasons(outcome: RunOutcome, most: int = 3) -> str:

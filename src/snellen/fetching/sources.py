@@ -55,7 +55,7 @@ from snellen.common.foreign import (
     read_file,
 )
 from snellen.common.paths import as_word, home, slug
-from snellen.errors import DataError, NoSourceError
+from snellen.errors import DataError, NoSourceError, NotFetchedError
 from snellen.fetching.attendance import attendance, is_offline, is_true
 from snellen.fetching.download import (
     BLOCK,
@@ -440,7 +440,7 @@ def _cannot(spec: BenchmarkSpec, faults: list[str]) -> NoSourceError:
     build = f"`snellen build {as_word(spec.name)} --source FOLDER`"
     if faults:
         more = f" ({len(faults) - 1} more of its places failed too)" if len(faults) > 1 else ""
-        return NoSourceError(f"{spec.name} cannot be fetched: {faults[0]}{more}")
+        return NotFetchedError(f"{spec.name} cannot be fetched: {faults[0]}{more}")
     if by_hand:
         return NoSourceError(
             f"{spec.name} cannot be fetched by a machine: {by_hand.what} ({by_hand.url}); then {build}"

@@ -196,6 +196,15 @@ class WaitsToAskAgain(Protocol):
     def waiting(self) -> int: ...
 
 
+@runtime_checkable
+class StopsSending(Protocol):
+    """A model behind a network that can stop sending without losing what is on its way."""
+
+    def stop_sending(self) -> None:
+        """Cancel the requests that are not on their way, until `close`; those that are get their response."""
+        ...
+
+
 class ModelSpec(Struct, frozen=True):
     """The parts of a model string `scheme:target?option=value&...`."""
 

@@ -34,6 +34,7 @@ from snellen.models.connections import (
     TooLongError,
 )
 from snellen.models.http_connection import TransportError
+from snellen.models.idle_tasks import IdleTasks
 from snellen.models.request_options import RequestOptions
 from snellen.records import ErrorKind, Request, Response
 
@@ -283,9 +284,10 @@ class Client:
         self.urls = tuple(urls)
         self.waiting = 0
         """Requests that failed, and wait to be sent again."""
-        self._name, self._options, self._key, self._sleep = name, options, key, clock.sleep
+        self._name, self._options, self._key, self._clock = name, options, key, clock
+        self._idle = IdleTasks()
         self._retry = Retry(retries=options.retries, patience=options.patience)
-        self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
+        self._breaker = CircuitBreaker(options.stop_after, self._retry, self._sleep)
         headers = HEADERS | dict(headers)
         self._servers = BalancedServers(
             urls, headers, options.reply_bytes, options.concurrency, clock.now
@@ -338,7 +340,8 @@ class Client:
         self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
     ) -> Response | ServerFault:
         """One attempt in a slot, as soon as the breaker lets it through."""
-        acquired = await self.limit.acquire()
+        with self._idle.waiting():
+            acquired = await self.limit.acquire()
         try:
             outcome = await self._breaker.attempt(request.key, send)
             if isinstance(outcome, Response):
@@ -362,7 +365,8 @@ class Client:
         while (server := self._servers.choose(tried)) is not None:
             server.assigned += 1
             try:
-                await server.slots.acquire()
+                with self._idle.waiting():
+                    await server.slots.acquire()
                 try:
                     limit = self._options.timeout
                     outcome = await self._exchange_with(server, compose, watch, limit)
@@ -438,8 +442,17 @@ class Client:
                 doubt = "is it running, and does it speak https"  # a handshake without an answer times out too
             return ServerFault("connection", f"{server.url}: {message}; {doubt}?", retry=True)
 
+    async def _sleep(self, seconds: float) -> None:
+        with self._idle.waiting():
+            await self._clock.sleep(seconds)
+
+    def stop_sending(self) -> None:
+        """Cancel the requests that are not on their way, until `close`."""
+        self._idle.stop()
+
     async def close(self) -> None:
         await self._servers.close()
+        self._idle.go_on()
 
 
 def _may_pass(status: int) -> bool:

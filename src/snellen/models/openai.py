@@ -218,6 +218,9 @@ class OpenAIModel(ShownByName):
     def waiting(self) -> int:
         return self.client.waiting
 
+    def stop_sending(self) -> None:
+        self.client.stop_sending()
+
     async def close(self) -> None:
         await self.client.close()
 

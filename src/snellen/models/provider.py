@@ -208,6 +208,9 @@ class ProviderModel(ShownByName):
     def waiting(self) -> int:
         return self.client.waiting
 
+    def stop_sending(self) -> None:
+        self.client.stop_sending()
+
     async def close(self) -> None:
         await self.client.close()
 

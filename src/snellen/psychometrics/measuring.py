@@ -29,7 +29,7 @@ from snellen.psychometrics.placing import Effort, Parts, QuestionPool, most_aske
 from snellen.psychometrics.posterior import AT_ONCE
 from snellen.psychometrics.thresholds import Ideal
 from snellen.records import Method
-from snellen.runs.finding import Announce, silent
+from snellen.runs.finding import Announce, silent, specs_of
 from snellen.runs.forecast import forecast
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of, with_parts
 from snellen.runs.run_folder import RUN_MANIFEST, held_while_scored, holds_answers, read_manifest
@@ -97,6 +97,14 @@ def _planned(
         raise DataError(
             "limit, where: questions are placed by what was answered before; say how many with budget"
         )
+    # Before anything is built, which takes minutes.
+    tests = {test.name for pattern in spec.question.benchmarks for test in specs_of(pattern)}
+    least = AT_ONCE * len(tests)
+    if effort.budget is not None and effort.budget < least:
+        raise DataError(
+            f"budget {effort.budget}: {len(tests)} tests need {least} questions at least, {AT_ONCE} each; "
+            "raise it or name fewer tests (--test)"
+        )
     plan = planned(spec, announce)
     for use in plan.benchmarks:
         declared_test(use.benchmark.spec)
@@ -106,12 +114,6 @@ def _planned(
                     f"{protocol.label}: a threshold needs questions that are asked once each, as by vanilla"
                 )
     pools = {use.benchmark.name: _pool(use.benchmark) for use in plan.benchmarks}
-    least = AT_ONCE * len(pools)
-    if effort.budget is not None and effort.budget < least:
-        raise DataError(
-            f"budget {effort.budget}: {len(pools)} tests need {least} questions at least, {AT_ONCE} each; "
-            "raise it or name fewer tests (--test)"
-        )
     return plan, pools
 
 

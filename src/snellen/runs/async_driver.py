@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import MappingProxyType, TracebackType
 from typing import Any, TypeVar
 
 from snellen.common.images import Images
 from snellen.errors import SnellenError
-from snellen.models.base import AsyncModel, Model, WaitsToAskAgain
+from snellen.fetching.attendance import attendance
+from snellen.models.base import AsyncModel, Model, StopsSending, WaitsToAskAgain
 from snellen.records import EVALUATED, Exchange, Request, Response
 from snellen.runs.drivers import (
     NO_BUDGET,
@@ -28,6 +29,7 @@ from snellen.runs.drivers import (
     played_role,
     questions_of,
 )
+from snellen.runs.interrupts import GRACE_SECONDS, StopRequest, stop_loop
 from snellen.runs.journal import RunStore
 
 MOST_WAITING = 4096
@@ -45,7 +47,8 @@ async def drive_async(
 ) -> None:
     """Run all items with models behind a network, as many at once as they allow.
 
-    Raises ModelError when a model is unusable; what was answered before is stored.
+    Raises ModelError when a model is unusable, and Interrupted after a signal; what was answered before is stored, as
+    are replies that were on their way when the signal came.
     """
     asker = _Asker({EVALUATED: model, **roles}, store, budget, progress)
     crew = _Crew(
@@ -56,16 +59,17 @@ async def drive_async(
     async def worker(group: asyncio.TaskGroup) -> None:
         for item in source:
             await asker.work_off(item)
-            if budget.spent or not crew.stays():
+            if budget.spent or asker.is_stopping or not crew.stays():
                 return
             for _ in range(crew.lacks()):
                 group.create_task(worker(group))
         crew.is_full = True
 
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(crew.lacks()):
-                group.create_task(worker(group))
+        with StopRequest(asker.send_nothing_more).listening():
+            async with asyncio.TaskGroup() as group:
+                for _ in range(crew.lacks()):
+                    group.create_task(worker(group))
     except* (SnellenError, OSError) as errors:
         raise _first(errors) from None
     finally:
@@ -91,6 +95,24 @@ class _Asker:
         # With a budget requests count when they are sent, so they do not queue inside a model.
         self._gate = asyncio.Semaphore(in_flight) if budget.is_limited else nullcontext()
         self._in_flight: dict[bytes, asyncio.Future[Response]] = {}
+        self.is_stopping = False
+        """Whether nothing more is to be sent."""
+
+    def send_nothing_more(self) -> None:
+        """Leave off all that is not on its way, and say what is waited for."""
+        self.is_stopping = True
+        for model in self.distinct:
+            if isinstance(model, StopsSending):
+                model.stop_sending()
+        # The requests that were cancelled are gone with the next step of the event loop.
+        asyncio.get_running_loop().call_later(0.1, self._say_what_is_waited_for)
+
+    def _say_what_is_waited_for(self) -> None:
+        if count := len(self._in_flight):
+            replies = "1 reply that is" if count == 1 else f"{count:,} replies that are"
+            attendance().say(
+                f"stopping, and waiting up to {GRACE_SECONDS:.0f} s for {replies} on the way; again stops at once"
+            )
 
     async def work_off(self, item: WorkItem) -> None:
         """Carry out one item; when one of its requests raises, the others are cancelled."""
@@ -123,7 +145,7 @@ class _Asker:
             identity = self._store.identity(request)
             if (pending := self._in_flight.get(identity)) is not None:
                 return self._store.share(label, request, await asyncio.shield(pending))
-            if not self._budget.take():
+            if self.is_stopping or not self._budget.take():
                 return None
             return await self._send(identity, label, request, images)
 
@@ -206,11 +228,19 @@ class EventLoop:
         try:
             return running.result()
         except BaseException:
-            if (
-                not running.done()
-            ):  # the interruption came to this thread, which nobody else hears of
-                self._loop.call_soon_threadsafe(self._cancel)
+            # The interruption came to this thread, which nobody else hears of.
+            if not running.done():
+                self._stop(running)
             raise
+
+    def _stop(self, running: Future[Any]) -> None:
+        """Wait for what is on its way; a second interruption stops at once."""
+        try:
+            if stop_loop(self._loop):
+                wait([running])
+        finally:
+            if not running.done():
+                self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
         for task in asyncio.all_tasks(self._loop):

@@ -16,7 +16,7 @@ from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.catalogue.forms import unknown_benchmark
 from snellen.common.conditions import Condition
 from snellen.common.paths import as_word, benchmark_folder
-from snellen.errors import DataError, NoSourceError, UnknownNameError
+from snellen.errors import DataError, NoSourceError, NotFetchedError, UnknownNameError
 from snellen.protocols.prompts.templates import (
     declared_sets,
 )
@@ -27,6 +27,13 @@ Announce = Callable[[str], object]
 
 def silent(line: str) -> None:
     """Says nothing."""
+
+
+class AbsentBenchmark(Struct, frozen=True):
+    """A benchmark that could not be fetched."""
+
+    name: str
+    fault: str
 
 
 class SelectedBenchmark(Struct, frozen=True):
@@ -83,22 +90,31 @@ def find_benchmarks(
     *,
     without: Collection[str] = (),
     partial: bool = False,
+    absent: list[AbsentBenchmark] | None = None,
 ) -> list[SelectedBenchmark]:
     """The benchmarks that names, globs, suites or folders stand for, built when they are not.
 
     One that is not built yet is fetched and built. Those called one of `without` are left out, built or not; with
     `partial` also those of a suite or glob that cannot be fetched, which is announced, as long as there is another.
+    Those that cannot be fetched are added to `absent`, if that is given and others are left.
     Raises UnknownNameError for a name that nobody has, DataError when none is left or one cannot be fetched.
     """
     condition = Condition(where) if where else None
     by_folder: dict[Path, Benchmark] = {}
+    faults: list[tuple[str, DataError]] | None = None if absent is None else []
     for pattern in patterns:
         for benchmark in _open(
-            pattern, condition, announce, without, partial, None if where else limit
+            pattern, condition, announce, without, partial, None if where else limit, faults
         ):
             if benchmark.name not in without:
                 by_folder.setdefault(benchmark.folder.resolve(), benchmark)
     benchmarks = list(by_folder.values())
+    if absent is not None and faults:
+        if not benchmarks:
+            raise faults[0][1]
+        for name, fault in faults:
+            absent.append(AbsentBenchmark(name, str(fault)))
+            announce(f"{name} cannot be fetched and is left out: {fault}")
     _check_names(benchmarks)
     if condition:
         _check_facts(condition, benchmarks)
@@ -133,7 +149,7 @@ def find_benchmarks(
 
 def open_benchmark(pattern: str) -> Benchmark:
     """The one benchmark that a name or folder stands for. Raises UnknownNameError or DataError."""
-    benchmarks = list(_open(pattern, None, silent, (), False, None))
+    benchmarks = list(_open(pattern, None, silent, (), False, None, None))
     if len(benchmarks) != 1:
         raise DataError(f"{pattern} stands for {len(benchmarks)} benchmarks; name one of them")
     return benchmarks[0]
@@ -177,7 +193,9 @@ def _open(
     without: Collection[str],
     partial: bool,
     limit: int | None,
+    faults: list[tuple[str, DataError]] | None,
 ) -> Iterator[Benchmark]:
+    """Yield the benchmarks of a pattern; those that cannot be fetched are added to `faults`, if that is given."""
     folder = Path(pattern).expanduser()
     if (folder / MANIFEST).exists():
         yield Benchmark(folder)
@@ -201,29 +219,40 @@ def _open(
     specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
     if not partial or len(specs) == 1:
         for spec in specs:
-            yield _built_benchmark(spec, announce, limit)
+            try:
+                yield _built_benchmark(spec, announce, limit)
+            except NoSourceError as error:
+                if faults is None:
+                    raise
+                faults.append((spec.name, error))
         return
     missing = [spec for spec in specs if not is_ready(spec)]
     if len(missing) > 1:
         from snellen.fetching.sources import announce_fetch
 
         announce_fetch(missing)
-    opened, faults = list[Benchmark](), list[tuple[BenchmarkSpec, DataError]]()
+    opened: list[Benchmark] = []
+    left_out: list[tuple[BenchmarkSpec, DataError]] = []
     for spec in specs:
         try:
             opened.append(_built_benchmark(spec, announce, limit))
         except DataError as error:
             if spec not in missing:
                 raise
-            faults.append((spec, error))
-    if faults and not opened:
-        raise faults[0][1]
-    for spec, fault in faults:
-        if not isinstance(fault, NoSourceError):
+            left_out.append((spec, error))
+    if left_out and not opened:
+        if faults is None:
+            raise left_out[0][1]
+        faults.append((pattern, left_out[0][1]))
+        return
+    for spec, fault in left_out:
+        if isinstance(fault, NotFetchedError) and faults is not None:
+            faults.append((spec.name, fault))
+        elif not isinstance(fault, NoSourceError):
             announce(f"{spec.name} is not built: {fault}")
-    if faults:
+    if left_out:
         announce(
-            f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in faults)}"
+            f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in left_out)}"
         )
     yield from opened
 
@@ -299,14 +328,13 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
     )  # loaded where something is to be fetched
     from snellen.fetching.sources import fetch_source
 
-    if limit is not None and (part := built_part(spec, limit) or build_part(spec, limit)):
-        return part
     try:
+        if limit is not None and (part := built_part(spec, limit) or build_part(spec, limit)):
+            return part
         fetched = fetch_source(spec)
     except NoSourceError as error:
-        raise NoSourceError(
-            f"{spec.name} is not built{again}: {error}" if reason else str(error)
-        ) from None
+        fault = f"{spec.name} is not built{again}: {error}" if reason else str(error)
+        raise type(error)(fault) from None
     announce(f"building {spec.name}{again}")
     return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
 

@@ -46,6 +46,7 @@ class _SharedKeywords(TypedDict, total=False):
     max_requests: int | None
     max_time: float | None
     cache: str | Path
+    strict: bool
     moved: bool
     allow_same_requests: bool
     scoring: ScoringSpec | ScoringKeywords

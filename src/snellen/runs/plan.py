@@ -39,6 +39,7 @@ from snellen.runs.drivers import (
     SampleItem,
 )
 from snellen.runs.finding import (
+    AbsentBenchmark,
     Announce,
     SelectedBenchmark,
     benchmarks_without_prompts,
@@ -89,11 +90,14 @@ class RunPlan(Struct, frozen=True):
         return workers == 1 or zlib.crc32(sample.group.encode()) % workers == self.worker
 
 
-def plan_run(spec: RunSpec, announce: Announce = silent) -> RunPlan:
+def plan_run(
+    spec: RunSpec, announce: Announce = silent, absent: list[AbsentBenchmark] | None = None
+) -> RunPlan:
     """Look up what a spec of one model names; benchmarks that are embedded are built where they are not.
 
     Benchmarks of a suite or glob that have to be built from files first are left out, which is announced, as are
-    those that are held out. Raises UnknownNameError, and DataError when nothing is left to ask.
+    those that are held out. With `absent` those that cannot be fetched are added to it, and left out as long as others
+    are left, unless the spec is strict. Raises UnknownNameError, and DataError when nothing is left to ask.
     """
     question_spec = spec.question
     if not question_spec.benchmarks:
@@ -113,6 +117,7 @@ def plan_run(spec: RunSpec, announce: Announce = silent) -> RunPlan:
         announce,
         without=left_out,
         partial=True,
+        absent=None if spec.execution.strict else absent,
     )
     published = _published_templates(benchmarks)
     if (

@@ -388,6 +388,13 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             metavar="DIR",
         ),
     ] = ""
+    strict: Annotated[
+        bool,
+        Option(
+            "Stop before anything is asked if a benchmark cannot be fetched.",
+            unless="no, go on without it, and end with exit code 3 (`AbsentBenchmarkError`)",
+        ),
+    ] = False
     moved: Annotated[
         bool,
         Option(

@@ -112,7 +112,8 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
     finally:
         for process in processes:
             process.terminate()
-            process.wait()
+        for process in processes:
+            process.wait()  # while it keeps the replies that are on their way
             if process.stdout:
                 process.stdout.close()
 
@@ -137,7 +138,9 @@ def _main() -> None:
         sys.stdout.buffer.flush()
 
     try:
-        whole = replace(plan_run(spec), worker=job.number, others=job.others, taken=job.taken)
+        whole = replace(
+            plan_run(spec, absent=[]), worker=job.number, others=job.others, taken=job.taken
+        )
         plan = with_parts(whole, job.parts, job.earlier)
         [name] = spec.question.models
         roles = load_roles(dict(spec.question.roles))

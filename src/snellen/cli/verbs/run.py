@@ -78,7 +78,7 @@ def run_command(
     Every answer is stored as it arrives; the same command again asks only what is missing. A TOML file in place of
     MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
     """
-    from snellen.experiments.evaluation import check_budget, evaluate_spec, forecasts
+    from snellen.experiments.evaluation import check_finished, evaluate_spec, forecasts
     from snellen.experiments.results import Results
 
     spec = _spec(model, benchmarks, flags)
@@ -92,8 +92,7 @@ def run_command(
     with run_progress() as progress:
         finished = evaluate_spec(spec, progress=progress, announce=announce)
     show_results(Results([run.scored for run in finished]), as_json)
-    for run in finished:
-        check_budget(run.outcome, spec.execution.error_budget)
+    check_finished(finished, spec.execution.error_budget)
 
 
 def _ask_share(spec: RunSpec, share: str) -> None:

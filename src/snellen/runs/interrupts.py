@@ -1,0 +1,92 @@
+"""Stop a run on Ctrl-C, SIGTERM or SIGHUP without losing replies that are on their way, as they are paid for.
+
+The first signal sends nothing more and waits for what is on its way, at most `GRACE_SECONDS`; a second one stops at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from snellen.errors import Interrupted
+
+GRACE_SECONDS = 30.0
+"""The longest that replies on their way are waited for."""
+SAME_SIGNAL_SECONDS = 0.5
+"""A terminal and a parent process may pass the same signal on: a second one within so many seconds is the first."""
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_USUAL = (signal.SIG_DFL, signal.default_int_handler)
+
+_stop_requests: dict[asyncio.AbstractEventLoop, StopRequest] = {}
+
+
+class StopRequest:
+    """Whether the coroutine of this task is to stop, by a signal or by `stop_loop`."""
+
+    def __init__(self, send_nothing_more: Callable[[], object]) -> None:
+        """`send_nothing_more` is called at the first signal."""
+        self._send_nothing_more = send_nothing_more
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        self._began = 0.0
+        self.signal = 0
+        """The signal that came first; 0 while none has."""
+
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """Wait for what is on its way; called again, stop at once."""
+        if not self.signal:
+            self.signal, self._began = number, time.monotonic()
+            self._loop.call_later(GRACE_SECONDS, self._cancel)
+            self._send_nothing_more()
+        elif time.monotonic() - self._began > SAME_SIGNAL_SECONDS:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen to signals in the block, and raise `Interrupted` at its end where one has come.
+
+        A signal that the program ignores or handles in a way of its own is left to it.
+        """
+        handlers: dict[signal.Signals, Any] = {}
+        _stop_requests[self._loop] = self
+        if threading.current_thread() is threading.main_thread():
+            handlers = {number: signal.getsignal(number) for number in STOPPING}
+        ours = [number for number, handler in handlers.items() if _is_replaceable(handler)]
+        for number in ours:
+            self._loop.add_signal_handler(number, self.stop, number)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self.signal:
+                raise
+        finally:
+            del _stop_requests[self._loop]
+            for number in ours:
+                self._loop.remove_signal_handler(number)
+                signal.signal(number, handlers[number])
+        if self.signal:
+            raise Interrupted(self.signal)
+
+
+def _is_replaceable(handler: object) -> bool:
+    """Return whether a handler is Python's own, that of a runner of asyncio, or that of Snellen's command line."""
+    function = getattr(handler, "func", handler)  # a runner's is a partial
+    module = getattr(function, "__module__", "")
+    return handler in _USUAL or module in ("snellen.cli", "asyncio.runners")
+
+
+def stop_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Ask what runs in an event loop of another thread to stop; return whether anything there listens."""
+    if (request := _stop_requests.get(loop)) is None:
+        return False
+    loop.call_soon_threadsafe(request.stop)
+    return True
