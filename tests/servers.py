@@ -83,6 +83,8 @@ class Settings(Struct, frozen=True):
     """The API key it insists on; empty lets everybody in."""
     models: tuple[str, ...] = ()
     """The names it serves; empty serves any."""
+    template: str = "plain"
+    """Which of `TEMPLATES` the flavour vllm has."""
     token_ids: bool = True
     """The flavour vllm lists a prompt's token ids when asked, as it does since 0.10.2."""
     candidates: int = 20
@@ -422,7 +424,7 @@ class Service:
 
     def _prompted(self, asked: _Asked) -> dict[str, Any]:
         """A chat completion with the prompt's tokens; other tokens of a position stand after the prompt's own."""
-        tokens = toy_tokens(toy_prompt(asked))
+        tokens = toy_tokens(toy_prompt(asked, self.config.template))
         reply = msgspec.json.decode(reply_body(" x", finish="length"))
         if asked.return_token_ids and self.config.token_ids:
             reply["prompt_token_ids"] = [toy_id(token) for token in tokens]
@@ -475,14 +477,27 @@ def _digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
 
 
-def toy_prompt(asked: _Asked) -> str:
+TEMPLATES = {
+    "plain": ("", ""),
+    # As Qwen3's: a prompt opens a thought, which is empty in a finished talk.
+    "thinks": ("<think>\n", "<think>\n\n</think>\n\n"),
+    # As MiniCPM-V 4.5's: a finished talk alone has an empty thought.
+    "adds": ("", "<think>\n\n</think>\n\n"),
+    # As Gemma 4's: a prompt alone has an empty thought.
+    "skips": ("<channel>thought\n</channel>", ""),
+}
+"""What chat templates write after the header of a reply: in a prompt, and in a finished talk."""
+
+
+def toy_prompt(asked: _Asked, template: str = "plain") -> str:
     """`USER: ...` and `ASSISTANT: ...` lines; the header of a reply ends with the blank that its first token takes."""
+    opened, finished = TEMPLATES[template]
     *earlier, last = asked.messages
     text = "".join(f"{said.role.upper()}: {said.shown}\n" for said in earlier)
     if asked.continue_final_message:
-        return f"{text}{last.role.upper()}: {last.shown}"
+        return f"{text}{last.role.upper()}: {finished}{last.shown}"
     return f"{text}{last.role.upper()}: {last.shown}\n" + (
-        "ASSISTANT: " if asked.add_generation_prompt else ""
+        f"ASSISTANT: {opened}" if asked.add_generation_prompt else ""
     )
 
 

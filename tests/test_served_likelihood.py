@@ -117,15 +117,61 @@ def test_prompt_logprobs_are_summed_from_where_the_reply_begins(
     assert response.notes == ("likelihood by prompt_logprobs",)
 
 
+@pytest.mark.parametrize("token_ids", [True, False])
+@pytest.mark.parametrize(
+    ("template", "is_noted"), [("plain", False), ("thinks", True), ("adds", True), ("skips", True)]
+)
+def test_what_a_template_writes_before_any_reply_is_no_part_of_an_option(
+    template: str, is_noted: bool, token_ids: bool
+) -> None:
+    """The witness sums over the words of each option alone, in the text that the template writes."""
+    request = question("red", "dark green", "dark green square")
+    with start_server(flavour="vllm", template=template, token_ids=token_ids) as server:
+        first, later = ask(model_at(server), request, replace(request, sample_id="r"))
+    finished = {"thinks": "<think>\n\n</think>\n\n", "adds": "<think>\n\n</think>\n\n"}
+    url = f"data:image/png;base64,{b64encode(BYTES).decode()}"
+    expected = []
+    for option in request.continuations:
+        said = [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image_url", "image_url": {"url": url}},
+                    {"type": "text", "text": "Which animal is it?"},
+                ],
+            },
+            {"role": "assistant", "content": finished.get(template, "") + option},
+        ]
+        asked = msgspec.convert({"messages": said, "continue_final_message": True}, _Asked)
+        tokens = toy_tokens(toy_prompt(asked))
+        words = len(option.split())
+        places = range(len(tokens) - words, len(tokens))
+        expected.append((math.fsum(toy_logprob(tokens[:i], tokens[i]) for i in places), words))
+    for response in (first, later):
+        assert [(score.sum, score.tokens) for score in response.scores] == [
+            (pytest.approx(total), words) for total, words in expected
+        ]
+        assert (served.OTHER_HEADER in response.notes) == is_noted
+
+
+def test_a_mark_is_no_beginning_of_an_option() -> None:
+    assert served.border_mark(("@home", "red")) == "#"
+    request = question("@home", "# one", "red")
+    with start_server(flavour="vllm") as server:
+        response = ask_one(model_at(server), request)
+    # The blank after "ASSISTANT:" is a token of its own before "@" and "#", and part of " red".
+    assert [score.tokens for score in response.scores] == [3, 3, 1]
+
+
 def test_a_question_costs_one_request_an_option_and_one_for_the_prompt_that_finds_the_servers_cache() -> (
     None
 ):
     with start_server(flavour="vllm") as server:
         ask_one(model_at(server), question("cat", "dog", "cow"))
         asked = [seen.asked for seen in server.seen()]
-    assert [one.get("prompt_logprobs") for one in asked] == [0, 0, 0, None]
-    assert [one["messages"][-1]["content"] for one in asked[:3]] == ["cat", "dog", "cow"]
-    assert [one.get("continue_final_message") for one in asked] == [True, True, True, None]
+    assert [one.get("prompt_logprobs") for one in asked] == [0, 0, 0, None, None]
+    assert [one["messages"][-1]["content"] for one in asked[:4]] == ["cat", "dog", "cow", "@"]
+    assert [one.get("continue_final_message") for one in asked] == [True, True, True, True, None]
     assert all(one["return_token_ids"] and one["max_tokens"] == 1 for one in asked)
 
 
@@ -144,7 +190,7 @@ def test_what_was_gained_before_a_fault_is_not_asked_again() -> None:
         response = ask_one(model_at(server), question("cat", "dog"))
         texts = [one.asked["messages"][-1]["content"] for one in server.seen()]
     assert response.error is None
-    assert texts[:-1] == ["cat", "cat", "cat", "dog", "dog"]
+    assert texts[:6] == ["cat", "cat", "cat", "dog", "dog", "@"]
 
 
 @pytest.mark.parametrize("likelihood", ["extension", "prompt_logprobs", "letters"])

@@ -28,6 +28,7 @@ from snellen.models.client import (
 )
 from snellen.models.connections import HttpReply
 from snellen.models.request_options import RequestOptions, with_extra_fields
+from snellen.models.template_dates import date_setting
 from snellen.records import (
     TOOL_CALLS,
     ImagePart,
@@ -48,7 +49,15 @@ REFUSAL = "the text is the reply's refusal field"
 KNOWN_OWNERS = frozenset({"vllm", "sglang", "llamacpp", "snellen"})
 """Values of `owned_by` in the model lists of servers that continue a final assistant message."""
 
-DROPPED = ("temperature", "top_p", "seed", "stop", "response_format", "reasoning_effort")
+DROPPED = (
+    "temperature",
+    "top_p",
+    "seed",
+    "stop",
+    "response_format",
+    "reasoning_effort",
+    "chat_template_kwargs",
+)
 """Parameters that are left out for a server that refuses them."""
 
 Prefix = Literal["send", "drop"]
@@ -110,6 +119,19 @@ class RequestedModel(Struct, frozen=True):
 
     model: str
     options: RequestOptions = RequestOptions()
+    hosted: bool = False
+    """Whether it is a service whose models have no chat template of their own."""
+
+    @property
+    def template_settings(self) -> dict[str, Any]:
+        """Settings for the chat template: the declared date, and those of the user, which win."""
+        dated = {} if self.hosted else date_setting(self.model, self.options.date)
+        return {**dated, **self.options.chat_template_kwargs}
+
+    def date_facts(self) -> dict[str, str]:
+        """What is known of the date that the server's chat template is told, for the fingerprint."""
+        date = self.template_settings.get("date_string")
+        return {} if date is None else {"date": str(date)}
 
     @property
     def reasoning_tokens(self) -> int:
@@ -151,17 +173,18 @@ def encode_chat(
         body["reasoning_effort"] = options.reasoning_effort
     if options.logprobs:
         body |= {"logprobs": True, "top_logprobs": options.logprobs}
-    return encode_body(body, options, dialect)
+    return encode_body(body, model, dialect)
 
 
-def encode_body(body: dict[str, Any], options: RequestOptions, dialect: Dialect) -> bytes:
+def encode_body(body: dict[str, Any], model: RequestedModel, dialect: Dialect) -> bytes:
     """The JSON of a body without fields that the server refuses, and with those that the user adds to every request."""
     accepted = {
         name: value for name, value in body.items() if name not in dialect.rejected_parameters
     }
-    if options.chat_template_kwargs:
-        accepted["chat_template_kwargs"] = options.chat_template_kwargs
-    return msgspec.json.encode(with_extra_fields(accepted, options.extra_body))
+    settings = model.template_settings
+    if settings and "chat_template_kwargs" not in dialect.rejected_parameters:
+        accepted["chat_template_kwargs"] = settings
+    return msgspec.json.encode(with_extra_fields(accepted, model.options.extra_body))
 
 
 def write_messages(

@@ -41,6 +41,7 @@ from snellen.models.chat import Dialect, RequestedModel
 from snellen.models.client import Client, ClientOptions, Clock, ServerFault, answering_string
 from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
+from snellen.models.template_dates import date_note
 from snellen.records import Kind, Request, Response
 
 ADAPTER = "openai-1"
@@ -166,7 +167,7 @@ class OpenAIModel(ShownByName):
         self.name = name
         self.concurrency = options.concurrency * len(place.urls)
         self._model, self._place, self._options = model, place, options
-        self._served = RequestedModel(model, options)
+        self._served = RequestedModel(model, options, place.hosted)
         self.client = Client(name, place.urls, options, place.key, place.headers, clock)
         self._pictures = chat.ImagePartCache()
         field = options.max_tokens_field
@@ -196,6 +197,8 @@ class OpenAIModel(ShownByName):
         self._likelihood_source: LikelihoodSource | ServerFault | None = (
             None if likelihood == "auto" or likelihood == "off" else likelihood
         )
+        self._header_note: tuple[str, ...] | None = None
+        """The note on scored options, once it is known whether they follow the same header as replies."""
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
@@ -208,6 +211,7 @@ class OpenAIModel(ShownByName):
             "endpoint": OPENAI_HOST if _is_openai(url) else urlsplit(url).path + place.query,
             "prefix": self._options.prefix,
             **self._options.facts(self._model),
+            **self._served.date_facts(),
         }
         if not _is_openai(url):
             facts[ADDRESS] = hosts_of(place.urls)
@@ -251,7 +255,10 @@ class OpenAIModel(ShownByName):
                 answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
             return outcome
 
-        return await self.client.ask(request, send)
+        response = await self.client.ask(request, send)
+        has_system = any(message.role == "system" for message in shaped.messages)
+        dated = date_note(self._model, has_system) if response.error is None else ()
+        return replace(response, notes=(*dated, *response.notes)) if dated else response
 
     async def _send_in_dialect(
         self,
@@ -353,10 +360,11 @@ class OpenAIModel(ShownByName):
         dialect: Dialect,
         answered_prompts: dict[str, PromptTokens],
     ) -> Response | ServerFault:
-        """One request per continuation and one for the prompt alone, sent in sequence.
+        """One request per continuation and one for the mark that shows where they begin, sent in sequence.
 
-        This way the server has the picture in its cache after the first. The prompt alone comes last: only
-        its tokens are requested, and the server has just computed all but its end.
+        This way the server has the picture in its cache after the first. The mark comes last: only its tokens are
+        requested, and the server has just computed all but its end. The first question of a run also asks for the
+        prompt that replies follow, to see whether options follow the same.
         """
 
         async def learn(text: str | None, scored: bool) -> PromptTokens | ServerFault:
@@ -384,12 +392,20 @@ class OpenAIModel(ShownByName):
             if isinstance(tokens := await learn(text, True), ServerFault):
                 return tokens
             prompts.append(tokens)
-        alone = await learn(None, scored=not all(prompt.lists_ids for prompt in prompts))
-        return (
-            alone
-            if isinstance(alone, ServerFault)
-            else served.border_scores(alone, prompts, request.continuations)
-        )
+        are_named = all(prompt.lists_ids for prompt in prompts)
+        marked = await learn(served.border_mark(request.continuations), scored=not are_named)
+        if isinstance(marked, ServerFault):
+            return marked
+        if self._header_note is None and not chat.has_response_prefix(request):
+            alone = await learn(None, scored=not are_named)
+            if isinstance(alone, ServerFault):
+                return alone
+            is_other = served.has_other_header(alone, marked)
+            self._header_note = (served.OTHER_HEADER,) if is_other else ()
+        outcome = served.border_scores(marked, prompts, request.continuations)
+        if isinstance(outcome, ServerFault) or chat.has_response_prefix(request):
+            return outcome
+        return replace(outcome, notes=(*outcome.notes, *(self._header_note or ())))
 
     async def _send(
         self,

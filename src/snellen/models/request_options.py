@@ -36,6 +36,8 @@ class SamplingOptions(Struct, frozen=True):
     """Tokens that the reply may have for its reasoning besides those of its answer; None: as the model's name says."""
     chat_template_kwargs: dict[str, Any] = {}
     """Settings of the chat template, such as `{"enable_thinking": false}`."""
+    date: str = ""
+    """The date that a chat template writes where it asks for today's, such as 2026-01-31; empty: 2024-07-26."""
 
     def applied(self, request: Request) -> Request:
         """The request as these options change it."""

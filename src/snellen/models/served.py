@@ -4,9 +4,10 @@ There are three sources, of which a run uses one:
 
 extension        `snellen worker` announces in its list of models that it scores continuations itself.
 prompt_logprobs  vLLM gives the log-probability of each prompt token. Each continuation is sent as an open
-                 final assistant message, and the prompt once without any: tokens that all of these
-                 share are context, the others are scored. A token that straddles the border thus
-                 belongs to the continuation, for all continuations alike.
+                 final assistant message, and so is a mark with which none of them begins: tokens that
+                 all of these share are context, the others are scored. A token that straddles the
+                 border thus belongs to the continuation, for all continuations alike, and what the
+                 template writes before any reply, such as an empty thought, to none.
 letters          For servers that give only the most likely candidates of the first tokens (OpenAI, SGLang,
                  llama.cpp): options are shown with letters, and the letters' probabilities are read.
                  This is a different quantity: never chosen by default, never mixed with the others.
@@ -46,6 +47,9 @@ OTHERWISE = (
     "use ?likelihood=letters for the probabilities of option letters, `snellen worker`, or hf:"
 )
 NO_LETTER = "no option letter among the most likely tokens"
+MARKS = ("@", "#", "~", "^", "|", "=", "x")
+"""Replies by which the end of the header is found: each is a token of its own in most vocabularies."""
+OTHER_HEADER = "options are scored after another header than replies follow"
 _OPENING = ("(", "[", "{", "<", '"', "'")
 _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
 
@@ -176,7 +180,7 @@ def logprobs_request_body(
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     if scored:
         body["prompt_logprobs"] = 0
-    return chat.encode_body(body, model.options, dialect)
+    return chat.encode_body(body, model, dialect)
 
 
 def with_continuation(
@@ -247,11 +251,28 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
         return ServerFault("malformed", f"the prompt's token {error} has no log-probability")
 
 
+def border_mark(continuations: Sequence[str]) -> str:
+    """A reply that begins as none of `continuations` does."""
+    beginnings = {text.lstrip()[:1].lower() for text in continuations}
+    return next((mark for mark in MARKS if mark not in beginnings), MARKS[0])
+
+
+def has_other_header(alone: PromptTokens, marked: PromptTokens) -> bool:
+    """Whether the prompt that replies follow (`alone`) ends otherwise than what stands before the mark in `marked`.
+
+    A mark has up to two tokens, and a blank at the end of a prompt may be one of its own.
+    """
+    ids = zip(alone.ids, marked.ids, strict=False)
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], ids)))
+    return shared < len(alone.ids) - 1 or shared < len(marked.ids) - 2
+
+
 def border_scores(
-    alone: PromptTokens, prompts: Sequence[PromptTokens], continuations: Sequence[str]
+    marked: PromptTokens, prompts: Sequence[PromptTokens], continuations: Sequence[str]
 ) -> Response | ServerFault:
-    """One score per continuation: the sum over the tokens after those that all prompts share with `alone`."""
-    tokens = zip(alone.ids, *(prompt.ids for prompt in prompts), strict=False)
+    """One score per continuation: the sum over the tokens after those that all prompts share with `marked`, the prompt
+    with a mark in the place of a continuation."""
+    tokens = zip(marked.ids, *(prompt.ids for prompt in prompts), strict=False)
     border = len(list(takewhile(lambda ids: len(set(ids)) == 1, tokens)))
     scores = []
     for prompt, text in zip(prompts, continuations, strict=True):
@@ -321,7 +342,7 @@ def encode_letters(
         "logprobs": True,
         "top_logprobs": TOP,
     }
-    return chat.encode_body(body, model.options, dialect)
+    return chat.encode_body(body, model, dialect)
 
 
 def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerFault:

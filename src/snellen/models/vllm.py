@@ -6,6 +6,7 @@ been run on a GPU. For a vLLM server use `openai:` instead, which needs no extra
 
 from __future__ import annotations
 
+import datetime
 import importlib
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images, data_uri, to_plain_file
 from snellen.common.late import import_tqdm
-from snellen.errors import DataError, MissingExtraError
+from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.extraction.thoughts import split_thoughts
 from snellen.models import chat
 from snellen.models.base import (
@@ -27,13 +28,22 @@ from snellen.models.base import (
     failed,
     read_options,
 )
+from snellen.models.chat import has_response_prefix
 from snellen.models.client import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.request_options import SamplingOptions
-from snellen.models.served import PromptTokens, border_scores, with_continuation
+from snellen.models.served import (
+    OTHER_HEADER,
+    PromptTokens,
+    border_mark,
+    border_scores,
+    has_other_header,
+    with_continuation,
+)
+from snellen.models.template_dates import asks_for_date, chance_in, declared_date, with_date
 from snellen.records import ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
-ADAPTER = "vllm-2"
+ADAPTER = "vllm-3"
 
 
 class VllmOptions(SamplingOptions, frozen=True):
@@ -90,7 +100,20 @@ class VllmModel(ShownByName):
         self._target, self._options, self._vllm, self._engine = spec.target, options, vllm, engine
         self._controls = control_tokens(engine.get_tokenizer())
         settings = options.chat_template_kwargs
-        self._template_options = {"chat_template_kwargs": settings} if settings else {}
+        self._template_options: dict[str, Any] = {}
+        self._date: datetime.date | None = None
+        template = getattr(engine.get_tokenizer(), "chat_template", None)
+        if isinstance(template, str) and asks_for_date(template):
+            self._date = declared_date(options.date)
+            template, dates = with_date(template, self._date)
+            self._template_options["chat_template"] = template
+            settings = {**dates, **settings}
+        if isinstance(template, str) and (chance := chance_in(template)):
+            raise ModelError(
+                f"{spec.text}: its chat template draws at random ({chance}), so no prompt could be repeated"
+            )
+        if settings:
+            self._template_options["chat_template_kwargs"] = settings
 
     def fingerprint(self) -> dict[str, str]:
         return {
@@ -100,6 +123,7 @@ class VllmModel(ShownByName):
             "max_model_len": str(self._options.max_model_len or "own"),
             "vllm": str(self._vllm.__version__),
             **self._options.facts(self._target),
+            **({"date": str(self._date)} if self._date else {}),
         }
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
@@ -111,7 +135,8 @@ class VllmModel(ShownByName):
         ]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        """One prompt per continuation and one without, for a whole window at once; see `served` for the border."""
+        """One prompt per continuation, one with a mark and one that a reply would follow, for a whole window at once; see
+        `served` for the border."""
         requests = [self._options.applied(request) for request in requests]
         prompts = [
             with_continuation(request.messages, text)
@@ -126,7 +151,7 @@ class VllmModel(ShownByName):
             failure = next(
                 (output for output in request_outputs if isinstance(output, Response)), None
             )
-            responses.append(failure or _scores(request_outputs, request.continuations))
+            responses.append(failure or _scores(request_outputs, request))
         return responses
 
     def _sampling(self, request: Request) -> Any:
@@ -201,8 +226,10 @@ class VllmModel(ShownByName):
 
 
 def _endings(request: Request) -> tuple[str | None, ...]:
-    """What conversations to score a request end with: each continuation, and none; no conversations without any."""
-    return (*request.continuations, None) if request.continuations else ()
+    """What conversations to score a request end with: each continuation, a mark, and none; no conversations without any."""
+    if not request.continuations:
+        return ()
+    return (*request.continuations, border_mark(request.continuations), None)
 
 
 def _reply(output: Any) -> Response:
@@ -214,12 +241,16 @@ def _reply(output: Any) -> Response:
     )
 
 
-def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:
-    if not continuations:
+def _scores(outputs: Sequence[Any], request: Request) -> Response:
+    if not request.continuations:
         return failed("bad_request", NO_CONTINUATIONS)
-    *prompts, alone = (_tokens(output) for output in outputs)
-    outcome = border_scores(alone, prompts, continuations)
-    return failed(outcome.kind, outcome.detail) if isinstance(outcome, ServerFault) else outcome
+    *prompts, marked, alone = (_tokens(output) for output in outputs)
+    outcome = border_scores(marked, prompts, request.continuations)
+    if isinstance(outcome, ServerFault):
+        return failed(outcome.kind, outcome.detail)
+    if not has_response_prefix(request) and has_other_header(alone, marked):
+        return replace(outcome, notes=(*outcome.notes, OTHER_HEADER))
+    return outcome
 
 
 def _tokens(output: Any) -> PromptTokens:

@@ -8,6 +8,7 @@ finished talk (`Conversation.finish`).
 
 from __future__ import annotations
 
+import datetime
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 import msgspec
 
 from snellen.extraction.thoughts import THOUGHTS, split_thoughts
+from snellen.models.template_dates import DEFAULT_DATE, asks_for_date, chance_in, with_date
 from snellen.records import ImagePart, ImageRef, Message, Part, Role, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
@@ -135,9 +137,11 @@ class Conversation:
         template_options: Mapping[str, Any] = MappingProxyType({}),
         *,
         clips_as_video: bool = True,
+        date: datetime.date = DEFAULT_DATE,
     ) -> None:
         """`template_options` are passed to the chat template, such as `enable_thinking`. `clips_as_video`: where the
-        processor and the template take video, clips are given as such, and elsewhere as pictures."""
+        processor and the template take video, clips are given as such, and elsewhere as pictures. `date` is what the
+        template writes for today's."""
         self._template_options = template_options
         tokenizer = getattr(processor, "tokenizer", processor)
         self._template = getattr(processor, "chat_template", None) or getattr(
@@ -145,6 +149,13 @@ class Conversation:
         )
         if isinstance(self._template, dict):
             self._template = self._template.get("default") or next(iter(self._template.values()))
+        self.chance = chance_in(self._template)
+        """What the template leaves to chance; empty if nothing."""
+        self.date = date if asks_for_date(self._template) else None
+        """The date that the template is given; None if it asks for none."""
+        if self._template and self.date:
+            self._template, dates = with_date(self._template, self.date)
+            self._template_options = {**dates, **template_options}
         self._render = processor if hasattr(processor, "apply_chat_template") else tokenizer
         self.complete = bool(self._template) and self._render is tokenizer
         """Whether prompts have all special tokens, so that none are added: a tokenizer's own template writes them."""

@@ -54,6 +54,7 @@ from snellen.models.hf.thresholds import (
     largest_difference,
     longest_text,
 )
+from snellen.models.template_dates import declared_date
 from snellen.records import (
     ContinuationScore,
     ErrorKind,
@@ -116,7 +117,12 @@ class HFModel(ShownByName):
             loaded.model.config.model_type,
             options.chat_template_kwargs,
             clips_as_video=options.clips != "pictures",
+            date=declared_date(options.date),
         )
+        if chance := self._conversation.chance:
+            raise ModelError(
+                f"{name}: its chat template draws at random ({chance}), so no prompt could be repeated"
+            )
         if options.clips == "video" and not self._conversation.takes_video:
             raise ModelError(
                 f"{name}: clips=video was asked for, but its processor or its chat template takes no video; "
@@ -125,7 +131,11 @@ class HFModel(ShownByName):
         self._layout = read_layout(
             loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id
         )
-        if oddities := self._conversation.oddities:
+        try:
+            oddities = self._conversation.oddities
+        except ValueError as error:
+            raise ModelError(f"{name}: {error}") from error
+        if oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
         self._encoder = Encoder(
             loaded.processor,
@@ -156,6 +166,7 @@ class HFModel(ShownByName):
             **self._facts,
             "adapter": ADAPTER,
             "prompt": self._conversation.name,
+            **({"date": str(self._conversation.date)} if self._conversation.date else {}),
             "scoring": self._proofs[self._usual].fast_paths.name,
             **({"clips": self._clips_given} if self._conversation.takes_video else {}),
         }
