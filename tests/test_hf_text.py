@@ -13,8 +13,10 @@ pytest.importorskip("transformers", reason="waits for transformers")
 
 from snellen.models.hf.conversation import ChatPrompt, Conversation, formats
 from snellen.models.hf.encode import EncodedPrompt, Encoder, TokenizedText, continuation_boundary
+from snellen.models.hf.model_layout import input_names
 from snellen.records import ImagePart, ImageRef, Message, TextPart
-from tiny_archs import CHAT, byte_level, sentence_piece, word_piece
+from tiny_archs import CHAT, Pictures, ask, byte_level, sentence_piece, word_piece
+from tiny_registered import make_registered
 
 TOKENIZERS = {
     "byte-level BPE": byte_level(),
@@ -185,3 +187,37 @@ def test_settings_of_the_chat_template_reach_it_and_say_whether_a_thought_is_ope
         conversation = Conversation(Processor(TOKENIZERS["byte-level BPE"], thinking), "", settings)
         assert conversation.write(asked).text.endswith("<|assistant|>" + opened)
         assert conversation.opened_thought == closing
+
+
+def test_idefics_keeps_the_blanks_of_a_text_without_a_picture() -> None:
+    """Its processor takes a text alone for a list of characters, each of which it strips; the tokenizer is the
+    witness."""
+    small = make_registered("idefics")
+    conversation = Conversation(small.processor, "idefics")
+    words = small.processor.tokenizer
+    encoder = Encoder(small.processor, input_names(small.model), complete=conversation.complete)
+    prompt = conversation.write(ask("What colour is it?  Two blanks.").messages)
+    expected = words(prompt.text)["input_ids"]
+    encoded = encoder.encode(prompt, Pictures())
+    assert list(encoded.ids) == expected
+    assert words.decode(expected[1:]) == prompt.text
+
+
+def test_a_processor_that_drops_words_is_refused() -> None:
+    small = make_registered("llava")
+    encoder = Encoder(small.processor, input_names(small.model))
+    conversation = Conversation(small.processor, "llava")
+    process = small.processor.__call__
+
+    class Dropping(type(small.processor)):  # type: ignore[misc]
+        def __call__(self, *args: Any, text: Any, **settings: Any) -> Any:
+            [words] = text if isinstance(text, list) else [text]
+            return process(*args, text=words.replace("colour ", ""), **settings)
+
+    small.processor.__class__ = Dropping
+    pictures = Pictures()
+    red = pictures.add("red")
+    for shown in ((), (red,)):
+        prompt = conversation.write(ask("What colour is it?", *shown).messages)
+        with pytest.raises(ValueError, match="writes the prompt with other tokens"):
+            encoder.encode(prompt, pictures)

@@ -23,6 +23,7 @@ from snellen.models.hf.conversation import ChatPrompt, Clip
 from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
+OTHER_WORDS = "the processor writes the prompt with other tokens than the tokenizer does"
 LAST = 8
 """Tokens at the end of a prompt by which it is recognised."""
 CONTROL_BYTE = re.compile(r"<0x[01][0-9A-F]>")
@@ -85,6 +86,10 @@ class Visuals:
     clips: Sequence[Sequence[Any]] = ()
     times: Sequence[Sequence[float]] = ()
     """For each clip the seconds at which its frames stand, ascending."""
+
+    @property
+    def are_empty(self) -> bool:
+        return not self.pictures and not self.clips
 
     def copies(self) -> Visuals:
         """The same with copies of all pictures."""
@@ -304,22 +309,61 @@ class Encoder:
         self._decoded: OrderedDict[str, tuple[Any, tuple[str, ...]]] = OrderedDict()
         self._lookahead = Lookahead(self._prepared, keep, PREPARING)
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
+        self._placeholder = str(getattr(processor, "image_token", None) or "<image>")
+        self._reserved = frozenset(
+            (
+                *getattr(self.tokenizer, "all_special_ids", ()),
+                *getattr(self.tokenizer, "added_tokens_decoder", ()),
+            )
+        )
+        """Tokens that stand for something else than text."""
+        self._lists_text = False
+        """Whether a text without pictures is passed in a list."""
 
     def encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
         """The prompt as tensors. Raises ValueError for a prompt that the processor refuses."""
         visuals, notes = self._visuals(prompt, images)
         ids, extras = self._process(visuals, prompt.text)
+        spelled = self._spell(prompt.text)
+        if not self._has_words(prompt, spelled, ids) and visuals.are_empty:
+            # IDEFICS-1's processor takes a text alone for a list of characters, whose blanks it strips.
+            self._lists_text = True
+            ids, extras = self._process(visuals, prompt.text)
+        if not self._has_words(prompt, spelled, ids):
+            raise ValueError(OTHER_WORDS)
         digests = (*(image.digest for image in prompt.images), *map(_clip_digest, prompt.clips))
         per_token = self._entries_per_token(visuals, prompt.text, len(ids), extras)
         encoded = EncodedPrompt(ids, extras, digests, notes, per_token, len(prompt.clips))
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
-        spelled = self._spell(prompt.text)
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
         return (
             truncate(encoded, len(ids) - spelled.closing)
             if closed and not self._closes
             else encoded
         )
+
+    def _has_words(self, prompt: ChatPrompt, spelled: TokenizedText, ids: Sequence[int]) -> bool:
+        """Whether the processor wrote all words of a prompt: its tokens, but those that stand for something else, occur in
+        `ids` in order. Of a prompt with pictures those after the last of them, where it is known what stands for one.
+
+        An encoder's text may be written otherwise on purpose: Florence-2's processor spells tasks out.
+        """
+        if self._closes or prompt.clips:
+            return True
+        start = 0
+        if prompt.images:
+            if self._named is None:  # foreign code may write pictures in any way
+                return True
+            before, placeholder, _ = prompt.text.rpartition(self._placeholder)
+            start = len(before) + len(placeholder)
+        reserved = self._reserved
+        remaining = iter(ids)
+        for token, end in zip(spelled.ids, spelled.ends, strict=True):
+            if token in reserved or (self._aligned and end <= start):
+                continue
+            if token not in remaining:  # which takes all up to the token
+                return False
+        return True
 
     def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
         """Whether the processor gives the same output for a prompt a second time, from copies of its pictures, whose
@@ -420,7 +464,8 @@ class Encoder:
         settings: dict[str, bool] = (
             {} if self._adds_specials(text) else {"add_special_tokens": False}
         )
-        inputs = self._processor(**visuals.inputs(), text=text, return_tensors="pt", **settings)
+        given = [text] if self._lists_text and visuals.are_empty else text
+        inputs = self._processor(**visuals.inputs(), text=given, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         dropped = ("attention_mask", "labels")
         kept_names = inputs if self._named is None else self._named & inputs.keys()
