@@ -673,3 +673,45 @@ def test_a_picture_that_alone_is_cropped_at_random_is_warned_of(
         "spot checks: requests of which the processor made other inputs a second time: 1"
         in model.findings()
     )
+
+
+GEMMA_LIKE = CHAT.replace(
+    "{{ '<|assistant|>' }}", "{{ '<|assistant|><|channel>thought\\n<channel|>' }}"
+)
+"""As Gemma 4's: a prompt has an empty thought that a finished talk has not."""
+MINICPM_LIKE = PRINTS.replace(
+    "{{ m['content'] }}", "{{ '<think>\\n\\n</think>\\n\\n' + m['content'] }}"
+)
+"""As MiniCPM-V 4.5's: a finished talk has an empty thought that a prompt has not."""
+
+
+@pytest.mark.parametrize(
+    ("template", "header"),
+    [
+        (GEMMA_LIKE, "<|assistant|><|channel>thought\n<channel|>"),
+        (MINICPM_LIKE, "<|assistant|>"),
+    ],
+    ids=["Gemma 4", "MiniCPM-V 4.5"],
+)
+def test_options_are_scored_after_the_header_that_replies_follow(
+    folder: Path, tmp_path: Path, template: str, header: str
+) -> None:
+    """The witness writes the prompt by hand and runs the bare model over one row."""
+    model = with_template(folder, tmp_path / "odd", template)
+    options = ("red", "dark green square")
+    request = ask("Which?", RED, continuations=options)
+    before = f"<|user|><image>Which?<|end|>{header}"
+    assert model._conversation.write(request.messages).text == before
+
+    processor, net = model._encoder._processor, model._layout.model
+    shown = Image.open(io.BytesIO(PICTURES.read(RED))).convert("RGB")
+    expected = []
+    for option in options:
+        inputs = processor(images=[shown], text=before + option, return_tensors="pt")
+        ids = inputs["input_ids"][0].tolist()
+        count = len(model._encoder.tokenizer(option, add_special_tokens=False)["input_ids"])
+        with torch.no_grad():
+            values = net(**inputs).logits[0].double().log_softmax(-1)
+        places = range(len(ids) - count, len(ids))
+        expected.append(sum(float(values[place - 1, ids[place]]) for place in places))
+    assert sums(model, request) == [pytest.approx(expected, abs=1e-4)]

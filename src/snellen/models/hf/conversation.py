@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ from snellen.records import ImagePart, ImageRef, Message, Part, Role, TextPart
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
 """A reply that continues after one of these is not preceded by a space."""
 _MARK = "xreplyx"
+EMPTY_THOUGHT = re.compile(
+    "|".join(rf"{re.escape(opening)}\s*{re.escape(closing)}\s*" for opening, closing in THOUGHTS)
+)
+"""A thought without words, as templates write it for a model that does not think."""
 
 
 class PromptFormat(msgspec.Struct, frozen=True):
@@ -117,6 +122,8 @@ class ChatPrompt:
     """How the prompt differs from what the template writes."""
     clips: tuple[Clip, ...] = ()
     """Those that are given as video; their frames are not among the images."""
+    finished: str | None = None
+    """What a finished talk has in the place of `text`, where its header of the reply is another one."""
 
     def with_reply(self, continuation: str) -> str:
         """The full text if the reply is `continuation`."""
@@ -242,7 +249,8 @@ class Conversation:
     def write_scored(self, messages: Sequence[Message]) -> ChatPrompt:
         """The prompt before continuations that are scored: by a template, the finished talk up to where they begin.
 
-        It may differ from the prompt of a reply: it opens no thought, and its header of the assistant may be another.
+        Where it differs from the prompt of a reply by an empty thought alone, that prompt is taken, so that options follow
+        the header that replies follow. A thought that the prompt opens is missing.
         Raises ValueError for a template that changes or drops replies.
         """
         if not self._template:
@@ -258,6 +266,10 @@ class Conversation:
             )
         self._require_words(before, messages)
         notes = (THOUGHTLESS,) if self.opened_thought and not continued else ()
+        if not continued and not self.opened_thought:
+            opened = self.write(messages)
+            if _differ_by_empty_thought(opened.text, before):
+                return self._prompt(messages, opened.text, "", finished=before)
         text = before if continued else before.rstrip(" ")
         join = self._join_of(messages) if continued else before[len(text) :]
         return self._prompt(messages, text, join, notes=notes)
@@ -279,6 +291,8 @@ class Conversation:
         continued = messages[-1].role == "assistant"
         spoken = messages[-1].text + joined if continued else joined.removeprefix(prompt.join)
         finished = self._render_messages(_answered(messages, spoken), continued=False, opened=False)
+        if prompt.finished is not None and finished.startswith(prompt.finished):
+            finished = prompt.text + finished.removeprefix(prompt.finished)
         if not finished.startswith(shown_talk):
             raise ValueError(
                 f"{_shortened(reply)!r} cannot be scored: in a finished talk the chat template writes it, or what "
@@ -436,6 +450,14 @@ class Conversation:
         except ValueError:  # it refuses replies, so nothing says what comes before one
             return ""
         return before[len(opened) :] if mark and before.startswith(opened) else ""
+
+
+def _differ_by_empty_thought(opened: str, finished: str) -> bool:
+    """Whether two prompts differ, and are equal without empty thoughts and what is blank around these."""
+    if finished.startswith(opened) and not finished.removeprefix(opened).strip():
+        return False
+    without = [EMPTY_THOUGHT.sub("", text).rstrip() for text in (opened, finished)]
+    return without[0] == without[1] and opened.rstrip() != finished.rstrip()
 
 
 def _answered(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:
