@@ -1036,7 +1036,7 @@ def test_any_model_name_is_understood(name: str) -> None:
     model = open_openai(parse_spec(f"openai:{name}@http://127.0.0.1:8000/v1/?concurrency=3"))
     assert model.concurrency == 3
     assert model.fingerprint() == {
-        "adapter": "openai-1",
+        "adapter": "openai-2",
         "model": name,
         "endpoint": "/v1",
         "prefix": "auto",

@@ -44,7 +44,7 @@ from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.models.template_dates import date_note
 from snellen.records import Kind, Request, Response
 
-ADAPTER = "openai-1"
+ADAPTER = "openai-2"
 """Adapter version; increases when the same request would be sent differently."""
 
 OPENAI_HOST = "api.openai.com"
@@ -398,10 +398,11 @@ class OpenAIModel(ShownByName):
             return marked
         if self._header_note is None and not chat.has_response_prefix(request):
             alone = await learn(None, scored=not are_named)
-            if isinstance(alone, ServerFault):
-                return alone
-            is_other = served.has_other_header(alone, marked)
-            self._header_note = (served.OTHER_HEADER,) if is_other else ()
+            if isinstance(
+                alone, PromptTokens
+            ):  # a courtesy: without an answer the next question asks again
+                is_other = served.has_other_header(alone, marked)
+                self._header_note = (served.OTHER_HEADER,) if is_other else ()
         outcome = served.border_scores(marked, prompts, request.continuations)
         if isinstance(outcome, ServerFault) or chat.has_response_prefix(request):
             return outcome

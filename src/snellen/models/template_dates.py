@@ -34,10 +34,10 @@ WRITES_TODAY = (
     "*ministral*",
     "*granite-3*",
     "*granite-4*",
-    "*gpt-oss*",
-    "*smollm3*",
 )
-"""Names of models whose templates write the date of the day and take no other."""
+"""Names of models whose templates write the date of the day where the talk has no system prompt."""
+ALWAYS_WRITES_TODAY = ("*gpt-oss*", "*smollm3*")
+"""Names of models whose templates always write the date of the day."""
 TODAY_NOTE = "the server may write today's date into the prompt"
 
 
@@ -104,7 +104,10 @@ def date_setting(model: str, date: str) -> dict[str, str]:
 
 def date_note(model: str, has_system: bool) -> tuple[str, ...]:
     """A note for a served model whose template writes the date of the day, unless a system prompt takes its place."""
-    return (TODAY_NOTE,) if not has_system and _is_named(model, WRITES_TODAY) else ()
+    writes = _is_named(model, ALWAYS_WRITES_TODAY)
+    if not has_system:
+        writes = writes or _is_named(model, WRITES_TODAY)
+    return (TODAY_NOTE,) if writes else ()
 
 
 def _is_named(model: str, patterns: tuple[str, ...]) -> bool:
