@@ -346,7 +346,8 @@ class Service:
             return Fault(body='{"version": "0.11.0"}')
         if path == "/v1/models":
             if self.config.about is not None:
-                return replace(self.config.about, body=self.config.about.body or "")
+                about = self.config.about
+                return about if about.body is not None else replace(about, body=self._models())
             return Fault(body=self._models())
         if path != "/v1/chat/completions" or method != "POST":
             return Fault(404, error_body("Not Found"))
