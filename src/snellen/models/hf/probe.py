@@ -91,12 +91,12 @@ def build_probe(
         prompt = conversation.write(
             [Message("user", (*map(ImagePart, pictures), TextPart(question)))]
         )
-        encoded = encoder.encode(prompt, noise)
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
             raise UnrepeatableError(
                 "its processor makes other inputs of the same picture and question a second time, so no answer could "
                 "be repeated; switch off what it does at random"
             )
+        encoded = encoder.encode(prompt, noise)
         if encoder_decoder:
             return encoder.reply_with(encoded, REPLIES)
         return encoder.continue_with(prompt, encoded, REPLIES)
