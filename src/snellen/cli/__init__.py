@@ -21,6 +21,7 @@ from click.shell_completion import CompletionItem
 
 from snellen import __version__
 from snellen.cli.streams import OutputError, drop_output, guard_streams
+from snellen.common.foreign import without_secrets
 from snellen.errors import (
     DataError,
     HookError,
@@ -379,7 +380,7 @@ def main(args: Sequence[str] | None = None) -> None:
         if "--debug" in words:
             sys.excepthook(type(error), error, error.__traceback__)
             hint = ""
-        click.echo(f"snellen: {strip_controls(str(error))}{hint}", err=True)
+        click.echo(f"snellen: {strip_controls(without_secrets(str(error)))}{hint}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.option_name in _FLAGS_ELSEWHERE:
@@ -401,7 +402,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except (OSError, UnicodeEncodeError) as error:
         if "--debug" in words:
             sys.excepthook(type(error), error, error.__traceback__)
-        click.echo(f"snellen: {strip_controls(_system_fault(error))}", err=True)
+        click.echo(f"snellen: {strip_controls(without_secrets(_system_fault(error)))}", err=True)
         sys.exit(SnellenError.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
 

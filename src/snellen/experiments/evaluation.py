@@ -47,6 +47,7 @@ from snellen.models.base import (
     identity_of,
     load_model,
     parse_spec,
+    refuse_secrets,
 )
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
@@ -226,6 +227,8 @@ def check_model_string(model: str) -> None:
     """Raise SnellenError for what cannot name a model, as far as that shows without running a model's own code."""
     spec = parse_spec(model)
     check_opener(spec)
+    if "://" in spec.target or spec.options.keys() & {"api_key", "extra_body"}:
+        refuse_secrets(spec)
     if spec.scheme in targets("model_checks"):
         find("model_checks", spec.scheme)(spec)
 

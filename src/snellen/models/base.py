@@ -19,9 +19,11 @@ import msgspec.inspect as msgspec_inspect
 from msgspec import Struct
 
 from snellen import registry
+from snellen.common.foreign import Secret
 from snellen.common.images import Images
 from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
 from snellen.formats.shown_text import object_line
+from snellen.models.key_references import refuse_written_keys
 from snellen.records import ErrorKind, Failure, ImageRef, Kind, Request, Response
 
 NO_CONTINUATIONS = "the request has no continuations; there is nothing to score"
@@ -590,6 +592,11 @@ def refuse_secrets(spec: ModelSpec) -> None:
         raise ModelError(
             f"{spec.scheme}: a user or password does not belong in the URL; write ?api_key_env=NAME_OF_VARIABLE"
         )
+    fields = None
+    with suppress(msgspec.DecodeError):
+        fields = msgspec.json.decode(spec.options.get("extra_body", "null"))
+    others = {name: value for name, value in spec.options.items() if name != "api_key_env"}
+    refuse_written_keys(spec.scheme, spec.target, fields, others)
 
 
 def api_key(spec: ModelSpec, variable: str, usual: Sequence[str], otherwise: str = "") -> str:
@@ -612,4 +619,4 @@ def api_key(spec: ModelSpec, variable: str, usual: Sequence[str], otherwise: str
         raise ModelError(
             f"{spec.text}: the environment variable {name} does not hold an API key; set it again"
         )
-    return key
+    return Secret(key).reveal()

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from snellen.common.foreign import HIDDEN, Secret, without_secrets
 from snellen.common.seeds import rng_for
 from snellen.errors import ModelError
 from snellen.fetching.attendance import attendance
@@ -472,9 +473,6 @@ def _is_failing(outcome: HttpReply | ServerFault) -> bool:
 # --- keeps API keys out of what is stored and printed: servers repeat the key that they were sent ---------------------
 
 
-HIDDEN = "***"
-LEAST_SECRET = 8
-"""The length of the shortest key that is treated as a secret."""
 KEY_REMOVED = "the API key was removed from the reply"
 LONGEST_DETAIL = 300
 _OTHER_KEYS = re.compile(r"\bsk-[\w*-]+|(?<=Bearer )\S*[^\s\"'<>{}()\[\].,;:!?]")
@@ -482,9 +480,10 @@ _OTHER_KEYS = re.compile(r"\bsk-[\w*-]+|(?<=Bearer )\S*[^\s\"'<>{}()\[\].,;:!?]"
 
 
 def presentable(detail: str, key: str) -> str:
-    """What a server says is wrong, in one short line without the API key."""
+    """What a server says is wrong, in one short line without the API key and other secrets."""
     if key:
         detail = detail.replace(key, HIDDEN)
+    detail = without_secrets(detail)
     detail = _OTHER_KEYS.sub(HIDDEN, detail)
     detail = " ".join(detail.split())
     return detail if len(detail) <= LONGEST_DETAIL else f"{detail[: LONGEST_DETAIL - 3]}..."
@@ -495,16 +494,15 @@ def without_key(response: Response, key: str) -> Response:
 
     A key that is too short for a secret, such as the EMPTY of a local server, is left in place.
     """
-    if (
-        len(key) < LEAST_SECRET
-        or key not in f"{response.text}{response.finish}{response.reasoning}"
-    ):
+    Secret(key)  # known from now on, if it was not
+    whole = f"{response.text}{response.finish}{response.reasoning}"
+    if without_secrets(whole) == whole:
         return response
     return replace(
         response,
-        text=response.text and response.text.replace(key, HIDDEN),
-        reasoning=response.reasoning and response.reasoning.replace(key, HIDDEN),
-        finish=response.finish and response.finish.replace(key, HIDDEN),
+        text=response.text and without_secrets(response.text),
+        reasoning=response.reasoning and without_secrets(response.reasoning),
+        finish=response.finish and without_secrets(response.finish),
         notes=(*response.notes, KEY_REMOVED),
     )
 

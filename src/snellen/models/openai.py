@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.foreign import without_secrets
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.extraction.thoughts import split_thoughts
@@ -40,6 +41,7 @@ from snellen.models.base import (
 from snellen.models.chat import Dialect, RequestedModel
 from snellen.models.client import Client, ClientOptions, Clock, ServerFault, answering_string
 from snellen.models.connections import HttpReply, HttpRequest, check_url
+from snellen.models.key_references import filled
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.models.template_dates import date_note
 from snellen.records import Kind, Request, Response
@@ -109,7 +111,8 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
     """
     refuse_secrets(spec)
     options = read_options(spec, OpenAIOptions)
-    model, urls = _split_target(spec)
+    model, references = _split_target(spec)
+    urls = tuple(map(filled, references))
     hosted = _is_openai(urls[0])
     # OPENAI_API_KEY is sent only to OpenAI, unless named explicitly.
     key = api_key(
@@ -138,6 +141,7 @@ def open_azure(spec: ModelSpec) -> OpenAIModel:
             f"address into the environment variable {AZURE_ADDRESS}"
         )
     check_url(spec.text, url)
+    url = filled(url)
     key = api_key(spec, options.api_key_env, ("AZURE_OPENAI_API_KEY",))
     dated = options.api_version
     base = f"{url}/openai/deployments/{quote(deployment, safe='')}" if dated else f"{url}/openai/v1"
@@ -208,7 +212,9 @@ class OpenAIModel(ShownByName):
         facts = {
             "adapter": ADAPTER,
             "model": self._model,
-            "endpoint": OPENAI_HOST if _is_openai(url) else urlsplit(url).path + place.query,
+            "endpoint": OPENAI_HOST
+            if _is_openai(url)
+            else without_secrets(urlsplit(url).path) + place.query,
             "prefix": self._options.prefix,
             **self._options.facts(self._model),
             **self._served.date_facts(),

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields, replace
 
+from snellen.models.key_references import filled_fields
 from snellen.records import Message, Request, TextPart
 
 Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -106,9 +107,9 @@ def _spelt(value: Any) -> str:
 
 
 def with_extra_fields(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """`body` with the fields of `extra`, which win; tables field by field."""
+    """`body` with the fields of `extra`, which win; tables field by field. Keys that they name are filled in."""
     merged = dict(body)
-    for name, value in extra.items():
+    for name, value in filled_fields(extra).items():
         earlier = merged.get(name)
         merged[name] = (
             with_extra_fields(earlier, value)

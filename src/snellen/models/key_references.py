@@ -1,0 +1,91 @@
+"""Keys in model strings: refused where they are written out, filled in where `${NAME}` names an environment variable.
+
+A model string is stored with the run and printed. `${NAME}` in an address or in `extra_body` stays in it as it is and is
+replaced by the variable's value only in what is sent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from snellen.common.foreign import Secret
+from snellen.errors import ModelError
+
+_REFERENCE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+_KEY_NAME = re.compile(
+    r"(?:^|[-_.])(?:key|apikey|token|secret|password|passwd|authorization|auth|credentials?|cookie)$",
+    re.IGNORECASE,
+)
+"""Names of fields that hold a key: `api_key`, `x-api-key`, `authorization`, but not `max_tokens`."""
+_LONG_WORD = re.compile(r"[A-Za-z0-9_]{20,}")
+_PREFIXED = re.compile(r"\b(?:sk|hf|ghp|pk|rk|xoxb|AIza|Bearer)[-_ ]?[A-Za-z0-9][\w-]{7,}")
+
+
+def _looks_like_key(text: str) -> bool:
+    """Whether a text holds a key by its looks: a usual beginning, or a long run of letters and digits."""
+    text = _REFERENCE.sub("", text)
+    has_long_word = any(
+        any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
+        for word in _LONG_WORD.findall(text)
+    )
+    return has_long_word or bool(_PREFIXED.search(text))
+
+
+def _key_in(fields: Any, name: str = "") -> bool:
+    """Whether a field of `extra_body` is a key, by its name or its looks."""
+    if isinstance(fields, dict):
+        return any(_key_in(value, str(inner)) for inner, value in fields.items())
+    if isinstance(fields, list):
+        return any(_key_in(value, name) for value in fields)
+    if not isinstance(fields, str) or not fields:
+        return False
+    is_reference = not _REFERENCE.sub("", fields).removeprefix("Bearer").strip()
+    return not is_reference and (bool(_KEY_NAME.search(name)) or bool(_PREFIXED.search(fields)))
+
+
+def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[str, str]) -> None:
+    """Raise ModelError for a key that is written out in an address, in `extra_body` or as an option of its own.
+
+    The error does not repeat it. References whose variable is not set are refused, too.
+    """
+    _, _, place = address.partition("://")
+    path = place.partition("/")[2]
+    named = [name for name, value in options.items() if value and _KEY_NAME.search(name)]
+    if _looks_like_key(path) or _key_in(fields) or named:
+        where = "extra_body" if _key_in(fields) else f"?{named[0]}=" if named else "the address"
+        raise ModelError(
+            f"{scheme}: a key does not belong in {where}, as the model string is stored with the run; put it into an "
+            "environment variable and write ${ITS_NAME} in its place"
+        )
+    for text in (address, *options.values()):
+        filled(text)
+
+
+def filled(text: str) -> str:
+    """Return text with the values of the environment variables that it names, which are secrets from now on.
+
+    Raises ModelError for a variable that is not set.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1], "").strip()
+        if not found:
+            raise ModelError(
+                f"the model string names the environment variable {match[1]}, which is not set; set it"
+            )
+        return Secret(found).reveal()
+
+    return _REFERENCE.sub(value, text)
+
+
+def filled_fields(fields: Any) -> Any:
+    """Return the fields of a body with such values, at whatever depth."""
+    if isinstance(fields, str):
+        return filled(fields)
+    if isinstance(fields, dict):
+        return {name: filled_fields(value) for name, value in fields.items()}
+    if isinstance(fields, list):
+        return [filled_fields(value) for value in fields]
+    return fields
