@@ -72,6 +72,7 @@ check: style types
 style: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tests/foreign_door.py
 
 types: $(VENV)/dev.done
 	$(BIN)/pyrefly check --summary=none

@@ -258,3 +258,25 @@ def test_the_records_of_a_received_benchmark_are_files(
     replaced(folder / part)
     with pytest.raises(sn.DataError, match=f"{part} cannot be read .(it is a|it has more than)"):
         Benchmark(folder).part(part)
+
+
+@pytest.mark.parametrize("replaced", [a_device, a_pipe])
+@pytest.mark.parametrize("name", ["manifest.json", "journal-0.jsonl"])
+def test_the_files_of_a_received_run_are_files(name: str, replaced: Callable[[Path], None]) -> None:
+    built(rows(4), Path("mine"))
+    sn.evaluate("snellen:always-a", "./mine", "vanilla", name="r")
+    replaced(Path("runs/r") / name)
+    with pytest.raises(sn.StoreError, match=f"{name}: cannot be read .it is a (device|pipe), not"):
+        sn.score("runs/r")
+
+
+@REPLACED
+def test_what_was_kept_of_a_received_scoring_is_scored_again(
+    replaced: Callable[[Path], None],
+) -> None:
+    built(rows(4), Path("mine"))
+    sn.evaluate("snellen:always-a", "./mine", "vanilla", name="r")
+    for name in ("scoring.json", "results.json"):
+        for path in Path("runs/r").rglob(name):
+            replaced(path)
+    assert sn.score("runs/r").rows

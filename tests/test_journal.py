@@ -440,7 +440,7 @@ def test_a_folder_in_place_of_a_journal_is_said(tmp_path: Path) -> None:
         RunStore(tmp_path)
     with pytest.raises(
         StoreError,
-        match=rf"^{journal}: cannot be read \(Is a directory\); `snellen mend {tmp_path}` sets",
+        match=rf"^{journal}: cannot be read \(it is a folder, not a file\); `snellen mend {tmp_path}` sets",
     ):
         replies(tmp_path)
 

@@ -459,7 +459,9 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no.tsv: no such file"):
         list(read({"file": "no.tsv"}, tmp_path))
     (tmp_path / "folder.tsv").mkdir()
-    with pytest.raises(DataError, match=r"folder.tsv: cannot read the file \(Is a directory\)"):
+    with pytest.raises(
+        DataError, match=r"folder.tsv: cannot read the file \(it is a folder, not a file\)"
+    ):
         list(read({"file": "folder.tsv"}, tmp_path))
     with pytest.raises(DataError, match="unknown field 'files'; did you mean file"):
         list(read({"file": "a.tsv", "files": 1}, tmp_path))

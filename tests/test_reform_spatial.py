@@ -542,9 +542,7 @@ def test_a_depth_image_that_is_none_is_refused(source: Path, tmp_path: Path) -> 
     )
     for path in (source / HOUSE).parent.parent.glob("undistorted_depth_images/pano1*"):
         path.unlink()
-    reform.refused(
-        "mp3d-spatial", source, tmp_path, r"cannot read the depth image .*pano1_d1_\d.png"
-    )
+    reform.refused("mp3d-spatial", source, tmp_path, r"cannot read the image .*pano1_d1_\d.png")
 
 
 def test_a_folder_without_houses_is_refused(tmp_path: Path) -> None:

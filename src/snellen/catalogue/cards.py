@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec
+from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.formats.json_files import packaged_toml, parse_toml
 
@@ -68,7 +69,7 @@ def model_cards() -> dict[str, ModelCard]:
 def load_cards(path: Path) -> dict[str, ModelCard]:
     """Snellen's cards and those in a user's file, which take precedence. Raises DataError."""
     try:
-        return {**model_cards(), **parse_cards(path.read_text("utf-8"), str(path))}
+        return {**model_cards(), **parse_cards(read_text(path), str(path))}
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot read the model cards ({error})") from None
 

@@ -227,10 +227,7 @@ def declared_file(kind: Literal["study", "analysis"], name: str) -> DeclaredFile
     if not matches:
         raise registry.unknown(kind, name, files)
     [full] = matches
-    try:
-        return DeclaredFile(full, str(files[full]), files[full].read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{files[full]}: cannot read the {kind} ({error})") from None
+    return DeclaredFile(full, str(files[full]), read_text(files[full]))
 
 
 def study_files() -> Mapping[str, Traversable]:

@@ -14,6 +14,7 @@ import tomli_w
 from msgspec import Struct
 
 from snellen.common.faults import names_of
+from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.formats.json_files import read_toml
 
@@ -168,7 +169,7 @@ def lock_text(lock: Lock, comment: str = "") -> str:
 def write_lock(path: Path, lock: Lock) -> None:
     """Write a lock; the comment at the top of a file that is there stays. Raises DataError."""
     try:
-        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        lines = read_text(path).splitlines() if path.exists() else []
         comment = "\n".join(itertools.takewhile(lambda line: line.startswith("#"), lines))
         path.write_text(lock_text(lock, comment), "utf-8")
     except OSError as error:

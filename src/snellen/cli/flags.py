@@ -124,7 +124,8 @@ yes_flag = click.option(
     help="Agree to licences, and to fetching much.",
 )
 limits_flag = click.option(
-    "--limits",
+    "--raise-limits",
+    "limits",
     type=Number(1),
     expose_value=False,
     callback=_raise_limits,

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
-from PIL import Image
 
 from snellen import registry
 from snellen.cli.show import announce, out
 from snellen.common.drafts import Draft, LazyFrames
-from snellen.common.images import data_uri, picture_content
+from snellen.common.images import data_uri, opened_image, picture_content
 from snellen.common.paths import home, slug
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
@@ -125,14 +124,11 @@ def _question(draft: Draft) -> PreviewQuestion:
 
 
 def _small(content: bytes) -> bytes:
-    try:
-        with Image.open(io.BytesIO(content)) as picture:
-            picture.thumbnail((WIDEST, WIDEST))
-            file = io.BytesIO()
-            picture.convert("RGB").save(file, "PNG")
-            return file.getvalue()
-    except (OSError, ValueError) as error:
-        raise DataError(f"a picture cannot be read ({error})") from None
+    with opened_image(content, "a picture") as picture:
+        picture.thumbnail((WIDEST, WIDEST))
+        file = io.BytesIO()
+        picture.convert("RGB").save(file, "PNG")
+        return file.getvalue()
 
 
 def _text_lines(question: PreviewQuestion) -> list[str]:

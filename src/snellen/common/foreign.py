@@ -2,7 +2,7 @@
 
 Whatever reads what Snellen did not just write itself does it by a function of this module; addresses are opened by
 `common.addresses`, images decoded by `common.images`, texts made safe to show by `formats.shown_text`
-(`website/foreign_bytes.py`, a part of `make style`, looks for code that goes around them). Faults of files are OSErrors
+(`tests/foreign_door.py`, a part of `make style`, looks for code that goes around them). Faults of files are OSErrors
 whose `strerror` is a phrase for people, so that a caller needs one `except OSError` to name the place.
 """
 
@@ -17,8 +17,11 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 # --- limits -----------------------------------------------------------------------------------------------------------
 
@@ -114,21 +117,26 @@ def open_file(path: Path, *, buffering: int = -1) -> io.BufferedReader:
 def read_file(path: Path, most: int = SETTINGS_BYTES) -> bytes:
     """Return the content of a regular file of at most `most` bytes. Raises OSError, LimitError for a larger one."""
     limit = int(raised(most))
+    content = bytearray()
     with open_file(path) as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise LimitError(f"it has more than {in_bytes(limit)}")
-    return content
+        # Memory is taken for what is asked for: the size and no more. A file may have grown since, or tell no size.
+        size = os.fstat(file.fileno()).st_size
+        while len(content) <= limit and size <= limit:
+            block = file.read(max(size + 1 - len(content), 1 << 16))
+            if not block:
+                return bytes(content)
+            content += block
+    raise LimitError(f"it has more than {in_bytes(limit)}")
 
 
-def read_text(path: Path, most: int = SETTINGS_BYTES) -> str:
-    """Return a file's text, in UTF-8 or as its byte order mark says, without the mark.
+def read_text(path: Path | Traversable, most: int = SETTINGS_BYTES) -> str:
+    """Return the text of a file, or of a packed package's, in UTF-8 or as its byte order mark says, without the mark.
 
     Raises:
         OSError: The file cannot be read.
         UnicodeDecodeError: It is in another encoding.
     """
-    return decoded(read_file(path, most))
+    return decoded(read_file(path, most) if isinstance(path, Path) else path.read_bytes())
 
 
 def decoded(content: bytes) -> str:
@@ -154,6 +162,43 @@ def lines_of(file: IO[bytes] | io.BufferedIOBase, longest: int = LINE_BYTES) -> 
         if len(line) > limit:
             raise LimitError(f"a line of it has more than {in_bytes(limit)}")
         yield line
+
+
+def open_gzip(file: BinaryIO, most: int = TABLE_BYTES) -> BinaryIO:
+    """Return what a gzip file unpacks to, to be read as a file of at most `most` bytes.
+
+    Reading raises LimitError beyond them, and EOFError, OSError or zlib.error for a file that is damaged.
+    """
+    return cast("BinaryIO", io.BufferedReader(_Unpacked(file, int(raised(most))), 1 << 17))
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file, as far as it may be read."""
+
+    def __init__(self, file: BinaryIO, limit: int) -> None:
+        import gzip
+
+        self._content = gzip.GzipFile(fileobj=file, mode="rb")
+        self._limit = limit
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        block = self._content.read1(len(buffer))
+        buffer[: len(block)] = block
+        if self._content.tell() > self._limit:
+            raise LimitError(f"it unpacks to more than {in_bytes(self._limit)}")
+        return len(block)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._content.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._content.tell()
 
 
 # --- what a fetch may spend -----------------------------------------------------------------------------------------------------
@@ -222,7 +267,7 @@ class Secret:
 
         self.reveal = lambda: value
         """Returns the value, to be sent where it belongs and nowhere else."""
-        if len(value) >= LEAST_SECRET:
+        if len(value) >= LEAST_SECRET and value not in _known:
             _known |= {value, quote(value, safe=""), quote(value), json.dumps(value)[1:-1]}
 
     def __bool__(self) -> bool:

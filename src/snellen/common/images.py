@@ -218,7 +218,7 @@ def inspect_image(content: bytes, where: str) -> ImageRef:
     Raises DataError, naming `where`, for bytes that are not a picture, are truncated, are in an
     unsupported format, or would decode to more than MAX_PIXELS.
     """
-    with _opened(content, where) as picture:
+    with opened_image(content, where) as picture:
         width, height = picture.size
         media_type = MEDIA_TYPES[picture.format]
         # A JPEG is unpacked to an eighth of its size: all of its data are read, which is what shows damage.
@@ -232,7 +232,7 @@ def stored_size(content: bytes, where: str) -> tuple[int, int, bool]:
 
     Raises DataError, naming `where`, for bytes that are not a picture.
     """
-    with _opened(content, where) as picture:
+    with opened_image(content, where) as picture:
         width, height = picture.size
         return width, height, not _may_be_turned(picture, content) or _orientation(picture) == 1
 
@@ -258,7 +258,7 @@ def _kind_of(content: bytes) -> str:
 
 
 @contextmanager
-def _opened(content: bytes, where: str) -> Iterator[Any]:
+def opened_image(content: bytes, where: str) -> Iterator[Any]:
     """The picture in `content`, not decoded yet. What cannot be read, there or in the body, is a DataError."""
     from PIL import Image, UnidentifiedImageError
 
@@ -399,7 +399,7 @@ def decode_picture(content: bytes, where: str) -> DecodedPicture:
 
     16-bit grey is scaled by depth. Raises DataError, naming `where`, for what is not a usable picture.
     """
-    with _opened(content, where) as picture:
+    with opened_image(content, where) as picture:
         frames = (FIRST_FRAME,) if _moves(picture) else ()
         picture.load()
         rgb, notes = _to_rgb(picture, where)
@@ -432,7 +432,7 @@ def _is_plain(image: ImageRef, content: bytes, where: str) -> bool:
     """Whether every program decodes the picture to the same pixels."""
     if image.media_type == "image/jpeg" and _is_usual_jpeg(content):
         return True
-    with _opened(content, where) as picture:
+    with opened_image(content, where) as picture:
         plain = image.media_type in PLAIN_TYPES and picture.mode in PLAIN_MODES
         plain = plain and not picture.has_transparency_data and not _moves(picture)
         return plain and (not _may_be_turned(picture, content) or _orientation(picture) == 1)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from snellen.catalogue.places import HubPlace, KnownFile, fits
-from snellen.common.foreign import in_bytes
+from snellen.common.foreign import in_bytes, read_text
 from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
@@ -195,7 +195,7 @@ def _fetch(
         ) in blobs.items():  # once all are here: no part of a dataset passes for the whole later
             _point(path, blob)
         ref = folder / "refs" / (revision or "main")
-        if revision != commit and not (ref.exists() and ref.read_text() == commit):
+        if revision != commit and not (ref.exists() and read_text(ref) == commit):
             ref.parent.mkdir(parents=True, exist_ok=True)
             ref.write_text(commit)
     return snapshot, commit

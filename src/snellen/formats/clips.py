@@ -17,6 +17,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from snellen.common.drafts import Frame
+from snellen.common.foreign import IMAGE_BYTES, open_file, read_file
 from snellen.common.late import import_extra
 from snellen.errors import DataError
 
@@ -98,7 +99,7 @@ def _of_folder(path: Path, sampling: FrameSampling, where: str) -> list[Frame]:
         ]
     )
     chosen = [files[place] for place in sampling.positions(range(len(files)))]
-    return [Frame(f"{path.name}/{file.name}", file.read_bytes()) for file in chosen]
+    return [Frame(f"{path.name}/{file.name}", read_file(file, IMAGE_BYTES)) for file in chosen]
 
 
 def indexed_frames(
@@ -179,7 +180,7 @@ def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
     try:
         if not path.stat().st_size:
             raise DataError(f"{where}: the clip {path} is empty; replace the file")
-        with av.open(str(path)) as clip:
+        with open_file(path) as file, av.open(file) as clip:
             if not clip.streams.video:
                 raise DataError(f"{where}: the clip {path} has no pictures; replace the file")
             stream = clip.streams.video[0]

@@ -9,7 +9,6 @@ import base64
 import binascii
 import csv
 import difflib
-import gzip
 import re
 import string
 import sys
@@ -19,10 +18,11 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
+from snellen.common.foreign import lines_of, open_file, open_gzip
 from snellen.errors import DataError
 
 _lifting_limit = Lock()
@@ -93,7 +93,7 @@ class DelimitedLines:
         self._number, self.end = 0, file.tell()
 
     def __iter__(self) -> Iterator[str]:
-        for raw in self._file:
+        for raw in lines_of(self._file):
             # Files from old Macs end their lines with a bare carriage return.
             lines = (
                 _CARRIAGE_RETURN.split(self._decoded(raw))
@@ -123,8 +123,8 @@ def open_text(path: Path) -> Iterator[BinaryIO]:
     Raises DataError when it is missing or cannot be read.
     """
     try:
-        with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
-            yield file
+        with open_file(path) as file:
+            yield open_gzip(file) if path.suffix == ".gz" else file
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (OSError, EOFError, zlib.error) as error:

@@ -14,7 +14,9 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 from msgspec import Struct
 
+from snellen.common import foreign
 from snellen.common.faults import told_in_line, told_of_json
+from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.errors import DataError, StoreError
 from snellen.formats.delimited import open_text
 from snellen.formats.shown_text import whole_characters
@@ -69,7 +71,7 @@ def converted(content: Any, form: type[RecordT], where: str) -> RecordT:
 def read_text(file: Path | Traversable) -> str:
     """A file in UTF-8. Raises DataError naming it."""
     try:
-        return file.read_text("utf-8")
+        return foreign.read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot read the file ({error})") from None
 
@@ -87,7 +89,7 @@ def packaged_toml(package: str, name: str, form: type[RecordT]) -> RecordT:
 def read_json(path: Path, form: type[RecordT]) -> RecordT:
     """The JSON of a file as a typed record. Raises DataError naming the file and the wrong field."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=form)
+        return msgspec.json.decode(foreign.read_text(path, TABLE_BYTES), type=form)
     except OSError as error:
         raise DataError(f"{path}: cannot read the file ({error.strerror})") from None
     except JSON_FAULTS as error:
@@ -131,7 +133,9 @@ def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
     Raises StoreError naming a line that is not `what`.
     """
     records = []
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
+    for number, line in enumerate(
+        read_file(path, TABLE_BYTES).splitlines() if path.exists() else (), 1
+    ):
         try:
             records.append(msgspec.json.decode(line, type=form))
         except JSON_FAULTS as error:

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from snellen.common.foreign import open_file
 from snellen.common.late import import_extra
 from snellen.errors import DataError
 
@@ -74,7 +75,7 @@ def load_pickle(path: Path) -> Any:
     values and arrays; nothing of it is run in that case.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return _Reader(file, encoding="latin-1").load()
     except OSError as error:
         raise DataError(f"{path}: cannot read the file ({error.strerror})") from None

@@ -27,6 +27,7 @@ from xml.parsers import expat
 from msgspec import Struct
 
 from snellen.common.drafts import LazyImage
+from snellen.common.foreign import open_file
 from snellen.common.late import import_extra
 from snellen.errors import DataError
 from snellen.formats.delimited import TABLES, DelimitedTable, open_text
@@ -253,18 +254,21 @@ def read_sheet(
 ) -> Sheet:
     """Read a file's first sheet, or another by its number from 0. Raises DataError for a file that is not .xlsx or
     unpacks to more than `largest` bytes (512 MiB)."""
-    most = LARGEST if largest is None else largest
-    with _faults_of(path), zipfile.ZipFile(path) as pack:
-        _check_size(pack, most)
+    with _opened_pack(path, largest) as pack:
         return _sheet(pack, number, as_shown=as_shown)
 
 
-def _check_size(pack: zipfile.ZipFile, most: int) -> None:
-    # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
-    if (total := sum(entry.file_size for entry in pack.infolist())) > most:
-        raise SpreadsheetError(
-            f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read"
-        )
+@contextmanager
+def _opened_pack(path: Path, largest: int | None = None) -> Iterator[zipfile.ZipFile]:
+    """The members of an .xlsx file that unpacks to at most `largest` bytes (512 MiB). What is wrong is a DataError."""
+    most = LARGEST if largest is None else largest
+    with _faults_of(path), open_file(path) as file, zipfile.ZipFile(file) as pack:
+        # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
+        if (total := sum(entry.file_size for entry in pack.infolist())) > most:
+            raise SpreadsheetError(
+                f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read"
+            )
+        yield pack
 
 
 @contextmanager
@@ -292,7 +296,7 @@ def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[La
     """The pictures that lie on a file's sheet, by the row (from 1) and column (from 0) of their upper left
     corner. Raises DataError."""
     pictures: dict[tuple[int, int], list[LazyImage]] = {}
-    with _faults_of(path), zipfile.ZipFile(path) as pack:
+    with _opened_pack(path) as pack:
         members = set(pack.namelist())
         for drawing in (
             target
@@ -311,7 +315,7 @@ def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[La
 
 
 def _member(path: Path, name: str) -> bytes:
-    with _faults_of(path), zipfile.ZipFile(path) as pack:
+    with _opened_pack(path) as pack:
         return pack.read(name)
 
 
@@ -331,8 +335,7 @@ def _related(pack: zipfile.ZipFile, part: str, members: Collection[str]) -> dict
 
 def filled_sheets(path: Path) -> dict[str, int]:
     """The names of a file's sheets, in order, with the number of filled cells of each. Raises DataError."""
-    with _faults_of(path), zipfile.ZipFile(path) as pack:
-        _check_size(pack, LARGEST)
+    with _opened_pack(path) as pack:
         names = _book(pack).names
         return {
             name: sum(len(cells) for _, cells in _sheet(pack, place).lines)
@@ -342,7 +345,7 @@ def filled_sheets(path: Path) -> dict[str, int]:
 
 def largest_sheet(path: Path) -> int:
     """The number from 0 of the sheet with the most filled cells. Raises DataError."""
-    with _faults_of(path), zipfile.ZipFile(path) as pack:
+    with _opened_pack(path) as pack:
         count = len(_sheets(pack))
     filled = list(filled_sheets(path).values()) if count > 1 else [0]
     return filled.index(max(filled))

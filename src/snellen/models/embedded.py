@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.common.foreign import read_file
 from snellen.common.images import Images
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
@@ -182,7 +183,7 @@ def scripted(spec: ModelSpec) -> Scripted:
 
     path = Path(read_options(spec, ScriptOptions).file)
     try:
-        return Scripted(msgspec.json.decode(path.read_bytes(), type=dict[str, str]), name=spec.text)
+        return Scripted(msgspec.json.decode(read_file(path), type=dict[str, str]), name=spec.text)
     except (OSError, msgspec.DecodeError) as error:
         raise DataError(
             f"{spec.text}: cannot read replies from {path} ({error}); give file=replies.json"

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.images import Images, decode_picture
 from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.models.base import ModelSpec, ShownByName, failed, read_options
@@ -95,7 +96,7 @@ class OcrModel(ShownByName):
             "adapter": ADAPTER,
             **{package: version(package) for package in PACKAGES},
             **{
-                f"weights {step}": hashlib.sha256(path.read_bytes()).hexdigest()
+                f"weights {step}": hashlib.sha256(read_file(path, TABLE_BYTES)).hexdigest()
                 for step, path in self._weights.items()
             },
             "mode": self._options.mode,

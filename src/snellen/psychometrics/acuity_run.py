@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.catalogue import BenchmarkSpec
+from snellen.common.foreign import read_file
 from snellen.errors import DataError
 from snellen.psychometrics import RULE
 from snellen.psychometrics.posterior import CREDIBILITY, MEDIAN_AND_ENDS, Interval, Posterior
@@ -131,10 +132,10 @@ def kept_ideals(folder: Path) -> dict[str, Ideal]:
     file."""
     file = folder / IDEALS
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Ideal])
+        return msgspec.json.decode(read_file(file), type=dict[str, Ideal])
     except FileNotFoundError:
         return {}
-    except msgspec.DecodeError as error:
+    except (OSError, msgspec.DecodeError) as error:
         raise DataError(
             f"{file}: {error}; delete it, and `snellen acuity` measures it again"
         ) from error

@@ -5,7 +5,6 @@ The records are those of `hub-rows`, whose `answer` is a template of the box's f
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,16 @@ from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
-from PIL import Image
 
-from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, read_params
+from snellen.common.drafts import (
+    Draft,
+    ImageFile,
+    LazyFrames,
+    PictureSpec,
+    picture_bytes,
+    read_params,
+)
+from snellen.common.images import stored_size
 from snellen.errors import DataError
 from snellen.readers.mapped import read_hub_rows
 
@@ -97,9 +103,5 @@ def _size(draft: Draft) -> tuple[int, int]:
         raise DataError(
             f"{draft.where}: a box in a crop of a picture or in a clip; leave out the crop"
         )
-    content = file.read() if isinstance(file, LazyImage) else file
-    try:
-        with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as picture:
-            return picture.size
-    except OSError as error:
-        raise DataError(f"{draft.where}: {error}") from None
+    width, height, _ = stored_size(picture_bytes(file, draft.where), draft.where)
+    return width, height

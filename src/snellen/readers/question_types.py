@@ -30,6 +30,7 @@ from snellen.common.drafts import (
     answer_pools,
     picture_bytes,
 )
+from snellen.common.foreign import open_file
 from snellen.common.images import stored_size
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
@@ -251,7 +252,7 @@ def single_objects(picture: AnnotatedPicture) -> dict[str, AnnotatedObject]:
 def _beginning(file: Path) -> bytes:
     """The beginning of a file, which holds a picture's size; nothing where it cannot be read."""
     try:
-        with file.open("rb") as opened:
+        with open_file(file) as opened:
             return opened.read(1 << 18)
     except OSError:
         return b""

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.foreign import lines_of, open_file
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.digest_index import DigestIndex
@@ -486,7 +487,7 @@ class JournalReader:
         """The exchange at a place. Raises StoreError as `read_journal`."""
         number, offset = place & MOST_JOURNALS - 1, place >> PLACE_BITS
         file = self._files.get(number) or self._files.setdefault(
-            number, self._paths[number].open("rb")
+            number, open_file(self._paths[number])
         )
         file.seek(offset)
         try:
@@ -508,8 +509,8 @@ class JournalReader:
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb", buffering=READ_AT_ONCE) as file:
-            yield from file
+        with open_file(path, buffering=READ_AT_ONCE) as file:
+            yield from lines_of(file)
     except OSError as error:
         remedy = (
             f"`snellen mend {as_word(path.parent)}` sets it aside"
@@ -553,6 +554,6 @@ def _asked_sample(protocol: str, benchmark: str, sample_id: str) -> bytes:
 
 def read_exchange_at(path: Path, offset: int) -> Exchange:
     """The exchange whose line begins at an offset that `read_journal` gave."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(offset)
         return read_line(file.readline())

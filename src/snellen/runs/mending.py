@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.building.benchmark import MANIFEST, Benchmark, Part, Selection
+from snellen.common.foreign import TABLE_BYTES, lines_of, open_file, read_file
 from snellen.common.paths import as_word
 from snellen.errors import DataError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
@@ -112,7 +113,7 @@ def mend_run(folder: Path) -> list[Damage]:
 def count_lines_set_aside(folder: Path) -> int:
     """Count the lines of a run's journals that were set aside."""
     files = [path for path in journals(folder / DAMAGED) if path.is_file()]
-    return sum(path.read_bytes().count(b"\n") for path in files)
+    return sum(read_file(path, TABLE_BYTES).count(b"\n") for path in files)
 
 
 def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
@@ -122,14 +123,14 @@ def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
         path.rename(aside)
         return [Damage(path, 0, "a folder and no journal")]
     intact, damaged, damages = bytearray(), bytearray(), list[Damage]()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+    with open_file(path) as file:
+        for number, line in enumerate(lines_of(file), 1):
             why = fault(line) if line.endswith(b"\n") else "a line that was cut off"
             if why:
                 damages.append(Damage(path, number, why))
             (damaged if why else intact).extend(line)
     if damages:
-        before = aside.read_bytes() if aside.exists() else b""
+        before = read_file(aside, TABLE_BYTES) if aside.exists() else b""
         write_atomically(aside, before + bytes(damaged))
         write_atomically(path, bytes(intact))
     return damages
@@ -141,7 +142,7 @@ def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
 def _mend_manifest(folder: Path) -> list[Damage]:
     """Restore the manifest from its copy, else make one from the journals and the run's own questions."""
     path = folder / RUN_MANIFEST
-    raw = path.read_bytes() if path.is_file() else b""
+    raw = read_file(path) if path.is_file() else b""
     if not raw and not holds_answers(folder):
         return []  # not a run, which reading it says
     try:
@@ -163,7 +164,7 @@ def _mend_manifest(folder: Path) -> list[Damage]:
 
 def _copied_manifest(folder: Path) -> RunManifest | None:
     try:
-        return decode_manifest(folder, (folder / MANIFEST_COPY).read_bytes())
+        return decode_manifest(folder, read_file(folder / MANIFEST_COPY))
     except (OSError, StoreError, *JSON_FAULTS):
         return None
 
@@ -211,8 +212,8 @@ def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
 
 def _whole_entries(folder: Path) -> Iterator[JournalEntry]:
     for path in journals(folder):
-        with suppress(OSError), path.open("rb") as file:
-            for line in file:
+        with suppress(OSError), open_file(path) as file:
+            for line in lines_of(file):
                 with suppress(StoreError):
                     yield read_entry(line)
 

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.building.benchmark import Part, RandomPart, Selection
+from snellen.common.foreign import LimitError, NotAFileError, read_file
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
@@ -296,7 +297,9 @@ def read_manifest(folder: Path) -> RunManifest:
     """Raises StoreError for a folder that is not a run, or a run of another version."""
     path = folder / RUN_MANIFEST
     try:
-        raw = path.read_bytes()
+        raw = read_file(path)
+    except (NotAFileError, LimitError) as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
     except OSError:
         if line := unpacking_line(folder):
             raise StoreError(line) from None

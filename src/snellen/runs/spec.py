@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from snellen.common.foreign import read_text
 from snellen.common.paths import check_folder_name
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import parse_toml
@@ -625,7 +626,7 @@ def judge_spec(judge: Any, where: str = "") -> JudgeSpec:
 def read_run_spec(path: Path) -> dict[str, Any]:
     """What a TOML file says of a run, to be laid below flags. Raises DataError or UnknownNameError naming the file."""
     try:
-        content = parse_toml(path.read_text("utf-8"), str(path))
+        content = parse_toml(read_text(path), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}") from None
     spec = run_spec(content, f"{path}: ")

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.foreign import read_file
 from snellen.common.paths import as_word, home
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
@@ -365,7 +366,7 @@ def import_labels(source: Path, run: Path) -> tuple[int, int]:
     by_sample: dict[str, list[HardItem]] = defaultdict(list)
     for item in everything:
         by_sample[item.unparsed.prediction.sample_id].append(item)
-    labels, lines = list[HumanLabel](), source.read_bytes().splitlines()
+    labels, lines = list[HumanLabel](), read_file(source).splitlines()
     for number, line in enumerate(lines, 1):
         where = f"{source}:{number}"
         row = _row(line, where)
@@ -486,7 +487,7 @@ def _readers(run: Path, items: Sequence[HardItem]) -> Iterator[tuple[str, dict[s
     for name in named_extractors():
         yield name, {item.id: item.readings[name] for item in items}
     for path in sorted(run.glob(f"judge-*/{JUDGE}")):
-        judge = msgspec.json.decode(path.read_bytes(), type=ModelIdentity)
+        judge = msgspec.json.decode(read_file(path), type=ModelIdentity)
         responses = _answers(path.parent)
         for prompt, version in matching_prompts().items():
             yield (

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.foreign import read_file
 from snellen.common.paths import slug
 from snellen.errors import DataError, ErrorBudgetError, ModelError
 from snellen.formats.json_files import JSON_FAULTS
@@ -235,7 +236,7 @@ def _judged_before(run: Path, judge: str) -> bool:
     """Return whether a kept scoring names this judge at its address. Folders of verdicts did not say the address."""
     for path in run.glob("scores/*/scoring.json"):
         with suppress(OSError, *JSON_FAULTS):
-            kept = msgspec.json.decode(path.read_bytes(), type=_KeptJudge)
+            kept = msgspec.json.decode(read_file(path), type=_KeptJudge)
             if address_of(judge) in map(address_of, kept.judge.models):
                 return True
     return False

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import __version__
+from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.whole_files import write_atomically
@@ -45,7 +46,7 @@ from snellen.scoring.stored_records import (
     StoredRecords,
     encoded_lines,
     faults_told,
-    open_file,
+    open_records,
 )
 from snellen.scoring.text_scoring import RATINGS
 
@@ -332,7 +333,7 @@ def _stored(
     ranges: dict[PlaceT, list[LineRange]] = defaultdict(list)
     decoder, start = msgspec.json.Decoder(place), 0
     with faults_told(path):
-        file = open_file(path)
+        file = open_records(path)
         for about, lines in groupby(file.content, decoder.decode):
             size = count = 0
             for line in lines:
@@ -344,4 +345,4 @@ def _stored(
 
 def _decoded(path: Path, kind: Any) -> Any:
     with faults_told(path):
-        return msgspec.json.Decoder(kind).decode(path.read_bytes())
+        return msgspec.json.Decoder(kind).decode(read_file(path, TABLE_BYTES))

@@ -17,6 +17,7 @@ from typing import IO, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from snellen.common.foreign import open_file
 from snellen.errors import StoreError
 from snellen.formats.digest_index import DigestIndex
 from snellen.formats.json_files import JSON_FAULTS
@@ -58,10 +59,13 @@ class OpenFile:
         weakref.finalize(self, content.close)
 
 
-def open_file(path: Path) -> OpenFile:
+def open_records(path: Path) -> OpenFile:
     """Open a file of records; the bytes of a short one are held instead, as many runs may be open at once."""
-    is_short = path.stat().st_size <= BYTES_IN_MEMORY
-    return OpenFile(BytesIO(path.read_bytes()) if is_short else path.open("rb"), str(path))
+    file = open_file(path)
+    if path.stat().st_size > BYTES_IN_MEMORY:
+        return OpenFile(file, str(path))
+    with file:
+        return OpenFile(BytesIO(file.read()), str(path))
 
 
 class RecordSpool:

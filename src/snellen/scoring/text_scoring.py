@@ -14,6 +14,7 @@ from typing import ClassVar
 import msgspec
 from msgspec import Struct
 
+from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.errors import DataError, HookError, MissingExtraError, SnellenError, StoreError
 from snellen.metrics.declaration import CorpusMetric, Metric, MetricInput, ReplyMetric, find_metric
 from snellen.reasons import NEVER_ANSWERED
@@ -161,7 +162,7 @@ def read_run_ratings(run: Path) -> RunRatings | None:
     """The ratings of a run; None where it was given none. Raises StoreError for a damaged file."""
     path = run / RATINGS
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RunRatings)
+        return msgspec.json.decode(read_file(path, TABLE_BYTES), type=RunRatings)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:

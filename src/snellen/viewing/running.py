@@ -29,6 +29,7 @@ import tomli_w
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from snellen.common.foreign import open_file, read_text
 from snellen.errors import DataError, SnellenError, StoreError
 from snellen.experiments.evaluation import check_model_string
 from snellen.protocols.base import parse_protocol
@@ -137,7 +138,7 @@ class _Watched:
     def _lines_from(self, offsets: Mapping[Path, int]) -> Iterator[tuple[Path, bytes]]:
         """The whole lines of each journal from an offset on."""
         for path in journals(self.folder):
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 file.seek(offsets.get(path, 0))
                 yield from (
                     (path, line) for line in takewhile(lambda line: line.endswith(b"\n"), file)
@@ -377,7 +378,7 @@ class Launch(Struct):
 
     @property
     def exam(self) -> str:
-        return (self.folder / EXAM).read_text("utf-8")
+        return read_text(self.folder / EXAM)
 
     @property
     def exit_code(self) -> int | None:
@@ -395,7 +396,7 @@ class Launch(Struct):
     @property
     def log(self) -> str:
         """The end of what it wrote."""
-        with (self.folder / LOG).open("rb") as file:
+        with open_file(self.folder / LOG) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
             return file.read().decode("utf-8", "replace")
 

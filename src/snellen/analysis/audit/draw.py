@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from snellen import __version__
 from snellen.analysis.audit.population import AuditedUnit, audited_protocols, reply_key
+from snellen.common.foreign import read_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
@@ -92,8 +93,8 @@ def read_design(run: Path) -> AuditDesign | None:
     if not path.exists():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=AuditDesign)
-    except JSON_FAULTS as error:
+        return msgspec.json.decode(read_file(path), type=AuditDesign)
+    except (OSError, *JSON_FAULTS) as error:
         raise StoreError(
             f"{path}: not the design of an audit ({error}); remove it and draw again"
         ) from None

@@ -14,7 +14,6 @@ from snellen.cli.flags import (
     field_flags,
     flags_given,
     json_flag,
-    limits_flag,
     offline_flag,
     scoring_flags,
     yes_flag,
@@ -55,7 +54,6 @@ class _Run(GroupedCommand):
     help="Ask nothing: say how many requests, tokens and pictures it would be.",
 )
 @yes_flag
-@limits_flag
 @offline_flag
 @scoring_flags
 @json_flag

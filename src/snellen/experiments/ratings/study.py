@@ -23,6 +23,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from snellen.common.foreign import read_file, read_text
 from snellen.common.paths import as_word
 from snellen.errors import DataError, StoreError
 from snellen.formats.delimited import TABLES
@@ -103,7 +104,7 @@ def find_rating_study(name: str) -> RatingStudy:
 def read_rating_study(file: Path | Traversable) -> RatingStudy:
     """The study that a TOML file declares. Raises DataError naming the file and what is wrong in it."""
     try:
-        study = msgspec.convert(tomllib.loads(file.read_text("utf-8")), RatingStudy)
+        study = msgspec.convert(tomllib.loads(read_text(file)), RatingStudy)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise DataError(
             f"{file}: not a study of ratings ({error}); docs/ratings.md has an example"
@@ -184,7 +185,7 @@ def read_key(folder: Path) -> RatingKey:
     """The key in a study's folder. Raises StoreError when there is none that can be read."""
     path = folder / KEY
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RatingKey)
+        return msgspec.json.decode(read_file(path), type=RatingKey)
     except FileNotFoundError:
         raise StoreError(
             f"{folder}: no {KEY}; `snellen rate form RUN... --to {as_word(folder)}` makes one, and for a published "
@@ -256,7 +257,7 @@ class _Saved(Struct, frozen=True):
 
 def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
     try:
-        saved = msgspec.json.decode(path.read_bytes(), type=_Saved)
+        saved = msgspec.json.decode(read_file(path), type=_Saved)
     except (OSError, msgspec.DecodeError) as error:
         raise DataError(f"{path}: not what a rating form saves ({error})") from None
     _check_form(saved.form, key, str(path))

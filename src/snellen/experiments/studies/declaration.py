@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue import declared_file, study_files
 from snellen.common.faults import check_names, names_of
+from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.formats.json_files import parse_toml
 from snellen.reformulation.sampling import Sampling
@@ -306,7 +307,7 @@ def _label(value: Any) -> str:
 def _lines(path: Path, slot: Slot) -> list[str]:
     """The levels in a text file, one a line. Raises DataError."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot read the levels ({error}); write one a line") from None
     return list(_phrases(path, lines, slot))

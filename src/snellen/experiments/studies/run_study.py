@@ -14,6 +14,7 @@ from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec
+from snellen.common.foreign import read_text
 from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.experiments.evaluation import Cast, carry_out, check_budget, planned
@@ -133,7 +134,7 @@ def _claim_folder(study: StudySpec, folder: Path) -> None:
     path = folder / STUDY_FILE
     if path.exists():
         try:
-            folder_study = json.loads(path.read_text("utf-8"))["name"]
+            folder_study = json.loads(read_text(path))["name"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(
                 f"{path}: cannot read which study this is ({error}); choose another --output"

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from snellen.catalogue.suites import PredictionForm
+from snellen.common.foreign import open_file
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, gold_places
@@ -32,7 +33,7 @@ def _fault(path: Path, benchmark: str) -> str:
     del benchmark
     try:
         if path.suffix == ".eval":
-            with zipfile.ZipFile(path) as archive:
+            with open_file(path) as file, zipfile.ZipFile(file) as archive:
                 has_samples = any(map(_is_sample, archive.namelist()))
                 return "" if has_samples else f"there is no sample in it (nothing under {SAMPLES})"
         content = read_json_value(path)
@@ -71,7 +72,7 @@ def _whole(path: Path) -> tuple[Mapping[str, Any], list[tuple[str, Any]]]:
 
 
 def _archive(path: Path) -> tuple[Mapping[str, Any], list[tuple[str, Any]]]:
-    with zipfile.ZipFile(path) as archive:
+    with open_file(path) as file, zipfile.ZipFile(file) as archive:
         names = sorted(filter(_is_sample, archive.namelist()))
         header = _member(archive, HEADER, path) if HEADER in archive.namelist() else {}
         return header, [(name, _member(archive, name, path)) for name in names]

@@ -21,6 +21,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal, TypeVar
 
+from snellen.common.foreign import open_file
 from snellen.common.late import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
 from snellen.fetching.attendance import attendance, is_offline
@@ -523,7 +524,7 @@ def _digest(path: Path) -> str:
 @lru_cache(maxsize=256)
 def _sha256(path: str, size: int, modified: int) -> str:
     """Digest of a file's bytes, cached while its size and modification time stay the same."""
-    with Path(path).open("rb") as file:
+    with open_file(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

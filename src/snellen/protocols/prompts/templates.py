@@ -21,6 +21,7 @@ from msgspec.structs import asdict, replace
 
 from snellen import registry
 from snellen.catalogue import BenchmarkSpec, PictureLimits, PromptSet, entries
+from snellen.common.foreign import read_text
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import converted, parse_toml
 from snellen.protocols.prompts.role_prompts import ReasoningPrompts, parse_reasoning_prompts
@@ -255,7 +256,7 @@ def load_templates(path: Path) -> Templates:
     Raises DataError for a file that cannot be read or has the wrong form.
     """
     try:
-        return parse_templates(path.read_text("utf-8"), str(path), default_templates())
+        return parse_templates(read_text(path), str(path), default_templates())
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot read the templates ({error})") from None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from snellen.common.drafts import Draft, QuestionDraft
+from snellen.common.foreign import TABLE_BYTES, read_text
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, MissingExtraError
 
@@ -29,7 +30,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     base = folder or _installed()
     path = base / split / "questions.json"
     try:
-        rows = json.loads(path.read_text("utf-8"))
+        rows = json.loads(read_text(path, TABLE_BYTES))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot read the questions ({error})") from None
     for number, row in enumerate(rows):

@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.common.drafts import Draft, Exclusion, QuestionDraft, read_params, without_exclusions
+from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import json_lines, read_json
@@ -53,7 +54,7 @@ def read_embodied(params: dict[str, Any], folder: Path | None) -> Iterator[Draft
 
 def _prefix(path: Path) -> str:
     try:
-        text = path.read_text("utf-8").strip()
+        text = read_text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot read the words around each question ({error})") from None
     if not text:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.foreign import IMAGE_BYTES, open_file, read_file
 from snellen.common.images import inspect_image
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
@@ -225,7 +226,7 @@ def _notes(
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
@@ -339,7 +340,7 @@ def check_pictures(images: tuple[bytes | Path, ...], where: str) -> None:
     for image in images:
         if isinstance(image, Path):
             try:
-                inspect_image(image.read_bytes(), where)
+                inspect_image(read_file(image, IMAGE_BYTES), where)
             except OSError as error:
                 raise DataError(
                     f"{where}: cannot read the image {image} ({error.strerror})"

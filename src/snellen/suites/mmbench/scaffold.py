@@ -14,6 +14,7 @@ import tomli_w
 from msgspec import Struct
 
 from snellen.catalogue.suites import Scaffold, ScaffoldedTable
+from snellen.common.foreign import IMAGE_BYTES, read_file
 from snellen.common.images import inspect_image
 from snellen.common.paths import slug
 from snellen.common.seeds import rng_for
@@ -307,7 +308,7 @@ def _l2(cells: dict[str, str]) -> str:
 
 def _digest(picture: Path) -> str:
     try:
-        return inspect_image(picture.read_bytes(), str(picture)).digest
+        return inspect_image(read_file(picture, IMAGE_BYTES), str(picture)).digest
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise RowError(
@@ -336,7 +337,9 @@ def _write(path: Path, questions: Sequence[NewQuestion], split: str) -> None:
     with writing_table(path, columns) as table:
         for question in questions:
             image = pictures.cell(
-                question.index, (question.digest,), lambda digest: files[digest].read_bytes()
+                question.index,
+                (question.digest,),
+                lambda digest: read_file(files[digest], IMAGE_BYTES),
             )
             changed = {
                 "index": question.index,

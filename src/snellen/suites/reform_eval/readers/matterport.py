@@ -22,7 +22,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, picture_bytes, read_params
+from snellen.common.foreign import TABLE_BYTES, read_file
+from snellen.common.images import opened_image
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.delimited import table_rows
@@ -256,17 +258,9 @@ def _depth(path: Path, image: HouseImage) -> Depth:
     loaded: list[Any] = []
 
     def depth(column: int, row: int) -> float:
-        from PIL import Image as Pictures
-
         if not loaded:
-            try:
-                with Pictures.open(path) as opened:
-                    loaded.append(opened.copy())
-            except OSError as error:
-                reason = error.strerror or "no picture"
-                raise DataError(
-                    f"{image.where}: cannot read the depth image {path} ({reason})"
-                ) from None
+            with opened_image(picture_bytes(path, image.where), f"{image.where}: {path}") as opened:
+                loaded.append(opened.copy())
             if loaded[0].size != image.size or not loaded[0].mode.startswith("I"):
                 raise DataError(
                     f"{image.where}: {path} is no 16-bit depth image of {image.size} pixels"
@@ -398,7 +392,7 @@ def read_house(path: Path) -> House:
 def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
     """The lines that are read, split into fields."""
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = read_file(path, TABLE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError as error:
         raise DataError(f"{path}: cannot read the file ({error.strerror})") from None
     if not lines or not lines[0].startswith("ASCII"):

@@ -1,0 +1,220 @@
+"""A part of `make style`: code that goes around the doors for bytes from elsewhere.
+
+    python tests/foreign_door.py [FOLDER]
+
+Files that users or others supply are opened by `snellen.common.foreign`, addresses by `snellen.common.addresses`, images
+decoded by `snellen.common.images`, modules that a user names imported by `snellen.registry`. Anything else that opens,
+fetches, decodes or imports is named here with the reason why its bytes are not from elsewhere, or why it may.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[1] / "src" / "snellen"
+
+DOORS = {
+    "common/foreign.py": "the door for files",
+    "common/addresses.py": "the door for addresses",
+    "common/images.py": "the door for images",
+    "registry.py": "the door for modules that a user or a package names",
+}
+
+OWN = "modules of Snellen, by names that stand in its code"
+OPTIONAL = "an optional dependency, by a name that stands in its code"
+INSTALLED = "files of installed packages"
+PACKED = "a file of this package"
+MADE = "a file that Snellen made in a folder of its own"
+
+EXCEPTIONS = {
+    "__init__.py:__getattr__": OWN,
+    "plugin_api.py:__getattr__": OWN,
+    "extraction/__init__.py:__getattr__": OWN,
+    "cli/__init__.py:imported": "verbs of Snellen and of installed packages",
+    "cli/streams.py:guard_streams": "the null device, in place of a closed stream",
+    "cli/streams.py:drop_output": "the null device, in place of an output that takes no more",
+    "runs/workers.py:": "the null device, in place of a worker's output",
+    "common/late.py:import_tqdm": OPTIONAL,
+    "common/late.py:import_extra": OPTIONAL,
+    "models/hf/load.py:import_transformers": OPTIONAL,
+    "models/services.py:open_signing": OPTIONAL,
+    "models/services.py:__init__": OPTIONAL,
+    "models/services.py:open_vertex_headers": OPTIONAL,
+    "models/vllm.py:open_vllm": OPTIONAL,
+    "models/worker.py:_module": "the user's own model, named on the command line of `snellen worker`",
+    "models/worker.py:_picture": "bytes of a request, decoded with Pillow's warning of many pixels as an error",
+    "models/object_digest.py:_code": INSTALLED,
+    "extraction/reading.py:_digest_of_file": INSTALLED,
+    "catalogue/loading.py:_of_package": INSTALLED,
+    "installation.py:origin": INSTALLED,
+    "installation.py:_read": INSTALLED,
+    "extraction/languages.py:": PACKED,
+    "extraction/likeness.py:packaged_arrays": PACKED,
+    "suites/modern/readers.py:charxiv_questions": PACKED,
+    "reformulation/wordnet.py:_reader_class": "a method of nltk, which opens the WordNet that is installed",
+    "psychometrics/ideal.py:read": "an image that Snellen drew",
+    "report/rendering.py:_bytecode_cache": MADE,
+    "common/sentence_embeddings.py:_store": MADE,
+    "runs/earlier_answers.py:__init__": MADE,
+    "viewing/indexing.py:open_index": MADE,
+    "fetching/download.py:_fetch_rest": "opened for writing, at a place where it goes on",
+    "formats/whole_files.py:sync_folder": "a folder, to be written to the disk",
+    "interchange/exports/packing.py:_write_zip": "opened for writing",
+    "interchange/exports/inspect_log.py:_write_part": "opened for writing",
+    "runs/journal.py:_open": "opened for writing; what it holds is read by open_file",
+    "runs/run_folder.py:_opened": "a lock, of which nothing is read",
+    "runs/run_folder.py:is_held": "a lock, of which nothing is read",
+    "fetching/parts.py:_read_by_ranges": "ranges of a file at the hub, as long as its list says",
+    "formats/text_table.py:_parse": "a member of an archive whose sizes were checked",
+}
+"""By module and function, why a call is no way around the doors."""
+
+
+def violations(folder: Path = SOURCES) -> Iterator[tuple[str, str, int, str]]:
+    """Yield the module, the function, the line and the call of whatever opens, fetches, decodes or imports."""
+    for path in sorted(folder.rglob("*.py")):
+        module = path.relative_to(folder).as_posix()
+        if module not in DOORS:
+            tree = ast.parse(path.read_text("utf-8"))
+            opened = _names_of_opened_files(tree)
+            for function, call in _calls(tree, ""):
+                if _is_forbidden(call, opened):
+                    yield module, function, call.lineno, ast.unparse(call.func)
+
+
+def _calls(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
+    for child in ast.iter_child_nodes(node):
+        is_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if isinstance(child, ast.Call):
+            yield function, child
+        yield from _calls(child, child.name if is_function and not function else function)
+
+
+FORBIDDEN = frozenset(
+    {
+        "open",
+        "io.open",
+        "os.open",
+        "Image.open",
+        "Pictures.open",
+        "gzip.open",
+        "bz2.open",
+        "lzma.open",
+        "tarfile.open",
+        "zipfile.ZipFile",
+        "gzip.GzipFile",
+        "np.load",
+        "numpy.load",
+        "pickle.load",
+        "pickle.loads",
+        "torch.load",
+        "sqlite3.connect",
+        "urlopen",
+        "build_opener",
+        "urlretrieve",
+        "urllib.request.urlopen",
+        "urllib.request.build_opener",
+        "urllib.request.urlretrieve",
+        "http.client.HTTPConnection",
+        "http.client.HTTPSConnection",
+        "requests.get",
+        "httpx.get",
+        "httpx.Client",
+        "import_module",
+        "importlib.import_module",
+        "spec_from_file_location",
+        "importlib.util.spec_from_file_location",
+        "__import__",
+        "runpy.run_path",
+        "exec",
+        "eval",
+    }
+)
+"""Calls by their whole name."""
+READS = frozenset({"read_text", "read_bytes", "exec_module"})
+"""Methods of whatever object."""
+
+
+UNPACKING = frozenset({"gzip.open", "tarfile.open", "zipfile.ZipFile", "av.open"})
+"""Calls that may be given a file which was opened by `open_file`."""
+
+
+def _is_forbidden(call: ast.Call, opened: set[str]) -> bool:
+    name = ast.unparse(call.func)
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if _is_packaged(call.func) or name == "foreign.read_text":
+        return False
+    if name in UNPACKING:
+        given = [*call.args[:1], *(keyword.value for keyword in call.keywords)]
+        return not any(isinstance(value, ast.Name) and value.id in opened for value in given)
+    if name in FORBIDDEN and name != "open":
+        return True
+    return method in READS or ("open" in (method, name) and _reads(call, method))
+
+
+def _names_of_opened_files(tree: ast.AST) -> set[str]:
+    """The names that a module gives to what `open_file` opened."""
+    return {
+        item.optional_vars.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With)
+        for item in node.items
+        if isinstance(item.context_expr, ast.Call)
+        and ast.unparse(item.context_expr.func) == "open_file"
+        and isinstance(item.optional_vars, ast.Name)
+    }
+
+
+def _is_packaged(function: ast.AST) -> bool:
+    """Whether a chain of calls begins with the files of a package: `files("snellen.report").joinpath(...)`."""
+    while isinstance(function, (ast.Attribute, ast.Call, ast.BinOp)):
+        if isinstance(function, ast.Attribute):
+            function = function.value
+        elif isinstance(function, ast.BinOp):
+            function = function.left
+        elif isinstance(function.func, ast.Name):
+            return function.func.id == "files"
+        else:
+            function = function.func
+    return False
+
+
+def _reads(call: ast.Call, method: str) -> bool:
+    """Whether a file is opened for reading, or what it is opened for cannot be seen."""
+    place = 0 if method else 1
+    modes = [*call.args[place : place + 1], *(k.value for k in call.keywords if k.arg == "mode")]
+    if not modes:
+        return True
+    mode = modes[0].value if isinstance(modes[0], ast.Constant) else "r"
+    return not (isinstance(mode, str) and set(mode) & set("wax"))
+
+
+def main() -> int:
+    """Print what goes around the doors, and exceptions that nothing needs any more. Returns the exit code."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCES
+    used = set()
+    faults = []
+    for module, function, line, call in violations(folder):
+        if f"{module}:{function}" in EXCEPTIONS:
+            used.add(f"{module}:{function}")
+        else:
+            faults.append(
+                f"{folder / module}:{line}: {call}() in {function or 'the module'} goes around the doors for bytes from "
+                "elsewhere; use open_file, read_file, read_text or open_gzip (snellen.common.foreign), open_address, "
+                "opened_image or the registry, or name it in tests/foreign_door.py with the reason"
+            )
+    if folder == SOURCES:
+        faults += [
+            f"tests/foreign_door.py: nothing needs the exception {name}"
+            for name in sorted(EXCEPTIONS.keys() - used)
+        ]
+    for fault in faults:
+        print(fault)
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
