@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,12 +121,17 @@ class Environment:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                # A job in the background of a shell ignores Ctrl-C, and so would what it starts.
+                preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
             )
         try:
             yield _address(process, log, ready)
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(60)
+            try:
+                process.wait(60)
+            finally:
+                process.kill()
         assert "Traceback" not in log.read_text("utf-8"), log.read_text("utf-8")
 
 
