@@ -40,7 +40,6 @@ SMALLEST_SLOW = {
     "imagenetvc": "--classes 2 --questions 1",
     "lookahead": "--pictures 2 --repetitions 1 --threads 1",
     "planted_faults": "--questions 20 --audits 2",
-    "run_speed": "--size small --questions 4 --new-tokens 2 --batch 2",
     "scale": "--sizes 40,80",
     "serve": "--seconds 2 --clients 4 --rate 20",
     "whitebox": "--size small --counts",
@@ -59,6 +58,7 @@ NOT_RUN = {
     "reading_of_others": "needs checkouts of other harnesses",
     "real_replies": "needs clones of repositories with published replies",
     "reliability": "kills and damages runs for three minutes",
+    "run_speed": "loads and asks a model several ways: more than 25 seconds of CPU at its smallest",
 }
 """Benches that tests do not run, with the reason."""
 PARTS = {"equality_registered", "parity_groups", "parity_replies", "probe_cost", "real_sources"}
