@@ -210,5 +210,6 @@ from snellen.verification.verify import keep_passing as keep_passing
 from snellen.viewing.library import RunLibrary as RunLibrary
 from snellen.viewing.pages import ViewLook as ViewLook
 from snellen.viewing.pages import ViewPages as ViewPages
+from snellen.viewing.patience import http_protocol as http_protocol
 from snellen.viewing.serving import SecurityHeaders as SecurityHeaders
 from snellen.viewing.serving import listen as listen

@@ -44,6 +44,7 @@ from snellen.viewing.failures import alike_failures
 from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun
 from snellen.viewing.pages import ViewPages, run_titles
+from snellen.viewing.patience import http_protocol
 from snellen.viewing.run_notes import (
     LONGEST_NOTE,
     RunNote,
@@ -408,7 +409,12 @@ def make_application(pages: LocalPages, *, hosts: Sequence[str] = HOSTS) -> Star
 def make_server(pages: LocalPages) -> uvicorn.Server:
     """A server of the pages that has not started; `should_exit` stops it."""
     settings = uvicorn.Config(
-        make_application(pages), log_level="warning", server_header=False, lifespan="off"
+        make_application(pages),
+        http=http_protocol(),  # type: ignore[arg-type]
+        ws="none",
+        log_level="warning",
+        server_header=False,
+        lifespan="off",
     )
     return uvicorn.Server(settings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -88,6 +89,7 @@ def serve(
     from snellen_server.hosting.monitoring import log_to_stderr
     from snellen_server.hosting.services import open_services
 
+    os.umask(0o077)  # pictures, uploads and logs of the server are nobody else's
     configuration = _configuration(folder, file, database)
     if arena is not None:
         configuration = replace(

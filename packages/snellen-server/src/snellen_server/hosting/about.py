@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
+from sqlalchemy import Connection, delete, insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from snellen import __version__
+from snellen.plugin_api import SnellenError
 from snellen_server.hosting.callers import ServicesDep, caller_of, services_of
+from snellen_server.hosting.credentials import new_id
 from snellen_server.hosting.database import heads, revisions_of
 from snellen_server.hosting.features import (
     Feature,
@@ -21,6 +29,7 @@ from snellen_server.hosting.features import (
 )
 from snellen_server.hosting.limits import is_within, parse_networks
 from snellen_server.hosting.services import Services
+from snellen_server.hosting.tables import job_lease, utc_now
 
 router = APIRouter()
 
@@ -112,11 +121,19 @@ async def asset(feature: str, name: str, services: ServicesDep) -> Response:
     return Response(asset_file.content, media_type=asset_file.media_type, headers=cache_headers)
 
 
+CHECK_SECONDS = 5
+"""A part that takes longer to say whether it is well is not."""
+LEAST_FREE = 64 * 1024 * 1024
+"""Bytes of the disk of the server's folder that must be free."""
+
+
 async def _database_fault(services: Services) -> str | None:
     try:
-        carried_out = await services.database.read(revisions_of)
-    except SQLAlchemyError:
-        return "the database does not answer"
+        async with asyncio.timeout(CHECK_SECONDS):
+            carried_out = await services.database.read(revisions_of)
+            await services.database.write(_write_nothing)
+    except (SQLAlchemyError, SnellenError, TimeoutError):
+        return "the database does not answer, or cannot write"
     expected = heads(migration_packages())
     return (
         None
@@ -125,11 +142,37 @@ async def _database_fault(services: Services) -> str | None:
     )
 
 
+def _write_nothing(connection: Connection) -> None:
+    """Write a row and take it away, so that a database that can only be read shows it."""
+    trial = {"job": "readiness", "holder": new_id(), "until": utc_now()}
+    connection.execute(insert(job_lease).values(trial))
+    connection.execute(delete(job_lease).where(job_lease.c.holder == trial["holder"]))
+
+
+async def _folder_fault(services: Services) -> str | None:
+    return await asyncio.to_thread(folder_fault, services.configuration.folder)
+
+
+def folder_fault(folder: Path, least_free: int = LEAST_FREE) -> str | None:
+    """What keeps a server from storing files in its folder, without its path; None where nothing does."""
+    try:
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(4096))
+            file.flush()
+            os.fsync(file.fileno())
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return f"its folder cannot be written ({error.strerror})"
+    if free < least_free:
+        return f"the disk of its folder is full: {free >> 20} MiB are free, of {least_free >> 20} that it needs"
+    return None
+
+
 FEATURE = Feature(
     name="about",
     title="About this server",
     router=router,
     package="snellen_server.hosting",
     navigation=(NavigationEntry("Home", "/"),),
-    health_checks=(HealthCheck("database", _database_fault),),
+    health_checks=(HealthCheck("database", _database_fault), HealthCheck("folder", _folder_fault)),
 )

@@ -184,6 +184,29 @@ async def submit_key_deletion(key_id: str, account: PersonDep, services: Service
     return RedirectResponse("/account", 303)
 
 
+@router.post(
+    "/account/password", include_in_schema=False, dependencies=[Depends(Limited("sign in"))]
+)
+async def change_own_password(
+    request: Request,
+    account: PersonDep,
+    caller: CallerDep,
+    services: ServicesDep,
+    password: Text,
+    new_password: Text,
+) -> Response:
+    credentials = await services.database.read(accounts.find_account, account.name)
+    if credentials is None or not await services.passwords.is_right(password, credentials[1]):
+        fault = "This is not your password; it was not changed."
+        return await _account_page(request, services, account, fault=fault)
+    try:
+        hashed = await _hashed(services, new_password)
+    except DataError as error:
+        return await _account_page(request, services, account, fault=f"Not changed: {error}.")
+    await services.database.write(accounts.change_password, account, hashed, caller.session)
+    return await _account_page(request, services, account, done="Your password is changed.")
+
+
 @router.post("/account/sign-out-everywhere", include_in_schema=False)
 async def sign_out_everywhere(account: PersonDep, services: ServicesDep) -> Response:
     await services.database.write(accounts.end_sessions, account)
@@ -331,7 +354,12 @@ def _signed_out(services: Services) -> Response:
 
 
 async def _account_page(
-    request: Request, services: Services, account: Account, token: str = "", fault: str = ""
+    request: Request,
+    services: Services,
+    account: Account,
+    token: str = "",
+    fault: str = "",
+    done: str = "",
 ) -> HTMLResponse:
     keys = await services.database.read(accounts.list_keys, account)
     values: dict[str, Any] = {
@@ -341,7 +369,10 @@ async def _account_page(
     }
     status = 403 if fault else 200
     return services.pages.render(
-        request, "accounts/account.html", {**values, "token": token, "fault": fault}, status
+        request,
+        "accounts/account.html",
+        {**values, "token": token, "fault": fault, "done": done},
+        status,
     )
 
 

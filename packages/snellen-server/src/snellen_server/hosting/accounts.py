@@ -176,6 +176,14 @@ def find_account(connection: Connection, name: str) -> tuple[Account, str | None
     return (_account(row), row.password) if row else None
 
 
+def change_password(connection: Connection, of: Account, password: str, kept_session: str) -> None:
+    """Give an account a new password, of which `password` is the hash, and end its other sessions."""
+    connection.execute(update(account).where(account.c.id == of.id).values(password=password))
+    others = session.c.digest != token_digest(kept_session)
+    connection.execute(delete(session).where(session.c.account_id == of.id, others))
+    note(connection, of.actor, "password changed", of.id)
+
+
 def set_disabled(connection: Connection, actor: str, account_id: str, *, is_disabled: bool) -> None:
     """Shut an account out at once, with its sessions and keys, or let it in again."""
     connection.execute(

@@ -27,10 +27,15 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from snellen import __version__
-from snellen.plugin_api import DataError, SecurityHeaders, SnellenError
+from snellen.plugin_api import DataError, SecurityHeaders, SnellenError, http_protocol
 from snellen_server.hosting.callers import SAFE, SignInError, cookie, guard
 from snellen_server.hosting.credentials import new_id
-from snellen_server.hosting.database import BusyError, ConflictError, MissingError
+from snellen_server.hosting.database import (
+    BusyError,
+    ConflictError,
+    MissingError,
+    UnavailableError,
+)
 from snellen_server.hosting.limits import (
     LOOPBACK,
     client_address,
@@ -290,6 +295,7 @@ FAULTS = {
     413: "Too large",
     422: "Not valid",
     429: "Too often",
+    503: "Too busy, or without its database",
 }
 FAULT = {
     "type": "object",
@@ -369,6 +375,9 @@ async def _not_done(request: Request, error: Exception) -> Response:
     """The message of a SnellenError is meant for the caller."""
     if isinstance(error, BusyError):
         return _answer(request, 503, str(error), {"retry-after": "1"})
+    if isinstance(error, UnavailableError):
+        LOGGER.error("database unavailable", extra={"facts": {"error": str(error.__cause__)}})
+        return _answer(request, 503, str(error), {"retry-after": "5"})
     if isinstance(error, DataError):
         status = (
             404
@@ -399,9 +408,16 @@ class HostingServer(uvicorn.Server):
     def __init__(self, services: Services) -> None:
         self._services = services
         self._has_process = False
+        proxies = parse_networks(services.configuration.trusted_proxies, "trusted_proxies")
+
+        def is_proxy(address: str) -> bool:
+            return is_within(client_address(address, "", ()), (*LOOPBACK, *proxies))
+
         super().__init__(
             uvicorn.Config(
                 make_hosting(services),
+                http=http_protocol(is_proxy),  # type: ignore[arg-type]
+                ws="none",
                 lifespan="on",
                 log_config=None,
                 access_log=False,
@@ -409,7 +425,6 @@ class HostingServer(uvicorn.Server):
                 proxy_headers=False,  # which proxies are believed is for `trusted_proxies` to say
                 timeout_graceful_shutdown=services.configuration.grace_seconds,
                 timeout_keep_alive=20,
-                h11_max_incomplete_event_size=64 * 1024,
             )
         )
 

@@ -19,9 +19,9 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -35,7 +35,8 @@ from alembic.script import ScriptDirectory
 from alembic.script.revision import ResolutionError
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from snellen.plugin_api import DataError, SnellenError, StoreError, write_ahead
@@ -53,10 +54,23 @@ READERS = 4
 WRITERS = 8
 """Threads that write to PostgreSQL."""
 BUSY_MILLISECONDS = 10_000
+STORAGE_FAULTS = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+}
+"""What SQLite reports when its file cannot be used; its other errors are of the statement."""
+CONNECT_SECONDS = 5
+"""For a connection to PostgreSQL."""
 
 
 class BusyError(StoreError):
     """Too much waits to be written; asking again a little later will do."""
+
+
+class UnavailableError(StoreError):
+    """The database cannot be reached, or cannot write; told to the client as 503."""
 
 
 class MissingError(DataError):
@@ -169,7 +183,7 @@ class Database:
     # --- threads -------------------------------------------------------------------------------------------------
 
     def _read(self, work: Callable[[Connection], Found]) -> Found:
-        with self._reading.connect() as connection, connection.begin():
+        with _available(), self._reading.connect() as connection, connection.begin():
             return work(connection)
 
     def _begin_write(self, work: Callable[[Connection], Found]) -> Future[Found]:
@@ -185,7 +199,7 @@ class Database:
 
     def _write_alone(self, work: Callable[[Connection], Found]) -> Found:
         begun = time.perf_counter()
-        with self.engine.begin() as connection:
+        with _available(), self.engine.begin() as connection:
             result = work(connection)
         self._on_commit(1, time.perf_counter() - begun)
         return result
@@ -209,7 +223,7 @@ class Database:
         """Carry out all of them in one transaction, and only then say so."""
         outcomes: list[tuple[Any, Exception | None]] = []
         try:
-            with self.engine.begin() as connection:
+            with _available(), self.engine.begin() as connection:
                 outcomes.extend(_in_savepoint(connection, write.work) for write in writes)
         except Exception as error:  # whatever it is, each of those that wait is told
             outcomes = [(None, error)] * len(writes)
@@ -220,11 +234,24 @@ class Database:
                 write.future.set_exception(fault)
 
 
+@contextmanager
+def _available() -> Iterator[None]:
+    """Raise UnavailableError for what is the fault of the database and not of what was asked."""
+    try:
+        yield
+    except (OperationalError, InterfaceError, SQLAlchemyTimeoutError) as error:
+        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+        if code is not None and code & 0xFF not in STORAGE_FAULTS:
+            raise
+        message = "the database does not answer; ask again in a moment"
+        raise UnavailableError(message) from error
+
+
 def _in_savepoint(
     connection: Connection, work: Callable[[Connection], Any]
 ) -> tuple[Any, Exception | None]:
     try:
-        with connection.begin_nested():
+        with _available(), connection.begin_nested():
             return work(connection), None
     except Exception as error:  # it belongs to the one who asked
         # A full disk makes SQLite give up the whole transaction, and with it the writes before this one.
@@ -259,7 +286,13 @@ def _sqlite_engine(url: str, *, reads: bool) -> Engine:
 
 
 def _server_engine(url: str) -> Engine:
-    return create_engine(url, pool_size=READERS + WRITERS, max_overflow=0, pool_pre_ping=True)
+    return create_engine(
+        url,
+        pool_size=READERS + WRITERS,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_SECONDS},
+    )
 
 
 def _shown(url: str) -> str:

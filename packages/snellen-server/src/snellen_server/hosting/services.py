@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,10 +27,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from snellen.plugin_api import DataError, StoreError, page_style, template_environment
-from snellen_server.hosting.configuration import KEY_FILE, PICTURES, Configuration, LimitRates
+from snellen_server.hosting.configuration import (
+    DATABASE,
+    KEY_FILE,
+    PICTURES,
+    Configuration,
+    LimitRates,
+)
 from snellen_server.hosting.contributions import Moderation, PictureStore
 from snellen_server.hosting.credentials import Passwords, Signer, new_id, open_key
-from snellen_server.hosting.database import Database, migrate
+from snellen_server.hosting.database import Database, UnavailableError, migrate
 from snellen_server.hosting.features import (
     Feature,
     Job,
@@ -173,11 +181,14 @@ class Jobs:
         for waker in self._wakers.values():
             waker.set()
         await asyncio.gather(*self._tasks)
-        await services.database.write(
-            lambda connection: connection.execute(
-                delete(job_lease).where(job_lease.c.holder == self._holder)
+        try:
+            await services.database.write(
+                lambda connection: connection.execute(
+                    delete(job_lease).where(job_lease.c.holder == self._holder)
+                )
             )
-        )
+        except UnavailableError:
+            LOGGER.warning("jobs are left to others in a minute, since the database is away")
 
     async def _repeat(self, job: Job, services: Services) -> None:
         waker = self._wakers[job.name]
@@ -295,6 +306,7 @@ def open_services(configuration: Configuration) -> Services:
         raise StoreError(
             f"{configuration.folder} cannot be made ({error.strerror}); choose another folder"
         ) from None
+    _keep_private(configuration.folder, has_database=not configuration.database)
     features = shown_features(configuration.features)
     for name in configuration.feature:
         if name not in {feature.name for feature in features}:
@@ -334,6 +346,25 @@ def open_services(configuration: Configuration) -> Services:
         limiter=Limiter(),
         rates={limit.name: _rates(limit, configuration) for limit in limits},
     )
+
+
+def _keep_private(folder: Path, *, has_database: bool) -> None:
+    """Let nobody else read the files that hold persons and secrets, also in a folder that others may enter.
+
+    SQLite gives the files beside a database the permissions of the database. Raises StoreError.
+    """
+    database = folder / DATABASE
+    try:
+        if has_database:
+            os.close(os.open(database, os.O_CREAT | os.O_WRONLY, 0o600))
+        for file in (*folder.glob(f"{DATABASE}*"), folder / KEY_FILE):
+            if file.is_file() and file.stat().st_mode & 0o077:
+                file.chmod(0o600)
+        (folder / PICTURES).mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{error.filename or folder} cannot be written ({error.strerror}); choose another folder"
+        ) from None
 
 
 def _opened(configuration: Configuration, database: Database) -> Database:
