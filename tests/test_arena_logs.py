@@ -201,6 +201,79 @@ def test_cleaned_battles_are_read_and_votes_of_judges_told_from_those_of_people(
     assert read_votes([parquet]).battles["outcome"].to_list() == ["right", "both bad", "left"]
 
 
+def votes_of(rows: list[dict[str, Any]], path: Path) -> VoteLog:
+    path.write_text(json.dumps(rows))
+    return read_votes([path])
+
+
+CLEAN = {
+    "model_a": "m1",
+    "model_b": "m2",
+    "winner": "model_a",
+    "tstamp": 1.0,
+    "judge": "arena_user_1",
+}
+
+
+def test_all_words_for_two_bad_replies_are_known(tmp_path: Path) -> None:
+    words = ("tie (bothbad)", "tie (both bad)", "both_bad", "bothbad")
+    rows = [{**CLEAN, "winner": word, "tstamp": n} for n, word in enumerate(words)]
+    log = votes_of(rows, tmp_path / "v.json")
+    assert log.battles["outcome"].to_list() == ["both bad"] * 4
+    assert not log.left_out
+
+
+@pytest.mark.parametrize("name", ["judge_hash", "evaluation_session_id"])
+def test_voters_are_known_by_the_fields_of_later_logs(name: str, tmp_path: Path) -> None:
+    rows = [
+        {**{k: v for k, v in CLEAN.items() if k != "judge"}, "tstamp": n, name: f"h{n % 2}"}
+        for n in range(4)
+    ]
+    assert votes_of(rows, tmp_path / "v.json").battles["voter"].n_unique() == 2
+
+
+def test_a_vote_that_is_there_twice_counts_once_and_is_noted(tmp_path: Path) -> None:
+    rows = [{**CLEAN, "tstamp": n} for n in range(3)]
+    log = votes_of(rows * 2, tmp_path / "v.json")
+    assert (log.battles.height, log.left_out) == (3, {"voted again on the same battle": 3})
+    nameless = [{k: v for k, v in CLEAN.items() if k not in ("judge", "tstamp")}] * 2
+    assert votes_of(nameless, tmp_path / "w.json").battles.height == 2
+
+
+def test_rows_that_the_log_itself_takes_out_are_counted_apart(tmp_path: Path) -> None:
+    rows = [
+        {**CLEAN, "question_id": f"q{n}", "dedup_tag": {"high_freq": True, "sampled": n > 0}}
+        for n in range(3)
+    ]
+    log = votes_of(rows, tmp_path / "v.json")
+    assert log.battles.height == 2
+    assert log.left_out == {"taken out by the log's own removal of duplicates (dedup_tag)": 1}
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_a_column_for_each_outcome_is_read(ending: str, tmp_path: Path) -> None:
+    outcomes = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    names = ("winner_model_a", "winner_model_b", "winner_tie")
+    rows = [
+        {
+            "id": n,
+            "model_a": "m1",
+            "model_b": "m2",
+            "prompt": json.dumps(["a", "b"]),
+            **dict(zip(names, outcome, strict=True)),
+        }
+        for n, outcome in enumerate(outcomes)
+    ]
+    path = tmp_path / f"v.{ending}"
+    if ending == "json":
+        path.write_text(json.dumps(rows))
+    else:
+        pl.DataFrame(rows).write_csv(path)
+    log = read_votes([path])
+    assert log.battles["outcome"].to_list() == ["left", "right", "tie"]
+    assert log.battles["prompt"].to_list() == ["a\nb"] * 3
+
+
 def test_logs_of_the_multimodal_arena_are_read_in_their_order(tmp_path: Path) -> None:
     row = {
         "image": [[[0, 1, 2]]],
@@ -304,7 +377,7 @@ def test_files_that_are_no_logs_are_refused_with_what_was_found(tmp_path: Path) 
         ),
         (lines(tmp_path / "empty.jsonl"), "no votes .the file is empty"),
         (tmp_path / "missing.jsonl", "no such file"),
-        (tmp_path / "votes.csv", "is a .jsonl, .json or .parquet file"),
+        (tmp_path / "votes.txt", "is a .jsonl, .json, .csv or .parquet file"),
         (tmp_path / "bad.parquet", "cannot be read as Parquet"),
         (tmp_path / "x.parquet", "column 'x' is not one of a battle's"),
     ):

@@ -131,21 +131,33 @@ _WINNERS: dict[Any, Outcome] = {
     "model_b": "right",
     "tie": "tie",
     "tie (bothbad)": "both bad",
+    "tie (both bad)": "both bad",
     "both_bad": "both bad",
+    "bothbad": "both bad",
 }
+_VOTERS = ("judge", "judge_hash", "evaluation_session_id", "user_id")
+"""Fields that name who voted, in logs of FastChat and of LMArena."""
+NOT_SAMPLED = "taken out by the log's own removal of duplicates (dedup_tag)"
 
 
 def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
-    """A battle as FastChat's `clean_battle_data.py` writes it; model_a stood on the left."""
-    judge = row.get("judge")
+    """Read a battle as FastChat's `clean_battle_data.py` and LMArena's data sets have it; model_a stood on the left.
+
+    Rows that LMArena's removal of frequent prompts did not sample are no votes of its leaderboard either.
+    """
+    tag = row.get("dedup_tag")
+    if isinstance(tag, Mapping) and tag.get("sampled") is False:
+        raise NotRated(NOT_SAMPLED)
+    judge = next((row[name] for name in _VOTERS if row.get(name)), None)
     names = [judge] if isinstance(judge, str) else [str(part) for part in judge or ()]
-    is_person = not names or names[0].startswith(PEOPLE)
+    is_person = not names or "judge" not in row or names[0].startswith(PEOPLE)
+    time = _seconds(row.get("tstamp") if "tstamp" in row else row.get("timestamp"))
     return Battle(
-        id=str(row.get("question_id") or row.get("id") or place),
+        id=str(row.get("question_id") or row.get("id") or _vote_id(row, names, time) or place),
         left=row["model_a"],
         right=row["model_b"],
         outcome=_outcome(_WINNERS, row["winner"]),
-        time=_seconds(row.get("tstamp")),
+        time=time,
         language=row.get("language") or "",
         voter=(pseudonyms.of(names[0]) if is_person else " ".join(names)) if names else None,
         voter_kind="person" if is_person else "judge",
@@ -154,6 +166,48 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
         left_reply=_said(row.get("conversation_a"), "assistant"),
         right_reply=_said(row.get("conversation_b"), "assistant"),
     )
+
+
+def _vote_id(row: Mapping[str, Any], voter: Sequence[str], time: float | None) -> str:
+    """An id for a vote of a known voter at a known time, so that the same row again is the same vote."""
+    if not voter or time is None:
+        return ""
+    vote = (*voter, time, row["model_a"], row["model_b"], row["winner"])
+    return f"vote-{hashlib.blake2b(msgspec.json.encode(vote), digest_size=12).hexdigest()}"
+
+
+_ONE_HOT: dict[str, Outcome] = {
+    "winner_model_a": "left",
+    "winner_model_b": "right",
+    "winner_tie": "tie",
+}
+
+
+def read_one_hot_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
+    """Read a battle of LMSYS's human preference data of 55,000 votes, which has a column for each outcome."""
+    outcomes = [outcome for name, outcome in _ONE_HOT.items() if int(row[name]) == 1]
+    if len(outcomes) != 1:
+        raise NotRated("outcome unknown")
+    return Battle(
+        id=str(row.get("id", place)),
+        left=row["model_a"],
+        right=row["model_b"],
+        outcome=outcomes[0],
+        prompt=_turns_of(row.get("prompt")),
+        left_reply=_turns_of(row.get("response_a")),
+        right_reply=_turns_of(row.get("response_b")),
+    )
+
+
+def _turns_of(cell: Any) -> str | None:
+    """The texts of a list that is written as JSON, one below the other; another text as it is."""
+    if not isinstance(cell, str):
+        return None
+    try:
+        turns = msgspec.json.decode(cell, type=list[str | None])
+    except msgspec.DecodeError:
+        return cell
+    return "\n".join(turn or "" for turn in turns)
 
 
 _VOTES: dict[Any, Outcome] = {
@@ -249,6 +303,12 @@ FORMS = (
         read_clean_battle,
     ),
     LogForm(
+        "lmsys-55k",
+        "LMSYS's human preferences: model_a, model_b, winner_model_a, winner_model_b, winner_tie",
+        frozenset({"model_a", "model_b", *_ONE_HOT}),
+        read_one_hot_battle,
+    ),
+    LogForm(
         "fastchat-conversations",
         "FastChat's logs: type, models, states",
         frozenset({"type", "tstamp"}),
@@ -324,7 +384,7 @@ class VoteLog:
 
 
 def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
-    """The battles in `paths` (.jsonl, .json, .parquet; Snellen's own form, or one of `foreign_logs.FORMS`).
+    """The battles in `paths` (.jsonl, .json, .csv, .parquet; Snellen's own form, or one of `foreign_logs.FORMS`).
 
     Battles are sorted by time, those without one first and in the order of the files. Of several votes on one battle
     the first counts. Addresses of voters become pseudonyms by a keyed digest under `salt`, by default a random one
@@ -389,7 +449,13 @@ def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str
         return _read_rows(path, table.iter_rows(named=True), pseudonyms)
     if path.name.removesuffix(".gz").endswith(ENDINGS[:2]):
         return _read_rows(path, _json_rows(path), pseudonyms)
-    raise DataError(f"{path}: a log of votes is a .jsonl, .json or .parquet file")
+    if path.name.removesuffix(".gz").endswith(".csv"):
+        try:
+            texts = pl.read_csv(path, infer_schema=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise DataError(f"{path}: cannot be read as a table ({error})") from None
+        return _read_rows(path, texts.iter_rows(named=True), pseudonyms)
+    raise DataError(f"{path}: a log of votes is a .jsonl, .json, .csv or .parquet file")
 
 
 def _own_columns(table: pl.DataFrame, path: Path) -> pl.DataFrame:
