@@ -416,6 +416,48 @@ def test_a_known_name_brings_its_metrics() -> None:
     assert read_manifest(sn.import_run(path)).model == "vila_13b"
 
 
+@pytest.mark.parametrize(
+    ("metric", "lacks"),
+    [
+        ("mme", "it needs a column category with existence"),
+        ("ocrbench", "it needs a column category with Regular Text Recognition"),
+        ("vqa_accuracy", "the metric needs at least 4 (VQA has 10)"),
+        ("boxes", "is not a box of four numbers"),
+    ],
+)
+def test_a_metric_without_a_value_says_what_it_lacks(
+    metric: str, lacks: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**question(n), "answer": "a cup", "prediction": "cup"} for n in range(3)]
+    code, out, err = small.command(capsys, "score", str(saved(rows)), "--metric", metric)
+    assert code == 0, err
+    assert lacks in " ".join(out.split())
+
+
+def test_boxes_are_told_from_answers_of_annotators() -> None:
+    rows = [
+        {**question(n), "answer": [1, 2, 30, 40 + n], "prediction": f"[1, 2, 30, {40 + n}]"}
+        for n in range(3)
+    ]
+    assert scored(saved(rows))["box_accuracy"] == 1.0
+
+
+def test_questions_in_a_list_of_their_record_and_talks_in_turn_are_opened() -> None:
+    record = {
+        "qa": [{"question": "Is it?", "answer": "Yes", "prediction": "Yes."}] * 2,
+        "questions": [{"question": "Is it?", "answer": "Yes"}] * 2,
+    }
+    Path("p.json").write_text(
+        json.dumps({"a": {"one": {"id": "1", **record}}, "b": {"two": {"id": "2", **record}}})
+    )
+    assert scored(Path("p.json"))["accuracy"] == 1.0
+    rows = [
+        {"id": n, "answer": "B", "choices": ["x", "y"], "messages": ["Which?", "(B) y</s>"]}
+        for n in range(3)
+    ]
+    assert scored(saved(rows))["accuracy"] == 1.0
+
+
 # --- several models -----------------------------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,7 @@ def show_results(results: Results, as_json: bool) -> None:
         print_records(map(flat_row, results.rows))
         return
     from snellen.report.findings import findings
+    from snellen.report.missing_values import missing_values
     from snellen.report.run_view import run_views
     from snellen.report.terminal import (
         capability_table,
@@ -122,6 +123,8 @@ def show_results(results: Results, as_json: bool) -> None:
         out.print(table)
     if is_long:
         out.print("Metrics of open questions and of dialogues are in the report, and in --json.")
+    for sentence in missing_values(results.runs, results.rows):
+        out.print(Text(sentence))
 
 
 def print_records(records: Iterable[Any]) -> None:

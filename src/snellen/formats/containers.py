@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 ID = "id"
@@ -48,7 +48,8 @@ def records_in(content: Any) -> list[Any] | None:
         ]
     if maps := _maps_by_id(content):
         return _joined(maps)
-    return _nested(content)
+    records = _nested(content)
+    return records if records and len(records) > 1 else None
 
 
 def _are_objects(values: Iterable[Any]) -> bool:
@@ -153,34 +154,32 @@ def _nested(content: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[dict
             if inner_records is None:
                 return None
             records += inner_records
-    return records if len(records) > 1 else None
+    return records or None
 
 
-def unfolded(records: Iterable[Any]) -> list[Any]:
-    """Return records with the questions that some hold in a list, each with the other fields of its record.
+def unfolded(
+    record: Mapping[str, Any], prefers: Callable[[Iterable[str]], bool]
+) -> list[Mapping[str, Any]]:
+    """Return the questions that a record holds in a list, each with the other fields of the record.
 
-    `{"image": "a.png", "questions": [{"question": ..., "answer": ...}]}` becomes one record for each question.
+    `{"image": "a.png", "questions": [{"question": ..., "answer": ...}]}` becomes one record for each question. Of
+    several such lists the one counts whose fields the caller prefers. A record without one is returned as it is.
     """
-    result: list[Any] = []
-    for record in records:
-        name = _inner_questions(record) if isinstance(record, dict) else ""
-        if not name:
-            result.append(record)
-            continue
-        shared = {field: value for field, value in record.items() if field != name}
-        for number, question in enumerate(record[name]):
-            own_id = f"{record[ID]}/{number}" if ID in record else str(len(result))
-            result.append({**shared, **question, ID: question.get(ID, own_id)})
-    return result
-
-
-def _inner_questions(record: Mapping[str, Any]) -> str:
-    """Return the name of the one field with a list of objects that have a question; empty for any other record."""
     if "question" in record:
-        return ""
-    names = [
+        return [record]
+    lists = [
         name
         for name, value in record.items()
         if isinstance(value, list) and value and _are_objects(value) and "question" in value[0]
     ]
-    return names[0] if len(names) == 1 else ""
+    if len(lists) > 1:
+        lists = [name for name in lists if prefers(record[name][0])]
+    if len(lists) != 1:
+        return [record]
+    [name] = lists
+    shared = {field: value for field, value in record.items() if field != name}
+    questions: list[Mapping[str, Any]] = []
+    for number, question in enumerate(record[name]):
+        place = {ID: f"{record[ID]}/{number}"} if ID in record else {}
+        questions.append({**shared, **place, **question})
+    return questions

@@ -508,28 +508,41 @@ def reply_score(name: str, profile: ColumnProfile) -> float:
     """How surely a column holds the replies of a model, from 0 to 1: as they came, rather than what was read in them."""
     if profile.completions > 0.5:
         return 1.0
-    if not (profile.is_scalar or profile.lists > 0.5):
-        return 0.0
+    return _reply_name_score(name) if profile.is_scalar or profile.lists > 0.5 else 0.0
+
+
+def is_name_of_reply(name: str) -> bool:
+    """Whether a column or field is called as if it held the replies of a model."""
+    return _reply_name_score(name) > 0
+
+
+def _reply_name_score(name: str) -> float:
     last = name.rpartition(".")[2]
     folded = folded_name(_BRACKETS.sub(" ", last))
     names = usual_names()["reply"]
     if folded in names:
         return 1 - 0.4 * names.index(folded) / len(names)
-    words = [word.casefold() for word in _WORD_PARTS.findall(last)]
-    is_answer_of = "answer" in words and bool(
-        set(words) & {"model", "raw", "gpt", "llm", "vlm", "bot"}
-    )
-    if not _REPLY_WORDS.intersection(words) and not is_answer_of:
+    words = {word.casefold() for word in _WORD_PARTS.findall(last)}
+    is_answer_of = "answer" in words and not words.isdisjoint(_ANSWERERS)
+    if not words & _REPLY_WORDS and not is_answer_of:
         return 0.0
-    if _MADE_WORDS.intersection(words):
+    if words & _MADE_WORDS:
         return 0.2
-    return 0.55 if _RAW_WORDS.intersection(words) else PARTLY
+    return 0.55 if words & _RAW_WORDS else PARTLY
+
+
+_ANSWERERS = frozenset("model raw gpt llm vlm bot".split())
 
 
 def says_of_reply(name: str, profile: ColumnProfile) -> bool:
     """Whether a column holds what was read in replies, or a verdict on them, rather than a fact about the question."""
+    return bool(reply_score(name, profile)) or is_verdict(name)
+
+
+def is_verdict(name: str) -> bool:
+    """Whether a column is called as if it said of each reply whether it is right, or what was read in it."""
     words = {word.casefold() for word in _WORD_PARTS.findall(name.rpartition(".")[2])}
-    return bool(reply_score(name, profile) or words & _VERDICT_WORDS)
+    return bool(words & _VERDICT_WORDS)
 
 
 _VERDICT_WORDS = frozenset(

@@ -19,6 +19,8 @@ MANY = 1000
 """Different texts of a column that are kept."""
 ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
 """How data URLs and the base64 of PNG, JPEG, GIF and WebP begin."""
+TALKS = ("messages", "conversation", "conversations", "dialog", "dialogue")
+"""Names of columns with conversations, whose texts may be said in turn by the user and the model."""
 URL = ("http://", "https://")
 QUESTION_MARKS = ("?", "？", "؟")
 
@@ -60,6 +62,8 @@ class ColumnProfile:
                 "category",
                 "category_id",
             }.isdisjoint(cell[0])
+        is_talk = isinstance(cell, list) and len(cell) > 1 and isinstance(cell[0], str)
+        self._messages += is_talk and self.name.rpartition(".")[2] in TALKS
         if isinstance(cell, str) and kind != "embedded":
             self._texts += 1
             text = cell.strip()
@@ -142,6 +146,12 @@ class ColumnProfile:
             and self.words <= 4
             and 1 < len(self.texts) <= min(50, max(self.filled // 2, 2))
         )
+
+    @property
+    def may_be_tag(self) -> bool:
+        """Whether the column has few short values, of which one may be that of all rows."""
+        few = len(self.texts) <= max(1, min(50, self.filled // 2))
+        return self.is_scalar and self.words <= 4 and few
 
 
 @lru_cache(maxsize=4096)

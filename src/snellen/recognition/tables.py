@@ -29,6 +29,7 @@ from snellen.recognition.columns import (
     distractor_columns,
     folded_name,
     id_column,
+    is_verdict,
     label_column,
     name_score,
     one_by_name,
@@ -142,9 +143,14 @@ def _text_of(value: Any) -> Any:
 def accepted_texts(cell: Any) -> tuple[str, ...]:
     """The answers that a cell of an open question accepts: one, or those of a list."""
     values = listed(cell) if not isinstance(cell, str) or cell.strip().startswith("[") else None
-    if values is None:
+    is_box = values is not None and len(values) == 4 and all(map(_is_number, values))
+    if values is None or is_box:
         return (as_text(cell),)
     return tuple(as_text(_text_of(value)) for value in values if value is not None)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def table_roles(
@@ -357,7 +363,7 @@ class _Assignment:
         repeated = [
             name
             for name, profile in self._still_free(free).items()
-            if profile.is_repeated and not says_of_reply(name, profile)
+            if profile.may_be_tag and not says_of_reply(name, profile)
         ]
         self._roles["tag"] = tuple(
             dict.fromkeys((*self._roles.get("tag", ()), *by_name, *repeated))
@@ -660,8 +666,8 @@ def _may_be_answers(profile: ColumnProfile) -> bool:
     score = name_score("answer", profile.name)
     if not score or profile.messages > 0.5 or profile.completions > 0.5:
         return False
-    is_said = folded_name(profile.name.rpartition(".")[2]) in ("correct", "right", "score")
-    if is_said and all(text.casefold() in _VERDICTS for text in profile.texts):
+    holds_verdicts = all(text.casefold() in _VERDICTS for text in profile.texts)
+    if is_verdict(profile.name) and (holds_verdicts or score <= PARTLY):
         return False
     return score > PARTLY or not reply_score(profile.name, profile)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -45,7 +45,7 @@ from snellen.readers.table import (
     read_answer,
     read_options,
 )
-from snellen.recognition.columns import SEVERAL, Doubt, as_text, folded_name
+from snellen.recognition.columns import SEVERAL, Doubt, as_text, folded_name, is_name_of_reply
 from snellen.recognition.tables import (
     MESSAGES,
     PROMPTS,
@@ -115,12 +115,16 @@ def _is_formula(cell: Any) -> bool:
 
 def _unfolded(row: SourceRow) -> Iterator[SourceRow]:
     """Yield a row, or a row for each question that it holds in a list."""
-    records = unfolded([row.cells])
+    records = unfolded(row.cells, _has_reply)
     if len(records) == 1 and records[0] is row.cells:
         yield row
         return
     for record in records:
-        yield row._replace(cells=flat_record(record))
+        yield row._replace(cells=flat_record(dict(record)))
+
+
+def _has_reply(fields: Iterable[str]) -> bool:
+    return any(is_name_of_reply(name) for name in fields)
 
 
 def _without_replies(path: Path, roles: TableRoles) -> str:
@@ -286,7 +290,7 @@ class _RowReader:
             return ShownOptions(in_prompt)
         if wrong := _distractors(cells, self._columns):
             return ShownOptions((_cell_text(cells.get(self._columns.answer)), *wrong))
-        if self._letters:
+        if self._letters and _letter_of(as_text(_one(cells.get(self._columns.answer)))):
             texts = tuple(f"option {letter}" for letter in self._letters)
             return ShownOptions(texts, self._letters)
         return ShownOptions(())
@@ -294,13 +298,14 @@ class _RowReader:
     def _names_one_of(self, cells: Mapping[str, Any], listed: Sequence[str]) -> bool:
         """Whether a row's answer is a letter, or one of the options that its prompt lists."""
         answer = as_text(_one(cells.get(self._columns.answer)))
-        return bool(self._letters) or bool(gold_places(answer, listed))
+        return bool(gold_places(answer, listed))
 
     def _answer(
         self, cells: Mapping[str, Any], shown: ShownOptions, where: str
     ) -> tuple[tuple[int, ...], tuple[str, ...], str]:
         """The right options, the references, and why the row cannot be used; all may be empty."""
-        answer = _one(cells.get(self._columns.answer)) if self._columns.answer else None
+        written = cells.get(self._columns.answer) if self._columns.answer else None
+        answer = _one(written)
         if answer is None or answer == "" or as_text(answer).strip().casefold() in HIDDEN:
             return (), (), ""
         options = shown.options
@@ -311,7 +316,8 @@ class _RowReader:
                 return (), (), "whose answer names an option that they do not have"
             return (), references, ""
         if isinstance(answer, list):
-            return (), (), "with several right options"
+            places = gold_places(as_text(written), options, shown.labels)  # an option in brackets
+            return places, (), "" if places else "with several right options"
         text = as_text(answer)
         if self._letters or shown.has_gap or not self._source.options:
             places = gold_places(text, options, shown.labels)
@@ -423,8 +429,9 @@ def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the user and what the assistant said in a conversation, in order."""
     user: list[str] = []
     assistant: list[str] = []
-    for message in messages:
-        if not isinstance(message, dict):
+    for number, message in enumerate(messages):
+        if isinstance(message, str):  # said in turn
+            (assistant if number % 2 else user).append(message)
             continue
         role = str(message.get("role") or message.get("from") or "")
         content = message.get("content", message.get("value"))

@@ -42,7 +42,9 @@ READING = {
 }
 """OCRBench's types of question, and how many there are of each."""
 FORMULAS = "HME100k"
-_INCOMPLETE = "a category has no question"
+FORMULA_CATEGORY = "Handwritten Mathematical Expression Recognition"
+"""The category whose questions are all of that dataset, for files that name the category alone."""
+_INCOMPLETE = "one of its categories has no question, and its points are the sum over all of them"
 _COUNTS = 4
 """What is counted in each category: right, asked, clusters all right, clusters."""
 
@@ -73,9 +75,7 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
     def _count(self, first: AskedQuestion, members: Sequence[Rights]) -> Counts | Unscored:
         category = first.sample.tags.get("category", "")
         if category not in self.categories:
-            return Unscored(
-                "metric undefined", f"the category {category!r} is not among those of its score"
-            )
+            return Unscored("metric undefined", _without_category(category, self.categories))
         together = all_right(members)
         if isinstance(together, Unscored):
             return together
@@ -85,6 +85,14 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
         place = self.categories.index(category)
         before, behind = _COUNTS * place, _COUNTS * (len(self.categories) - place - 1)
         return (*[0.0] * before, right, float(len(members)), *together, *[0.0] * behind)
+
+
+def _without_category(category: str, categories: Sequence[str]) -> str:
+    """What is wrong with a question's category, and which there are."""
+    known = ", ".join(categories)
+    if not category:
+        return f"the questions have no category; it needs a column category with {known}"
+    return f"the category {category!r} is not among those of its score: {known}"
 
 
 def _by_category(sums: Counts) -> list[Counts]:
@@ -117,7 +125,8 @@ def _ocrbench(sums: Counts) -> tuple[float | None, ...]:
 
 def ocrbench_right(question: AskedQuestion, prediction: Prediction) -> float:
     """1 if an answer occurs in the reply: in lower case, or in formulas (HME100k) without blanks, case kept."""
-    formula = question.sample.tags.get("dataset") == FORMULAS
+    tags = question.sample.tags
+    formula = tags.get("dataset") == FORMULAS or tags.get("category") == FORMULA_CATEGORY
 
     def plain(text: str) -> str:
         text = text.strip().replace("\n", " ")
