@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from snellen.analysis.aggregate import template_spread
 from snellen.analysis.linearisation import linearised_estimates
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, estimate_mean, mean_of_estimates
+from snellen.analysis.template_spread import template_spread
 from snellen.metrics.captions import BLEU_4
 from snellen.metrics.hallucination import POPE
 from snellen.records import Estimate

@@ -184,7 +184,7 @@ def test_metrics_of_texts_are_not_averaged_with_those_of_choices(
             ),
             5,
         ),
-        "capability": 10,
+        "headline": 10,
     }
 
 
@@ -288,7 +288,11 @@ def suite_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, over
 
 
 def capabilities(results: Results) -> dict[str, float | None]:
-    return {row.dimension: row.estimate.value for row in results.rows if row.metric == "capability"}
+    return {
+        row.dimension: row.estimate.value
+        for row in results.rows
+        if row.metric in ("capability", "headline")
+    }
 
 
 @pytest.mark.parametrize(
@@ -323,7 +327,7 @@ def test_a_suite_declares_what_counts_alike_and_tables_say_it(
     suite_of(tmp_path, monkeypatch, average, over)
     results = run(always("A"), "small", "vanilla", tmp_path)
     assert capabilities(results) == pytest.approx({"Naming": naming, "Telling": 1.0, "*": overall})
-    [row] = rows_of(results, metric="capability", dimension="*")
+    [row] = rows_of(results, metric="headline")
     assert (row.members, row.partial) == ("small/large, small/little, small/other", "")
     page = results.report(tmp_path / "r.md").read_text("utf-8")
     assert f"| {label} |" in page and "partial" not in page.lower()
@@ -422,7 +426,8 @@ def test_what_a_number_lacks_of_its_suite_stands_beside_it(
 ) -> None:
     suite_of(tmp_path, monkeypatch, "macro", "dimensions")
     results = run(always("A"), ["small/large"], "vanilla", tmp_path, limit=4)
-    partial = {row.dimension: row.partial for row in rows_of(results, metric="capability")}
+    means = [*rows_of(results, metric="capability"), *rows_of(results, metric="headline")]
+    partial = {row.dimension: row.partial for row in means}
     asked = "only part of the questions of large was asked"
     assert partial == {
         "Naming": f"without little; {asked}",

@@ -15,7 +15,7 @@ import snellen as sn
 import test_object_presence
 import test_tiny_ehub
 from snellen import registry
-from snellen.analysis.capability import headlines_of
+from snellen.analysis.headline import headlines_of
 from snellen.api import build_table
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue import entries

@@ -268,7 +268,9 @@ def audited(run: ScoredRun, limit: int, seed: int = 0) -> dict[str, Result]:
     assert audit is not None
     corrected = list(corrected_rows(run, rows_as_read(run), audit))
     by_place = {(row.benchmark, row.dimension): row for row in corrected if row.metric == AUDITED}
-    capabilities = [row for row in corrected if row.metric == "capability_audited"]
+    capabilities = [
+        row for row in corrected if row.metric in ("capability_audited", "headline_audited")
+    ]
     assert {row.dimension: row.estimate for row in capabilities} == {  # of the same accuracies
         row.dimension: row.estimate for row in by_place.values() if row.benchmark == "*"
     }
@@ -515,7 +517,7 @@ def test_results_and_reports_show_the_corrected_number_beside_the_other(
         page = after.report(tmp_path / f"report{form}").read_text()
         assert "after audit" in page and "Reading error" in page and "at most" in page
     assert [row.metric for row in before.rows] == [
-        row.metric for row in after.rows if row.metric != AUDITED
+        row.metric for row in after.rows if not row.metric.endswith("_audited")
     ]
     code, out, _ = small.command(capsys, "score", str(asked))
     assert not code and "after audit" in out

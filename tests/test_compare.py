@@ -676,7 +676,7 @@ def test_the_command_prints_tables_and_writes_files(
     runs = [str(run.folder) for run in compared.runs]
     files = [folder / f"comparison.{suffix}" for suffix in ("md", "csv", "json")]
     outputs = [word for file in files for word in ("-o", str(file))]
-    cli.main(["compare", *runs, "--resamples", "200", *outputs], standalone_mode=False)
+    cli.main(["compare", *runs, "--details", "--resamples", "200", *outputs], standalone_mode=False)
     text = " ".join(capsys.readouterr().out.split())
     assert text.startswith(
         "early is better than late by 3.2 to 36.3 points of accuracy (95% interval, paired on 40"
@@ -703,7 +703,7 @@ def test_files_and_json_have_the_circular_differences_that_the_terminal_shows(
     models = [answering(lambda i: i < 30, "early"), answering(lambda i: 10 <= i < 32, "late")]
     results = sn.evaluate(models, str(single.folder), "circular", runs=folder / "rotated")
     runs = [str(run.folder) for run in results.runs]
-    cli.main(["compare", *runs], standalone_mode=False)
+    cli.main(["compare", *runs, "--details"], standalone_mode=False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "of accuracy under circular (first order alone): early minus late" in shown
     assert "of circular accuracy under circular: early minus late" in shown
@@ -755,7 +755,9 @@ def test_questions_answered_in_part_are_no_part_of_n_and_a_footnote_counts_them(
     comparison = results.compare()
     [difference] = [d.difference for d in comparison.circular or () if d.scope == "benchmark"]
     assert (difference.value, difference.n, difference.errors) == (0.0, 25, 15)
-    cli.main(["compare", *(str(run.folder) for run in results.runs)], standalone_mode=False)
+    cli.main(
+        ["compare", *(str(run.folder) for run in results.runs), "--details"], standalone_mode=False
+    )
     shown = " ".join(capsys.readouterr().out.split())
     assert (
         "n=25" in shown

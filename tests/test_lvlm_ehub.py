@@ -15,7 +15,7 @@ import reform
 import small
 import snellen as sn
 from mini_ehub import EMBODIED, MINIATURES, OCR, POPE
-from snellen.analysis.capability import headline_metric
+from snellen.analysis.headline import headline_metric
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries

@@ -88,7 +88,7 @@ def test_letters_stand_in_reports_and_comparisons_wherever_options_were_turned(
     report = results.report(tmp_path / "report.md").read_text("utf-8")
     assert "Option letters" in report and "| half | circular | A of 4 | 62.5%" in report
     folders = [str(run.folder) for run in results.runs]
-    code, printed, _ = command(capsys, "compare", *folders)
+    code, printed, _ = command(capsys, "compare", *folders, "--details")
     assert code == 0 and "Option letters" in printed and "37.5 points" in printed
 
 

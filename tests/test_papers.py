@@ -17,7 +17,7 @@ from PIL import Image
 
 import small
 import snellen as sn
-from snellen.analysis.capability import ALL
+from snellen.analysis.headline import ALL
 from snellen.analysis.paper_check import (
     FORMULAS,
     PaperReport,

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 import snellen as sn
-from snellen.analysis.capability import protocol_preference
 from snellen.analysis.dose_response import dose_responses, falling
+from snellen.analysis.headline import protocol_preference
 from snellen.api import build_table
 from snellen.common.images import DEGRADATIONS, ImageStore, degraded_ref
 from snellen.errors import UnknownNameError

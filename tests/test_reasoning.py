@@ -21,7 +21,7 @@ import reasoning_roles
 import small
 import snellen as sn
 from reasoning_roles import PROTOCOL, ROLES, Actor, AsyncActor
-from snellen.analysis.capability import protocol_preference
+from snellen.analysis.headline import protocol_preference
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.extraction import STANDARD

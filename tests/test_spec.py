@@ -66,6 +66,7 @@ JUDGE_FLAGS = {f"judge_{name}" for name in JUDGE}
 IN_PYTHON = {"models": "model"}
 """A field of a run by another name on the command line: the model comes first, and is mostly one."""
 TERMINAL_ONLY = {"as_json"}
+DETAILS = {"with_details"}
 RUN_ONLY = {"dry_run", "offline", "share", "yes"}
 """What asks nothing, so that there are no results to give, and settings of the whole process."""
 
@@ -123,7 +124,7 @@ def test_a_field_that_is_not_there_is_refused_with_the_nearest_one_everywhere() 
 def test_the_command_run_takes_the_fields_of_the_record() -> None:
     tables = {"scoring", "judge"}
     fields = {IN_PYTHON.get(name, name) for name in RUN - tables}
-    assert flags("run") == fields | SCORING | JUDGE_FLAGS | TERMINAL_ONLY | RUN_ONLY
+    assert flags("run") == fields | SCORING | JUDGE_FLAGS | TERMINAL_ONLY | DETAILS | RUN_ONLY
 
 
 def test_verbs_that_score_take_the_fields_of_its_record() -> None:
@@ -140,7 +141,12 @@ def test_verbs_that_score_take_the_fields_of_its_record() -> None:
     }
     assert (
         flags("score")
-        == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
+        == SCORING
+        | JUDGE_FLAGS
+        | of_runs
+        | {"benchmark", "to", "model", "form"}
+        | TERMINAL_ONLY
+        | DETAILS
     )
     assert flags("agree") >= JUDGE_FLAGS
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from snellen.analysis.aggregate import template_spread
 from snellen.analysis.statistics import (
     NO_BOUNDS,
     RARE,
@@ -27,6 +26,7 @@ from snellen.analysis.statistics import (
     wilson,
     z,
 )
+from snellen.analysis.template_spread import template_spread
 from snellen.records import Estimate
 from snellen.report.table import estimate_note
 

@@ -208,7 +208,7 @@ def test_footnotes_say_what_each_number_lacks_and_once_what_is_taken_of_the_rest
     [run] = sn.score(stopped(half_right, tmp_path / "cut", 18)).runs
     extent = run.extent
     text = sn.Results([run]).report(tmp_path / "r.md").read_text("utf-8")
-    summary = text[text.index("## Summary") :].split("\n## ")[0]
+    summary = text[text.index("### Questions with options") :].split("\n### ")[0]
     never_begun, not_settled = extent.questions - extent.begun, extent.questions - extent.finished
     assert 0 < never_begun < not_settled
     assert (
@@ -220,7 +220,7 @@ def test_footnotes_say_what_each_number_lacks_and_once_what_is_taken_of_the_rest
     with serving(tmp_path / "cut", index=tmp_path / "index.sqlite") as client:
         page = client.get("/run?run=cut").text
     lead = page[page.index('class="lead"') :].split("</p>")[0]
-    assert f"and {not_settled} not asked as far as it needs, which it takes to be like them" in lead
+    assert f"and {never_begun} not asked as far as it needs, which it takes to be like them" in lead
     assert lead.endswith("1 benchmark asked so far")
 
 
@@ -390,8 +390,8 @@ def test_a_mean_of_a_stopped_run_says_of_which_benchmark_it_is_and_what_was_not_
         0,
         11,
     )
-    headline = headline_of(results.rows)
-    assert headline and headline.words == "circular accuracy of first alone under circular"
+    headline = headline_of(results.runs[0], results.rows)
+    assert headline and headline.words == "mean accuracy of 2 benchmarks"
 
 
 def test_the_command_that_goes_on_has_every_flag_and_none_for_what_objects_asked(

@@ -554,7 +554,7 @@ def test_a_run_that_is_not_finished_shows_no_number_that_early_stops_bend(
             until(lambda: "over 8 questions" in client.get("/run?run=run").text)
             return client.get("/run?run=run").text
 
-    assert "circular accuracy under circular, over 8 questions" in page("finished.sqlite")
+    assert "> accuracy under circular, over 8 questions" in page("finished.sqlite")
     journal = folder / "journal-0.jsonl"
     answers = journal.read_bytes().splitlines(keepends=True)
     begun = [line for line in answers if b'"test":2' not in line and b'"test":3' not in line]

@@ -128,29 +128,24 @@ def turned(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_under_a_circular_protocol_the_number_is_circular_accuracy(
+def test_under_a_circular_protocol_the_number_is_the_headline_and_circular_accuracy_is_beside_it(
     turned: Path, tmp_path: Path
 ) -> None:
     with serving(turned, index=tmp_path / "index") as client:
         page = client.get("/run?run=turned").text
-        assert (
-            "50.0%" in (lead := as_text(page, 'class="lead"', "</p>"))
-            and "circular accuracy under circular" in lead
-        )
-        assert 'data-label="circular accuracy under circular"' in client.get("/?q=turned").text
+        lead = as_text(page, 'class="lead"', "</p>")
+        assert "100.0%" in lead and "accuracy under circular" in lead
+        assert 'data-label="accuracy under circular"' in client.get("/?q=turned").text
         row = as_text(page, 'id="benchmarks"', "</table>")
-        assert "animals circular accuracy 50.0%" in row and "100.0%" not in row
-        assert "right under every rotation" in as_text(page, 'id="benchmarks"', "All numbers")
+        assert "animals accuracy 100.0%" in row and "right each time" in row
         assert re.search(
             r"100\.0% \[[^]]*\] n=8 first order alone", as_text(page, "All numbers", "</table>")
         )
+        assert "circular accuracy" in as_text(page, "All numbers", "</table>")
+        assert "50.0%" in as_text(page, "All numbers", "</table>")
         under_vanilla = client.get("/run?run=both").text
         assert "accuracy under vanilla" in as_text(under_vanilla, 'class="lead"', "</p>")
         assert "animals accuracy 100.0%" in as_text(under_vanilla, 'id="benchmarks"', "</table>")
-        by_circular = client.get("/run?run=both&protocol=circular").text
-        assert "animals circular accuracy 50.0%" in as_text(
-            by_circular, 'id="benchmarks"', "</table>"
-        )
 
 
 @pytest.mark.parametrize("choice", ["unstable", "disagree"])

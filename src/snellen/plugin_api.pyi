@@ -1,5 +1,5 @@
 from snellen.analysis.aggregate import results_of as results_of
-from snellen.analysis.capability import headlines_of as headlines_of
+from snellen.analysis.headline import headlines_of as headlines_of
 from snellen.analysis.paired.significance import benjamini_hochberg as benjamini_hochberg
 from snellen.analysis.statistics import student_t as student_t
 from snellen.analysis.statistics import wilson as wilson

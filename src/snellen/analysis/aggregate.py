@@ -1,35 +1,17 @@
-"""From scores to results: one row per metric, for each benchmark, slice and dimension, and overall.
-
-The spread between the best and the worst template, without the part that is chance alone.
-
-Of several equally good templates one comes out best and one worst by noise, so best minus worst is above zero even
-for a model that templates do not affect. Here the best and the worst are chosen on some pictures and compared on the
-others (cross-fitting; Chernozhukov et al. 2018, definition 3.1), where chance favours neither.
-"""
+"""Aggregate scores into results per benchmark, slice, dimension and run."""
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
-from operator import or_
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.audit.correction import audit_of, corrected_rows
-from snellen.analysis.capability import (
-    ALL,
-    bounded_mean,
-    capability_rows,
-    counted_alike,
-    member_names,
-    missing_words,
-    without_words,
-)
+from snellen.analysis.capability import capability_rows
+from snellen.analysis.coverage import member_names, missing_words, without_words
+from snellen.analysis.headline import ALL, HEADLINE, bounded_mean, counted_alike
 from snellen.analysis.linearisation import (
     FIELD_TAG,
     corpus_estimates,
@@ -40,195 +22,69 @@ from snellen.analysis.linearisation import (
 from snellen.analysis.question_means import mean_estimate, mean_over_questions, why_withheld
 from snellen.analysis.ranks import average_rank_rows
 from snellen.analysis.statistics import (
-    CONFIDENCE,
-    GroupSpread,
     estimate_mean,
-    group_spread,
-    interval_of,
     scaled_estimate,
-    student_t,
 )
+from snellen.analysis.template_spread import template_spread
 from snellen.catalogue import suite_facts
-from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.metrics.declaration import (
     OF_ANSWERED,
     ChoiceMetric,
-    Metric,
     ReplyMetric,
     declared,
     metric_of,
     printed_unit,
-    share,
 )
-from snellen.records import Estimate, Method, Prediction, Result, Score
+from snellen.records import Convention, Estimate, Method, Prediction, Result, Score
+from snellen.scoring.published_means import PUBLISHED_MEAN
 from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row, run_labels
 from snellen.scoring.text_scoring import metric_row_names
-
-FOLDS = 10
-SPREAD_BOUNDS = (-1.0, 1.0)
-Shares = Mapping[str, Sequence[tuple[float, str]]]
-"""By template: for each presentation, 1 if right else 0, and its group (picture)."""
-
-
-def template_spread(shares: Shares, *seed: str) -> Estimate:
-    """Accuracy of the best template minus that of the worst, chosen on other groups than they are compared on.
-
-    Its expectation is 0 when templates make no difference, so it can come out below 0. The interval involves no
-    choice: the true spread is at least the true difference of any two templates, so it begins at the largest of their
-    lower limits (Bonferroni over ordered pairs) and ends at the largest of their upper limits. `n` is the number of
-    presentations compared. No value where a template was shown for fewer than two groups.
-    """
-    groups = sorted({group for pairs in shares.values() for _, group in pairs})
-    fold_of = _folds(groups, seed)
-    parts = _by_fold(shares, fold_of)
-    totals = {
-        name: [(math.fsum(value for value, _ in pairs), len(pairs)) for pairs in by_fold]
-        for name, by_fold in parts.items()
-    }
-    best: list[tuple[float, str]] = []
-    worst: list[tuple[float, str]] = []
-    for fold in range(FOLDS):
-        ranked = _ranked(totals, fold)
-        if ranked:
-            best += parts[ranked[-1]][fold]
-            worst += parts[ranked[0]][fold]
-    if not best or not worst or len({group for _, group in best + worst}) < 2:
-        return Estimate(None, None, None, None, 0)
-    places = {group: place for place, group in enumerate(groups)}
-    value, spread = _difference(_shifts(best, places), _shifts(worst, places))
-    low, high = _limits([_shifts(pairs, places) for pairs in shares.values()])
-    n = min(len(best), len(worst))
-    return Estimate(value, spread.error, min(low, value), max(high, value), n, groups=spread.groups)
-
-
-class _Shifts(Struct, frozen=True):
-    """The mean over some presentations, how far each group moves it, and which groups they are of (others move it
-    by 0)."""
-
-    mean: float
-    by_group: array[float]
-    has: bytearray
-
-
-def _limits(templates: Sequence[_Shifts]) -> tuple[float, float]:
-    lows, highs = list[float](), list[float]()
-    for first, second in combinations(templates, 2):
-        value, spread = _difference(first, second)
-        # In the other order the difference is the negative, and its spread the same.
-        for difference in (value, -value):
-            low, high = interval_of(difference, spread, SPREAD_BOUNDS)
-            if low is None or high is None:
-                return SPREAD_BOUNDS
-            ordered = len(templates) * (len(templates) - 1)
-            apart = student_t(spread.df, 1 - (1 - CONFIDENCE) / ordered) / student_t(spread.df)
-            lows.append(difference - apart * (difference - low))
-            highs.append(high)
-    return max(SPREAD_BOUNDS[0], *lows), max(highs)
-
-
-def _folds(groups: Sequence[str], seed: Sequence[str]) -> dict[str, int]:
-    order = list(groups)
-    rng_for(*seed, "template spread").shuffle(order)
-    return {group: place % FOLDS for place, group in enumerate(order)}
-
-
-def _by_fold(
-    shares: Shares, fold_of: Mapping[str, int]
-) -> dict[str, list[list[tuple[float, str]]]]:
-    """For each template its presentations in each fold."""
-    parts: dict[str, list[list[tuple[float, str]]]] = {
-        name: [[] for _ in range(FOLDS)] for name in shares
-    }
-    for name, pairs in shares.items():
-        for pair in pairs:
-            parts[name][fold_of[pair[1]]].append(pair)
-    return parts
-
-
-def _ranked(totals: Mapping[str, Sequence[tuple[float, int]]], fold: int) -> list[str]:
-    """Templates from worst to best on all other folds; empty if one of them does not occur there.
-
-    `totals` has for each template and fold the sum of the values and their number.
-    """
-    means = {}
-    for template, by_fold in totals.items():
-        other_totals = [total for number, total in enumerate(by_fold) if number != fold]
-        count = sum(number for _, number in other_totals)
-        if not count:
-            return []
-        means[template] = math.fsum(value for value, _ in other_totals) / count
-    return sorted(means, key=lambda template: (means[template], template))
-
-
-def _shifts(pairs: Sequence[tuple[float, str]], places: Mapping[str, int]) -> _Shifts:
-    """Of presentations; `places` says where each group stands."""
-    count = len(pairs)
-    mean = math.fsum(value for value, _ in pairs) / count
-    by_group, has = array("d", bytes(8 * len(places))), bytearray(len(places))
-    for value, group in pairs:
-        place = places[group]
-        by_group[place] += (value - mean) / count
-        has[place] = True
-    return _Shifts(mean, by_group, has)
-
-
-def _difference(first: _Shifts, second: _Shifts) -> tuple[float, GroupSpread]:
-    """Difference of two means, paired by the groups that both have."""
-    groups = [
-        place for place, is_measured in enumerate(map(or_, first.has, second.has)) if is_measured
-    ]
-    minuend, subtrahend = first.by_group, second.by_group
-    return first.mean - second.mean, group_spread(
-        array("d", (minuend[g] - subtrahend[g] for g in groups)), groups
-    )
-
 
 BY_FIELD = "field_exact_match"
 MAX_SLICES = 100
 """A tag with more values than this gets no slices: it differs for nearly every sample."""
 RecordT = TypeVar("RecordT", Score, QuestionCounts)
-TEMPLATE_SPREAD = Metric(
-    what="accuracy of the best template minus that of the worst, chosen on other pictures, so that it can be below 0 "
-    "(arXiv 2310.02569, Table 25)",
-    rows=(share("template_spread", better="lower", scale="", unparsed="wrong"),),
-)
 
 
 def results_of(run: ScoredRun) -> list[Result]:
-    """All rows of a run: per benchmark, per tag and template, per dimension, overall, per pool of benchmarks."""
+    """Return all rows of a run: per benchmark, tag, template, dimension and pool of benchmarks, and for all of it."""
     if run.kept_rows is not None:
-        return list(run.kept_rows)
-    rows = [
-        row
-        for benchmark in run.benchmarks
-        for row in _benchmark_rows(run.manifest.model, benchmark)
-    ]
-    pooled = [
-        row for pool in pooled_benchmarks(run) for row in _benchmark_rows(run.manifest.model, pool)
-    ]
-    rows += [*_means(run, rows), *capability_rows(run, rows), *pooled]
-    rows += corrected_rows(run, list(rows), audit_of(run))
+        return _with_headline(run, run.kept_rows)
+    model = run.manifest.model
+    rows: list[Result] = []
+    for benchmark in run.benchmarks:
+        rows.extend(_benchmark_rows(model, benchmark))
+    means = [*_means(run, rows), *capability_rows(run, rows)]
+    rows.extend(means)
+    for pool in pooled_benchmarks(run):
+        rows.extend(_benchmark_rows(model, pool))
+    rows.extend(corrected_rows(run, list(rows), audit_of(run)))
     return rows if run.convention == "standard" else _as_printed(run, rows)
 
 
+def _with_headline(run: ScoredRun, kept: Sequence[Result]) -> list[Result]:
+    """Return kept rows, with the number of the run if they are from a version that did not have it."""
+    rows = list(kept)
+    if all(row.metric != HEADLINE for row in rows):
+        rows.extend(row for row in capability_rows(run, kept) if row.metric == HEADLINE)
+    return rows
+
+
 def results_of_all(runs: Sequence[ScoredRun]) -> list[Result]:
-    """All rows of the runs to compare, which they name by `run_labels`; with each run's average rank among those scored
-    by the same rules."""
-    tables = [
-        [replace(row, model=label) for row in results_of(run)]
-        for label, run in zip(run_labels(runs), runs, strict=True)
-    ]
-    conventions = dict.fromkeys(run.convention for run in runs)
-    alike = [
-        [table for table, run in zip(tables, runs, strict=True) if run.convention == convention]
-        for convention in conventions
-    ]
-    return [
-        *(row for table in tables for row in table),
-        *(row for comparable in alike for row in average_rank_rows(comparable)),
-    ]
+    """Return all rows of several runs, called by their labels (`run_labels`), with the average rank of each run."""
+    rows: list[Result] = []
+    tables_by_convention: dict[Convention, list[list[Result]]] = defaultdict(list)
+    for run, label in zip(runs, run_labels(runs), strict=True):
+        table = [replace(row, model=label) for row in results_of(run)]
+        rows.extend(table)
+        tables_by_convention[run.convention].append(table)
+
+    # Ranks are meaningful only among runs scored by the same rules.
+    for tables in tables_by_convention.values():
+        rows.extend(average_rank_rows(tables))
+    return rows
 
 
 def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -238,63 +94,55 @@ def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
 
 def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    """Rows of means over scores."""
+    """Yield rows of means over scores."""
     corpus_rows = {row for tally in scored.tallies for row in metric_row_names(tally.metric)}
     for (protocol, method, metric), records in scored.score_rows.items():
         scores = list(records)
+        place = (model, scored, protocol, method)
         if metric not in corpus_rows:
-            whole = ("", scores)
-            for slice_name, members in (
-                whole,
-                *_slices(scored, scores),
-                *_by_answer(scored, scores, metric),
-            ):
+            parts = [("", scores), *_slices(scored, scores), *_by_answer(scored, scores, metric)]
+            for slice_name, members in parts:
                 value = _estimate(scored, members, metric)
-                row = _row(model, scored, protocol, method, metric, value, slice_name)
+                row = _row(*place, metric, value, slice_name)
                 yield replace(row, reason=why_withheld(value, members))
                 if value.absent and not declared(metric).secondary_to:
-                    answered = _estimate(
-                        scored, [score for score in members if not score.absent], metric
-                    )
-                    yield _row(
-                        model, scored, protocol, method, metric + OF_ANSWERED, answered, slice_name
-                    )
+                    present = [score for score in members if not score.absent]
+                    answered = _estimate(scored, present, metric)
+                    yield _row(*place, metric + OF_ANSWERED, answered, slice_name)
         if metric == BY_FIELD:
             macro = macro_estimate(
                 scored, scores, lambda score: document_field(scored.samples[score.sample_id])
             )
-            yield _row(model, scored, protocol, method, f"{metric}_macro", macro)
+            yield _row(*place, f"{metric}_macro", macro)
             for slice_name, members in _fields(scored, scores):
-                yield _row(
-                    model,
-                    scored,
-                    protocol,
-                    method,
-                    metric,
-                    mean_estimate(scored, members, metric),
-                    slice_name,
-                )
+                value = mean_estimate(scored, members, metric)
+                yield _row(*place, metric, value, slice_name)
         if metric == "accuracy":
             rounds = [score for score in scores if scored.samples[score.sample_id].turns]
             for name, value in trend_estimates(scored, rounds).items():
-                yield _with_reason(_row(model, scored, protocol, method, name, value))
+                yield _with_reason(_row(*place, name, value))
 
 
 def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    """Rows of corpus metrics, from the summed counts of their questions."""
+    """Yield rows of corpus metrics, from the summed counts of their questions."""
     tallies_by_metric: dict[tuple[str, Method, str], list[QuestionCounts]] = defaultdict(list)
     for tally in scored.tallies:
         tallies_by_metric[tally.protocol, tally.method, tally.metric].append(tally)
     for (protocol, method, metric), tallied in tallies_by_metric.items():
-        by_answer = _by_answer(scored, tallied, metric_row_names(metric)[0])
-        for slice_name, members in (("", tallied), *_slices(scored, tallied), *by_answer):
+        place = (model, scored, protocol, method)
+        parts = [("", tallied)]
+        if (
+            metric != PUBLISHED_MEAN
+        ):  # it weighs the parts of a benchmark, and a slice has few of them
+            parts += _slices(scored, tallied)
+            parts += _by_answer(scored, tallied, metric_row_names(metric)[0])
+        for slice_name, members in parts:
             for name, value in corpus_estimates(scored, members).items():
-                yield _with_reason(_row(model, scored, protocol, method, name, value, slice_name))
-            if len(answered := [tally for tally in members if not tally.absent]) < len(members):
-                for name, value in corpus_estimates(scored, answered).items() if answered else ():
-                    yield _row(
-                        model, scored, protocol, method, name + OF_ANSWERED, value, slice_name
-                    )
+                yield _with_reason(_row(*place, name, value, slice_name))
+            answered = [tally for tally in members if not tally.absent]
+            if answered and len(answered) < len(members):
+                for name, value in corpus_estimates(scored, answered).items():
+                    yield _row(*place, name + OF_ANSWERED, value, slice_name)
 
 
 def _with_reason(row: Result) -> Result:
@@ -441,28 +289,37 @@ def value_of(scored: ScoredBenchmark, prediction: Prediction) -> float | None:
 
 
 def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
-    """Means over the benchmarks of a dimension, and over all benchmarks, for rows that declare a scale.
+    """Yield means over the benchmarks of a dimension, and over all benchmarks, for rows that declare a scale.
 
-    Questions count alike where all suites concerned say so and the metric is a mean over questions, else benchmarks.
+    Questions have equal weight if all suites concerned say so and the metric is a mean over questions, else benchmarks.
     """
     specs = {scored.spec.name: scored.spec for scored in run.benchmarks}
     groups: dict[tuple[str, Method, str, str], list[Result]] = defaultdict(list)
     for row in rows:
         if not row.slice and declared(row.metric).scale:
             key = (row.protocol, row.method, row.metric)
-            groups[*key, row.dimension].append(row)
+            if row.dimension:
+                groups[*key, row.dimension].append(row)
             groups[*key, ALL].append(row)
+
     for (protocol, method, metric, dimension), results in groups.items():
         declaration = declared(metric)
-        over = counted_alike(specs[result.benchmark] for result in results)
-        pooled = mean_over_questions(run, results) if over == "questions" else None
+        pooled = None
+        if counted_alike(specs[result.benchmark] for result in results) == "questions":
+            pooled = mean_over_questions(run, results)
         value = pooled or bounded_mean([result.estimate for result in results], declaration)
-        suites, reasons = (
-            {result.suite for result in results},
-            (result.reason for result in results),
-        )
+
         names = [result.benchmark for result in results if result.estimate.value is not None]
-        scope = "" if dimension == ALL else dimension
+        if isinstance(metric_of(metric), ChoiceMetric):
+            scope = "" if dimension == ALL else dimension
+            partial = missing_words(run, names, value, with_options=True, dimension=scope)
+        else:
+            partial = without_words({result.benchmark for result in results}.difference(names))
+
+        reason = None
+        if value.value is None:
+            reason = next((result.reason for result in results if result.reason), None)
+        suites = {result.suite for result in results}
         yield Result(
             run.manifest.model,
             ALL,
@@ -475,12 +332,10 @@ def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
             "",
             declaration.unit,
             declaration.better,
-            reason=next(filter(None, reasons), None) if value.value is None else None,
+            reason=reason,
             over="questions" if pooled else "benchmarks",
             members=member_names(run, names),
-            partial=missing_words(run, names, value, with_options=True, dimension=scope)
-            if isinstance(metric_of(metric), ChoiceMetric)
-            else without_words({result.benchmark for result in results}.difference(names)),
+            partial=partial,
         )
 
 
@@ -532,9 +387,9 @@ def pooled_benchmarks(run: ScoredRun) -> Iterator[ScoredBenchmark]:
 
 def _pooled(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
     """All questions of the members under ids that name their benchmark, with the numbers that every member has."""
-    common = set.intersection(
-        *(set(map(_kind, m.scores)) | set(map(_kind, m.tallies)) for m in members)
-    )
+    kinds = [set(map(_kind, m.scores)) | set(map(_kind, m.tallies)) for m in members]
+    # The parts of a published mean are those of one benchmark, so that there is no such mean of a pool.
+    common = {kind for kind in set.intersection(*kinds) if kind[1] != PUBLISHED_MEAN}
 
     def own(member: ScoredBenchmark, sample: str) -> str:
         return f"{member.spec.name}/{sample}"

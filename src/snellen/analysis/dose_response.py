@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from snellen.analysis.capability import headlines_of
+from snellen.analysis.headline import leading_headline
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.common.images import DEGRADATIONS
 from snellen.common.seeds import rng_for
@@ -59,7 +59,7 @@ class HalfDose(Struct, frozen=True):
 
 def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
     """For each degradation of which one dose or more was asked beside clean pictures, in the order of their names."""
-    headlines = headlines_of(scored)
+    headlines = [leading_headline(scored)]
     doses = _doses(protocol for protocol, _, metric in scored.score_rows if metric in headlines)
     if not doses:
         return []

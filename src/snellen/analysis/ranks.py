@@ -8,7 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby
 from statistics import StatisticsError, correlation, fmean
 
-from snellen.analysis.capability import ALL, CAPABILITY
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.headline import ALL
 from snellen.analysis.statistics import z
 from snellen.metrics.declaration import Metric, metric_row, unit_multiplier
 from snellen.records import METHODS, Better, Estimate, Method, Result
@@ -86,6 +87,38 @@ def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | Non
         Estimate(fmean(model_ranks), None, None, None, n)
         for model_ranks, n in zip(zip(*ranks, strict=True), counts, strict=True)
     ]
+
+
+def mean_ranks(models: Sequence[Mapping[str, Result]]) -> list[float | None]:
+    """Return the mean over benchmarks of each model's rank, for models whose benchmarks have no common scale.
+
+    Args:
+        models: For each model the headline of each benchmark, by its name.
+
+    Returns:
+        None for each model if there is only one, or no benchmark that all of them have in the same metric.
+    """
+    common: list[str] = []
+    for name, first in (models[0] if models else {}).items():
+        rows = [headlines.get(name) for headlines in models]
+        if all(row is not None and row.metric == first.metric for row in rows):
+            common.append(name)
+    if len(models) < 2 or not common:
+        return [None] * len(models)
+
+    totals = [0.0] * len(models)
+    for name in common:
+        rows = [headlines[name] for headlines in models]
+        values = [row.estimate.value or 0.0 for row in rows]
+        for place, rank in enumerate(fractional_ranks_from_best(values, rows[0].better)):
+            totals[place] += rank
+    return [total / len(common) for total in totals]
+
+
+def fractional_ranks_from_best(values: Sequence[float], better: Better) -> list[float]:
+    """Return ranks from 1 for the best; equal values share their mean rank."""
+    oriented = list(values) if better == "lower" else [-value for value in values]
+    return fractional_ranks(oriented)
 
 
 def ranked_dimensions(models: Sequence[Mapping[str, Result]]) -> list[str]:

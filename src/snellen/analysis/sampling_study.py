@@ -14,7 +14,7 @@ from statistics import fmean, variance
 
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL, first_text_metric
+from snellen.analysis.headline import ALL, first_text_metric
 from snellen.analysis.ranks import fractional_ranks, pearson
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE, Counts, SummedMetric, declared, summed_metric

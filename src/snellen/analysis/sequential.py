@@ -28,7 +28,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from snellen.analysis.capability import protocol_preference
+from snellen.analysis.headline import protocol_preference
 from snellen.analysis.question_means import mean_estimate
 from snellen.building.benchmark import RandomPart, picture_order
 from snellen.errors import DataError

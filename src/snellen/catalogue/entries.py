@@ -154,6 +154,12 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     questions have `exact_match` and `word_accuracy`."""
     headline: str = ""
     """The row that stands for it where a run has it, instead of the accuracy or the first metric."""
+    mean_over: str = ""
+    """The tag whose values have equal weight in its headline, as its paper prints it: `mean_over = "task"`."""
+    counted_together: tuple[str, ...] = ()
+    """With `mean_over`: values of the tag that begin with one of these words share the weight of a single value."""
+    mean_of: tuple[str, ...] = ()
+    """The rows whose mean is its headline, as its paper prints it: `mean_of = ["typed_match", "group_accuracy"]`."""
     expected: Expected = Expected()
     """Counts that a build should give: `samples` and `images`. One that differs warns and goes on."""
     complete: Expected = Expected()

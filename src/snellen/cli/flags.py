@@ -94,6 +94,12 @@ def parse_seconds(
         raise click.BadParameter(f"{text!r} is not a time; write 90, 30m or 2h") from None
 
 
+details_flag = click.option(
+    "--details",
+    "with_details",
+    is_flag=True,
+    help="Print all tables and notes, not only the headlines.",
+)
 json_flag = click.option(
     "--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line."
 )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from snellen.building.benchmark import Benchmark
     from snellen.building.builder import Progress as Built
     from snellen.experiments.results import Results
+    from snellen.report.run_view import RunView
     from snellen.report.table import Table
     from snellen.runs.plan import ProgressListener, RunProgress
 
@@ -79,8 +80,8 @@ def announce(line: str) -> None:
     err.print(short_name(line), style="dim", soft_wrap=True)
 
 
-def show_results(results: Results, as_json: bool) -> None:
-    """Print the summary and other metrics by benchmark, or with `as_json` all rows as JSON lines."""
+def show_results(results: Results, as_json: bool, *, with_details: bool = False) -> None:
+    """Print what was found and the first tables; with details all tables, with `as_json` all rows as JSON lines."""
     if as_json:
         from snellen.scoring.scored_run import flat_row
 
@@ -89,25 +90,39 @@ def show_results(results: Results, as_json: bool) -> None:
     from snellen.report.findings import findings
     from snellen.report.missing_values import missing_values
     from snellen.report.run_view import run_views
-    from snellen.report.terminal import (
-        capability_table,
-        other_tables,
-        suite_tables,
-        summary_table,
-        tables_of_runs,
-    )
+    from snellen.report.terminal import first_tables
 
     views = run_views(results.runs, results.rows)
     for sentence in findings(views):
         out.print(Text(sentence))
-    out.print()
-    out.print(summary_table(views))
-    if (capable := capability_table(views)) is not None:
+    for table in first_tables(views):
         out.print()
-        out.print(capable)
+        out.print(table)
+    if with_details:
+        _show_details(views)
+    else:
+        _show_special_tables(views)
+    for sentence in missing_values(results.runs, results.rows):
+        out.print(Text(sentence))
+
+
+def _show_special_tables(views: Sequence[RunView]) -> None:
+    """Print what some kinds of runs are made for: runs that a rule stopped, both conventions, controls, talks."""
+    from snellen.report.terminal import tables_of_runs
+
     for table in tables_of_runs(views):
         out.print()
         out.print(table)
+
+
+def _show_details(views: Sequence[RunView]) -> None:
+    """Print all other tables that a terminal has room for."""
+    from snellen.report.terminal import details_tables, other_tables, suite_tables
+
+    for table in details_tables(views):
+        out.print()
+        out.print(table)
+    _show_special_tables(views)
     for subject, suite_own in suite_tables(views).items():
         for suite_table in suite_own[:MAX_SUITE_TABLES]:
             out.print()
@@ -123,8 +138,6 @@ def show_results(results: Results, as_json: bool) -> None:
         out.print(table)
     if is_long:
         out.print("Metrics of open questions and of dialogues are in the report, and in --json.")
-    for sentence in missing_values(results.runs, results.rows):
-        out.print(Text(sentence))
 
 
 def print_records(records: Iterable[Any]) -> None:

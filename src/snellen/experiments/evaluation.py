@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import headline_metric
+from snellen.analysis.headline import headline_metric
 from snellen.analysis.sequential import (
     SequentialDifference,
     StoppingRule,

@@ -152,27 +152,49 @@ class Results:
         return html_summary(self.runs, self.rows)
 
     def value(
-        self, metric: str, *, benchmark: str = "*", model: str = "", protocol: str = ""
+        self, metric: str = "", *, benchmark: str = "*", model: str = "", protocol: str = ""
     ) -> float | None:
-        """One number. Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol."""
+        """Return one number: the headline, as the first sentence and table of a report have it, or a metric.
+
+        Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol.
+
+        Example:
+            >>> results.value()  # of the run
+            >>> results.value(benchmark="modern/mmmu")  # of a benchmark
+            >>> results.value("circular_accuracy")  # another metric, as the mean over the benchmarks that have it
+        """
         label = parse_protocol(protocol).label if protocol else ""
+        candidates = self.rows if metric else self._headlines(benchmark)
         fitting = [
             row
-            for row in self.rows
-            if (row.metric, row.benchmark, row.slice) == (metric, benchmark, "")
+            for row in candidates
+            if row.metric == (metric or row.metric)
+            and (row.benchmark, row.slice) == (benchmark, "")
             and (benchmark != "*" or row.dimension == "*")
             and model in ("", row.model)
             and label in ("", row.protocol)
         ]
+        what = metric or "headline"
         if not fitting:
-            raise DataError(
-                f"there is no {metric} of {benchmark}; {self._nearest(metric, benchmark)}"
-            )
+            raise DataError(f"there is no {what} of {benchmark}; {self._nearest(what, benchmark)}")
         if len(fitting) > 1:
             raise DataError(
-                f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol"
+                f"{len(fitting)} numbers fit {what} of {benchmark}; name model and protocol"
             )
         return fitting[0].estimate.value
+
+    def _headlines(self, benchmark: str) -> list[Result]:
+        """Return the headline of each run on a benchmark, or over all, by the first method that has it."""
+        from snellen.report.run_view import run_views
+
+        headlines: list[Result] = []
+        for view in run_views(self.runs, self.rows):
+            for line in view.method_rows:
+                row = line.headline if benchmark == "*" else line.headlines.get(benchmark)
+                if row is not None:
+                    headlines.append(row)
+                    break
+        return headlines
 
     def _nearest(self, metric: str, benchmark: str) -> str:
         """What there is instead of a number that is not there."""

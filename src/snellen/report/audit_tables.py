@@ -16,7 +16,7 @@ from snellen.analysis.audit.correction import (
     uncorrected_headlines,
 )
 from snellen.analysis.audit.draw import read_design
-from snellen.analysis.capability import few_names
+from snellen.analysis.coverage import few_names
 from snellen.metrics.declaration import AFTER_AUDIT
 from snellen.records import Result
 from snellen.report.run_view import RunView

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.capability import headlines_of
+from snellen.analysis.headline import leading_headline
 from snellen.metrics.declaration import declared
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
@@ -101,7 +101,7 @@ def _lines(view: RunView) -> list[_Line]:
         scored = view.benchmark(cost.benchmark)
         if scored is None:
             continue
-        metric = headlines_of(scored)[-1]
+        metric = leading_headline(scored)
         result = view.results_by_key.get((cost.protocol, metric, cost.benchmark, "", ""))
         unit, estimate = (result.unit, result.estimate) if result else ("", None)
         lines.append(_Line(view, scored, cost, metric, unit, estimate))

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_preference
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.headline import ALL, HEADLINE, protocol_preference
 from snellen.analysis.statistics import scaled_estimate
 from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, unit_multiplier
 from snellen.protocols.base import labelled_declaration
@@ -45,7 +46,6 @@ from snellen.report.run_view import (
     RunView,
     common_chance,
     dimensions_of,
-    mean_chance,
     method_rows,
 )
 from snellen.report.sections import (
@@ -64,6 +64,8 @@ from snellen.report.table import (
 )
 from snellen.scoring.request_costs import RequestCost
 
+FEWEST_AXES = 5
+"""Dimensions from which on they are drawn as a radar; fewer are bars alone."""
 MOST_VALUES, MOST_MARKS = 100, 500
 """Marks up to which a chart of intervals has their values, and up to which it can be read; of more there are the heat
 map and the table."""
@@ -99,39 +101,30 @@ class ChartDrawer:
         ]
 
     def headline(self) -> list[ChartPanel]:
-        """The accuracy over all benchmarks, or where there is none the capability; a row per model."""
-        metric = (
-            "accuracy" if any(line.overall("accuracy") for line in self._all_lines) else CAPABILITY
-        )
+        """The number of each run, a row per model; nothing if benchmarks have no common scale."""
         panels: list[ChartPanel] = []
         for method, lines in self._lines.items():
             groups = []
             for i, line in lines:
-                number = (
-                    line.overall(metric) if metric == "accuracy" else line.lookup(metric, ALL, ALL)
-                )
-                if number and number.estimate.value is not None:
-                    point = PlotPoint(
-                        i, line.view.label, number.estimate, number.unit, _samples_of(i)
-                    )
-                    level = mean_chance(line.view.run.benchmarks) if metric == "accuracy" else None
-                    chance = level and level * unit_multiplier(number.unit)
-                    groups.append(IntervalRow(line.view.label, (point,), chance))
+                number = line.headline
+                if number is None or number.estimate.value is None:
+                    continue
+                point = PlotPoint(i, line.view.label, number.estimate, number.unit, _samples_of(i))
+                groups.append(IntervalRow(line.view.label, (point,), line.chance))
             units = {point.unit for group in groups for point in group.points}
-            if len(units) == 1 and len(groups) <= MOST_MARKS:
-                if (
-                    len(groups) > FOLDED
-                ):  # as the table below, of which then only the first rows are seen
-                    groups.sort(key=lambda group: -(group.points[0].estimate.value or 0.0))
-                axis = _axis(metric, units.pop(), [group.points[0].estimate for group in groups])
-                title = f"{capitalised(metric_title(metric))} over all benchmarks"
-                panels += _panel(title, f"by {method}", groups, axis)
+            if len(units) != 1 or len(groups) > MOST_MARKS:
+                continue
+            if len(groups) > FOLDED:  # only the first rows of the table below are seen
+                groups.sort(key=lambda group: -(group.points[0].estimate.value or 0.0))
+            estimates = [group.points[0].estimate for group in groups]
+            axis = _axis(HEADLINE, units.pop(), estimates)
+            panels += _panel("Headline over all benchmarks", f"by {method}", groups, axis)
         return panels
 
     def radar(self) -> list[ChartPanel]:
-        """Dimensions as axes, when there are three or more."""
+        """Dimensions as axes, if there are enough of them for a shape to mean something."""
         names = self.radar_dimensions()
-        if len(names) < 3:
+        if len(names) < FEWEST_AXES:
             return []
         level = [common_chance(dimension_chances(self.views, name)) for name in names]
         panels = []
@@ -409,7 +402,7 @@ def _share(point: PlotPoint | None) -> PlotPoint | None:
 def _axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Axis:
     """The metric's axis; a capability has that of shares, or of whatever unit it averages."""
     row = declared(metric)
-    if metric == CAPABILITY:
+    if metric in (CAPABILITY, HEADLINE):
         row = metric_row(metric, unit=SHARE if unit.startswith(SHARE) else unit)
     return axis_of(row, estimates, unit)
 
@@ -460,13 +453,12 @@ PER_CENT = Scale(SHARE, 0, 100.0, (0.0, 1.0))
 def benchmark_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
     """The headline of each benchmark, where it is a share; from two benchmarks and two models on."""
     rows = []
-    for name, scored in scored_benchmarks(views).items():
-        metric = headlines_of(scored)[-1]
-        rows.append(
-            FigureRow(
-                name if metric == "accuracy" else f"{name}, {metric_title(metric)}", metric, name
-            )
-        )
+    for name in scored_benchmarks(views):
+        of_models = [line.headlines.get(name) for line in method_rows(views)]
+        metrics = dict.fromkeys(row.metric for row in of_models if row)
+        for metric in metrics:
+            label = name if metric == "accuracy" else f"{name}, {metric_title(metric)}"
+            rows.append(FigureRow(label, metric, name))
     return list(_panels("Headline by benchmark", rows, views))
 
 
@@ -618,7 +610,7 @@ def _cost_panel(kind: int, points: Sequence[CostPoint], benchmarks: frozenset[st
 # --- figures of a report by name -------------------------------------------------------------------------------------
 
 
-HEADLINE = (
+HEADLINE_CAPTION = (
     "One row per model: its mark, its 95% interval and its value over all benchmarks; the dashed line is what guessing "
     "gives."
 )
@@ -657,7 +649,7 @@ def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
         return ChartBlock(tuple(panels), caption, names, is_tall)
 
     return {
-        "headline": ChartBlock(tuple(drawer.headline()), HEADLINE),
+        "headline": ChartBlock(tuple(drawer.headline()), HEADLINE_CAPTION),
         "radar": series(drawer.radar(), radar),
         "dimensions": series(drawer.dimension_bars(), whiskers),
         "dimension-heat-map": ChartBlock(tuple(dimension_heat_maps(views)), HEAT_NOTE),

@@ -8,11 +8,13 @@ is above guessing in a dimension where that holds for all its dimensions at once
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.headline import ALL, HEADLINE, headlines_of
 from snellen.analysis.paired.comparison import (
     ComparedRuns,
     as_one_of,
@@ -27,6 +29,7 @@ from snellen.analysis.sequential import parts_of
 from snellen.analysis.statistics import z
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
+from snellen.protocols.base import labelled_declaration
 from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Better, Estimate, Method
 from snellen.report.paired_tables import family_words
@@ -45,10 +48,13 @@ from snellen.report.table import (
     percent,
     value_text,
 )
+from snellen.scoring.published_means import PUBLISHED_MEAN, QUESTION_SCORE
 from snellen.scoring.scored_run import empty_reply_sentences
 
 MOST_NAMES = 3
 """More names than this are counted."""
+COUNTED_METRICS = ("accuracy", "overall_accuracy", "question_score", "exact_match", "typed_match")
+"""Rows that say whether a reply is correct, if every question has the value 0 or 1."""
 NO_INTERVAL = "too few pictures for an interval"
 Differences = Mapping[Method, Sequence[PairedDifference]]
 """Of the best model from each other one, by method."""
@@ -57,42 +63,21 @@ Differences = Mapping[Method, Sequence[PairedDifference]]
 def findings(
     views: Sequence[RunView], compared: ComparedRuns | None = None, *, of_instruments: bool = False
 ) -> list[str]:
-    """The sentences for a report: what was found first, then what to be careful about. Instruments that were run beside
-    models are left out, unless somebody asks about them.
+    """Return the sentences for a report: what was found first, then what to be careful about.
 
-    `compared` are the runs that were scored by the standard rules, as the tables beside the sentences compare them;
-    without it they are compared here.
+    Args:
+        views: The runs. Instruments among them that were run next to models are left out.
+        compared: The comparison of the runs that were scored by the standard rules, as the tables of the same page show
+            it. If None, the runs are compared here.
+        of_instruments: Include instruments.
     """
     placed = [view.label for view in views if is_adaptive(view.run.manifest)]
     every = [view for view in views if view.label not in placed]
     shown = compared_views(every, of_instruments=of_instruments)
     stopped = [view.label for view in shown if parts_of(view.run)]
     facts = [model for view in shown if view.label not in stopped for model in model_numbers(view)]
-    left_out = [
-        view.label for view in every if view not in shown and view.run.convention == "standard"
-    ]
-    cautions = (
-        [f"These sentences leave out {_names(left_out)}: instruments, not models."]
-        if left_out
-        else []
-    )
-    if early := [view.label for view in shown if view.label in stopped and _has_ended(view)]:
-        cautions.append(
-            f"A rule stopped {_names(early)} early; the section “Stopped by a rule” has intervals that allow for that."
-        )
-    cautions += [
-        f"The run of {view.label} has not come to its end: {view.run.extent.words}."
-        for view in shown
-        if view.run.extent and not _has_ended(view)
-    ]
-    cautions += [
-        f"Of {view.label}, {words}." for view in shown for words in empty_reply_sentences(view.run)
-    ]
-    if placed:
-        cautions.append(
-            f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "
-            "nothing; see the acuity card."
-        )
+    cautions = _run_cautions(every, shown, stopped, placed)
+
     differences: Differences = {}
     in_every_order: Sequence[PairedDifference] = ()
     try:
@@ -105,6 +90,39 @@ def findings(
         cautions.append(f"The runs are not compared: {error}.")
     family = family_words(compared.headline) if compared else ""
     return [*sentences(facts, differences, in_every_order, family), *cautions]
+
+
+def _run_cautions(
+    every: Sequence[RunView],
+    shown: Sequence[RunView],
+    stopped: Sequence[str],
+    placed: Sequence[str],
+) -> list[str]:
+    """Return what to know of whole runs: instruments, runs that have not ended, runs that a rule stopped."""
+    cautions: list[str] = []
+    left_out = [
+        view.label for view in every if view not in shown and view.run.convention == "standard"
+    ]
+    if left_out:
+        cautions.append(f"These sentences leave out {_names(left_out)}: instruments, not models.")
+    early = [view.label for view in shown if view.label in stopped and _has_ended(view)]
+    if early:
+        cautions.append(
+            f"A rule stopped {_names(early)} early; the section “Stopped by a rule” has intervals that allow for that."
+        )
+    cautions += [
+        f"The run of {view.label} has not come to its end: {view.run.extent.words}."
+        for view in shown
+        if view.run.extent and not _has_ended(view)
+    ]
+    for view in shown:
+        cautions.extend(f"Of {view.label}, {words}." for words in empty_reply_sentences(view.run))
+    if placed:
+        cautions.append(
+            f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "
+            "nothing; see the acuity card."
+        )
+    return cautions
 
 
 def _has_ended(view: RunView) -> bool:
@@ -122,43 +140,78 @@ def sentences(
     in_every_order: Sequence[PairedDifference] = (),
     family: str = "all pairs",
 ) -> list[str]:
-    """The sentences about some models, each a row for every method that it was asked by. `in_every_order` are what the
-    best differs by from the nearest: in circular accuracy, and in what the order of the options does. `family` says
-    what the differences are corrected for."""
+    """Return the sentences about some models.
+
+    Args:
+        facts: The numbers of each model by each method.
+        differences: The leading model against each other one, by method.
+        in_every_order: What the leading model and the nearest one differ by in circular accuracy, and in what the
+            order of the options does.
+        family: What the differences are corrected for.
+    """
     methods = [method for method in METHODS if any(model.method == method for model in facts)]
     if not methods:
         return []
     first = [model for model in facts if model.method == methods[0]]
+    found: list[str] = []
     if len(first) == 1:
-        found = [_level(facts), _own_dimensions(first[0])]
+        found += [_level(facts), _own_dimensions(first[0])]
     else:
-        gap, guessing = _gap(differences.get(methods[0], ())), _above_guessing(first)
-        standings = list(_standings(differences, family))
-        order = _order_part(in_every_order)
-        found = [*standings[:1], " ".join(filter(None, (gap, guessing))), order, *standings[1:]]
-    return list(filter(None, (*found, _lowest(first), _stability(first), _caution(first))))
+        standings = list(_standings(differences, first, family))
+        found += standings[:1]
+        found.append(
+            " ".join(filter(None, (_gap(differences.get(methods[0], ())), _above_guessing(first))))
+        )
+        found.append(_order_part(in_every_order))
+        found += standings[1:]
+    found += [_lowest(first), _stability(first), _caution(first)]
+    return [sentence for sentence in found if sentence]
 
 
 # --- one model -------------------------------------------------------------------------------------------------------
 
 
 def _level(facts: Sequence[ModelNumbers]) -> str:
-    """The headline of the only model against guessing, and by the other method."""
+    """Return the number of the only model, next to guessing, and its number by the other method."""
     model = facts[0]
-    value, interval = value_text(model.headline, model.unit), _interval(model.headline, model.unit)
-    words = "over all questions of" if model.over == "questions" else "on average over"
-    over = f", {words} {model.benchmarks} benchmarks" if model.benchmarks > 1 else ""
-    if model.metric == "accuracy" and model.unit == SHARE:
+    if model.headline.value is None:
+        return (
+            f"{model.name} has no number over all {model.benchmarks} benchmarks: {model.no_mean} have no common "
+            "scale; the table has a number for each benchmark."
+        )
+    value = value_text(model.headline, model.unit)
+    if model.counts_replies:
         opening = f"{model.name} answers {value} of the questions correctly"
+    elif model.metric == HEADLINE:
+        opening = f"{model.name} scores {value}"
     else:
         opening = f"{model.name} scores {value} in {metric_title(model.metric)}"
-    others = "".join(
-        f" By {other.method}: {value_text(other.headline, other.unit)} ({_interval(other.headline, other.unit)})."
-        for other in facts[1:]
-        if other.name == model.name
-    )
-    interval = interval if interval == NO_INTERVAL else f"95% interval {interval}"
-    return f"{opening} ({interval}){over}{_against_guessing(model)}.{others}"
+
+    interval = _interval(model.headline, model.unit)
+    if interval != NO_INTERVAL:
+        interval = f"95% interval {interval}"
+    over = ""
+    if model.benchmarks > 1 and model.over == "questions":
+        over = f", over all questions of {model.benchmarks} benchmarks"
+    elif model.benchmarks > 1:
+        over = f" on average over {model.benchmarks} benchmarks"
+        return f"{opening}{over} ({interval}){_against_guessing(model)}.{_by_other_methods(facts)}"
+    return f"{opening} ({interval}){over}{_against_guessing(model)}.{_by_other_methods(facts)}"
+
+
+def _by_other_methods(facts: Sequence[ModelNumbers]) -> str:
+    """Return the numbers of the first model by other methods, each with the benchmarks that it is of."""
+    model, *others = facts
+    words = ""
+    for other in others:
+        if other.name != model.name or other.headline.value is None:
+            continue
+        value = value_text(other.headline, other.unit)
+        scope = ""
+        if other.benchmarks != model.benchmarks:
+            scope = f" on {other.benchmarks} of the {model.benchmarks} benchmarks"
+        words += f" By {other.method}{scope}: {value} ({_interval(other.headline, other.unit)})."
+    return words
 
 
 def _against_guessing(model: ModelNumbers) -> str:
@@ -171,20 +224,24 @@ def _against_guessing(model: ModelNumbers) -> str:
 
 
 def _own_dimensions(model: ModelNumbers) -> str:
-    """The highest and the lowest dimension, and those in which the model may be guessing."""
-    if len(model.dimensions) < 2:
+    """Return the highest and the lowest dimension, and those in which the model may be guessing."""
+    count = len(model.dimensions)
+    if count < 2:
         return ""
-    low, *_, high = sorted(model.dimensions, key=lambda dimension: dimension.estimate.value or 0.0)
     doubtful = _not_above(model)
-    guessing = (
-        f"It is not shown to be above guessing in {_some_of(doubtful, len(model.dimensions))}."
-        if doubtful
-        else f"It is above guessing in all {len(model.dimensions)} dimensions."
-    )
+    if doubtful:
+        guessing = f"It is not shown to be above guessing in {_some_of(doubtful, count)}."
+    else:
+        guessing = f"It is above guessing in all {count} dimensions{model.scope}."
+
+    low, *_, high = sorted(model.dimensions, key=lambda dimension: dimension.estimate.value or 0.0)
     if low.estimate.value == high.estimate.value:
         return guessing
-    ends = (f"{d.title} at {value_text(d.estimate)} ({_interval(d.estimate)})" for d in (low, high))
-    return f"Its {len(model.dimensions)} dimensions range from {' to '.join(ends)}. {guessing}"
+    ends = [
+        f"{dimension.title} at {value_text(dimension.estimate)} ({_interval(dimension.estimate)})"
+        for dimension in (low, high)
+    ]
+    return f"Its {count} dimensions{model.scope} range from {' to '.join(ends)}. {guessing}"
 
 
 def _not_above(model: ModelNumbers) -> list[str]:
@@ -203,50 +260,89 @@ def _not_above(model: ModelNumbers) -> list[str]:
 # --- several models --------------------------------------------------------------------------------------------------
 
 
-def _standings(differences: Differences, family: str) -> Iterator[str]:
-    """Who is better than whom, and who cannot be told apart: a sentence for each method."""
-    overall = {
-        method: [d for d in of_method if d.scope == "overall"]
-        for method, of_method in differences.items()
-    }
-    methods = [method for method, of_method in overall.items() if of_method]
-    for method in methods:
-        yield f"{f'By {method}, ' if len(methods) > 1 else ''}{_standing(overall[method], family)}."
+def _standings(
+    differences: Differences, models: Sequence[ModelNumbers], family: str
+) -> Iterator[str]:
+    """Yield a sentence for each method: which model is better than which, and which differ too little to say."""
+    for method, of_method in differences.items():
+        opening = f"By {method}, " if len(differences) > 1 else ""
+        overall = [difference for difference in of_method if difference.scope == "overall"]
+        single = [difference for difference in of_method if difference.scope == "benchmark"]
+        if overall:
+            scope = _common_scope(overall, single, models)
+            yield f"{opening}{_standing(overall, family, scope)}."
+        elif single:
+            yield f"{opening}{_standing_by_benchmark(single, models)}."
 
 
-def _standing(differences: Sequence[PairedDifference], family: str) -> str:
+def _common_scope(
+    overall: Sequence[PairedDifference],
+    single: Sequence[PairedDifference],
+    models: Sequence[ModelNumbers],
+) -> str:
+    """Return what an overall difference is a mean of, and of how many of the benchmarks that the models have."""
+    benchmarks = {difference.benchmark for difference in single if _has_value(difference)}
+    every = max((model.benchmarks for model in models), default=0)
+    if benchmarks and len(benchmarks) < every:
+        return f" on the {len(benchmarks)} of {every} benchmarks that are compared"
+    return f" on average over {len(benchmarks)} benchmarks" if len(benchmarks) > 1 else ""
+
+
+def _has_value(difference: PairedDifference) -> bool:
+    return difference.difference.value is not None
+
+
+def _standing(differences: Sequence[PairedDifference], family: str, scope: str = "") -> str:
     better, worse, level = _parted(differences)
-    first, others = differences[0].first, len(differences)
+    first = differences[0].first
+    others = len(differences)
     nearest = _nearest(differences)
-    words = []
+    clauses: list[str] = []
     if nearest and others == len(better) > 1:
-        lead = _points(nearest, family)
-        words.append(
+        lead = _points(nearest, family, scope)
+        clauses.append(
             f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {lead}"
         )
     elif nearest:
-        name = nearest.second
-        whom = (
-            f"{len(better)} of the {others} other models, ahead of the nearest, {name},"
-            if len(better) > 1
-            else name
-        )
-        words.append(f"{first} is better than {whom} by {_points(nearest, family)}")
+        whom = nearest.second
+        if len(better) > 1:
+            whom = f"{len(better)} of the {others} other models, ahead of the nearest, {whom},"
+        clauses.append(f"{first} is better than {whom} by {_points(nearest, family, scope)}")
     if level:
-        bounds = f": {_bounds(level[0], family)}" if others == 1 else ""
-        who = "it" if words else first
-        words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
-    words += [
-        f"{difference.second} is better than {first} by {_points(difference, family)}"
-        for difference in worse
-    ]
-    return "; ".join(words)
+        bounds = f": {_bounds(level[0], family, scope)}" if others == 1 else ""
+        who = "it" if clauses else first
+        names = _names([difference.second for difference in level])
+        clauses.append(f"{who} cannot be told apart from {names}{bounds}")
+    for difference in worse:
+        lead = _points(difference, family, scope)
+        clauses.append(f"{difference.second} is better than {first} by {lead}")
+    return "; ".join(clauses)
 
 
-def _bounds(difference: PairedDifference, family: str) -> str:
+def _standing_by_benchmark(
+    differences: Sequence[PairedDifference], models: Sequence[ModelNumbers]
+) -> str:
+    """Compare models whose benchmarks have no common scale: on how many each is better than the first."""
+    by_pair: dict[str, list[PairedDifference]] = defaultdict(list)
+    for difference in differences:
+        by_pair[difference.second].append(difference)
+    first = differences[0].first
+    scales = next((model.no_mean for model in models if model.no_mean), "their metrics")
+    clauses: list[str] = []
+    for second, of_pair in by_pair.items():
+        better, worse, _ = _parted(of_pair)
+        clauses.append(
+            f"{first} is better than {second} on {len(better)} of {len(of_pair)} benchmarks and worse on {len(worse)}"
+        )
+    return (
+        f"{scales} have no common scale, so models are compared by benchmark: {'; '.join(clauses)}"
+    )
+
+
+def _bounds(difference: PairedDifference, family: str, scope: str) -> str:
     if difference.difference.low is None:
         return f"with {difference.difference.n:,} questions in common, there are too few pictures for an interval"
-    return f"the difference lies between {_points(difference, family, ' and ')}"
+    return f"the difference lies between {_points(difference, family, scope, ' and ')}"
 
 
 def _nearest(differences: Sequence[PairedDifference]) -> PairedDifference | None:
@@ -297,28 +393,42 @@ def _gap(differences: Sequence[PairedDifference]) -> str:
 def _parted(
     differences: Sequence[PairedDifference],
 ) -> tuple[list[PairedDifference], list[PairedDifference], list[PairedDifference]]:
-    """Those in which the first run is shown to be better, those in which it is worse, and those that show nothing."""
-    shown = [difference for difference in differences if is_shown(difference)]
-    better = [difference for difference in shown if gain(difference) > 0]
-    return better, [d for d in shown if d not in better], [d for d in differences if d not in shown]
+    """Split differences: the first run is shown to be better, shown to be worse, or neither is shown."""
+    better: list[PairedDifference] = []
+    worse: list[PairedDifference] = []
+    undecided: list[PairedDifference] = []
+    for difference in differences:
+        if not is_shown(difference):
+            undecided.append(difference)
+        elif gain(difference) > 0:
+            better.append(difference)
+        else:
+            worse.append(difference)
+    return better, worse, undecided
 
 
 def _above_guessing(models: Sequence[ModelNumbers]) -> str:
-    """Which models are not shown to be above guessing, and where."""
+    """Return which models are not shown to be above guessing, and in which dimensions."""
     models = [model for model in models if model.dimensions]
+    if not models:
+        return ""
+    scope = models[0].scope
     doubtful = [(model, titles) for model in models if (titles := _not_above(model))]
     if not doubtful:
-        return "All models are above guessing in every dimension." if models else ""
+        return f"All models are above guessing in every dimension{scope}."
     if len(doubtful) <= MOST_NAMES:
-        where = (
+        clauses = [
             f"{model.name} in {_some_of(titles, len(model.dimensions))}"
             for model, titles in doubtful
-        )
-        return f"Not shown to be above guessing: {', '.join(where)}."
+        ]
+        return f"Not shown to be above guessing{scope}: {', '.join(clauses)}."
+
     hardest = [
-        d.title for d in models[0].dimensions if all(d.title in titles for _, titles in doubtful)
+        dimension.title
+        for dimension in models[0].dimensions
+        if all(dimension.title in titles for _, titles in doubtful)
     ]
-    place = f"in {_names(hardest)}" if hardest else "in every dimension"
+    place = f"in {_names(hardest)}" if hardest else f"in every dimension{scope}"
     if len(doubtful) == len(models):
         return f"None of the {len(models)} models is shown to be above guessing {place}."
     return f"{len(doubtful)} of {len(models)} models are not shown to be above guessing {place}."
@@ -367,6 +477,7 @@ def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str,
 
 def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
+    scope = models[0].scope if models else ""
     if open_runs := [
         m.name for m in models if m.circular and m.circular.value is None and m.circular.unanswered
     ]:
@@ -375,9 +486,9 @@ def _stability(models: Sequence[ModelNumbers]) -> str:
             "stay right; accuracy is of the first order alone."
         )
     if words := _listed([(model.name, model.circular) for model in models], SHARE):
-        return f"Answers that stay right in every order of the options: {words}."
+        return f"Answers that stay right in every order of the options{scope}: {words}."
     if words := _listed([(model.name, model.instability) for model in models], "nats"):
-        return f"Instability across wordings and orders of the options (in nats, 0 is stable): {words}."
+        return f"Instability across wordings and orders of the options{scope} (in nats, 0 is stable): {words}."
     return ""
 
 
@@ -432,14 +543,21 @@ def _interval(estimate: Estimate, unit: str = SHARE) -> str:
     return " to ".join(ends).replace("%", "", 1)
 
 
-def _points(difference: PairedDifference, family: str, between: str = " to ") -> str:
-    """`4.1 to 9.0 points of accuracy (95% interval, paired on 360 questions)`; where it is one of several, the interval
-    that is corrected for that family, as whether it is shown is."""
+def _points(
+    difference: PairedDifference, family: str, scope: str = "", between: str = " to "
+) -> str:
+    """Return `4.1 to 9.0 points of accuracy (95% interval, paired on 360 questions)`.
+
+    If the difference is one of several, the interval is corrected for that family, as whether it is shown is.
+    """
     is_alone = corrected_estimate(difference) == difference.difference
     kind = "95% interval" if is_alone else f"95% interval, corrected for {family}"
-    is_of_one_metric = difference.unit == SHARE != difference.metric
-    of_what = f" of {metric_title(difference.metric)}" if is_of_one_metric else ""
-    return f"{_ends_of(difference, between)}{of_what} ({kind}, paired on {difference.difference.n:,} questions)"
+    of_what = ""
+    is_of_one_metric = difference.metric not in (SHARE, QUESTION_SCORE, PUBLISHED_MEAN)
+    if difference.unit == SHARE and is_of_one_metric:
+        of_what = f" of {metric_title(difference.metric)}"
+    count = f"{difference.difference.n:,} questions"
+    return f"{_ends_of(difference, between)}{of_what}{scope} ({kind}, paired on {count})"
 
 
 def _ends_of(difference: PairedDifference, between: str) -> str:
@@ -476,15 +594,19 @@ class DimensionShare(Struct, frozen=True):
 
 
 class ModelNumbers(Struct, frozen=True):
-    """What the sentences say of one model, by one method."""
+    """The numbers of one model by one method that sentences are made of."""
 
     name: str
     method: Method
     metric: str
+    """The row of the only benchmark, or of all benchmarks; `headline` for a mean of several rows."""
     headline: Estimate
+    """The number of the run."""
     unit: str = SHARE
     chance: float | None = None
+    """What guessing scores in it."""
     benchmarks: int = 1
+    """Benchmarks in it; if it has no value, those with a number of their own."""
     dimensions: tuple[DimensionShare, ...] = ()
     circular: Estimate | None = None
     instability: Estimate | None = None
@@ -493,9 +615,15 @@ class ModelNumbers(Struct, frozen=True):
     is_partial: bool = False
     better: Better = "higher"
     by_benchmark: tuple[tuple[str, Estimate], ...] = ()
-    """The accuracy in each benchmark with options."""
+    """The headline of each benchmark, if all are shares of which a higher one is better."""
     over: str = "benchmarks"
-    """What counts alike in the headline."""
+    """What has equal weight in the headline."""
+    counts_replies: bool = False
+    """Whether the headline is the share of all questions that were answered correctly."""
+    scope: str = ""
+    """Which benchmarks numbers of options are of: ` on the 12 of 14 benchmarks with options`; empty for all."""
+    no_mean: str = ""
+    """Names of the metrics that have no common scale, if the run has no number for that reason."""
 
 
 def compared_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
@@ -508,44 +636,75 @@ def compared_views(views: Sequence[RunView], *, of_instruments: bool) -> list[Ru
 
 
 def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
+    """Yield the numbers of a run by each method that gave any benchmark a value."""
     for line in view.method_rows:
-        number, metric = line.overall("accuracy"), "accuracy"
-        if number is None or number.estimate.value is None:
-            number, metric = line.lookup(CAPABILITY, ALL, ALL), CAPABILITY
-        if number is None or number.estimate.value is None:
+        number = line.headline
+        if number is None or not line.headlines:
             continue
-        headlines = {headlines_of(scored)[-1] for scored in view.run.benchmarks}
-        shown = headlines.pop() if metric == CAPABILITY and len(headlines) == 1 else metric
+        metrics = list(dict.fromkeys(row.metric for row in line.headlines.values()))
+        circular, instability, unparsed = _of_options(line)
         yield ModelNumbers(
             view.label,
             line.method,
-            shown,
+            metrics[0] if len(metrics) == 1 else HEADLINE,
             number.estimate,
             number.unit,
-            mean_chance(view.run.benchmarks)
-            if metric == "accuracy" and number.unit == SHARE
-            else None,
-            view.benchmark_counts[number.protocol, metric] or len(view.run.benchmarks),
+            line.chance,
+            len(line.headlines),
             tuple(_dimension_shares(line)),
-            *_beside(line),
+            circular,
+            instability,
+            unparsed,
             number.estimate.errors + number.estimate.absent,
             bool(number.partial),
-            view.results_by_key[
-                number.protocol, view.substitutes.get(metric, metric), ALL, ALL, ""
-            ].better,
-            tuple(_benchmark_shares(line)),
+            number.better,
+            _benchmark_shares(line),
             number.over,
+            _counts_replies(line),
+            _option_scope(view),
+            number.detail if number.estimate.value is None else "",
         )
 
 
-def _benchmark_shares(line: ModelMethodRow) -> Iterator[tuple[str, Estimate]]:
-    for scored in each_choice_benchmark(line.view):
-        number = line.lookup("accuracy", scored.spec.name)
-        if number and number.unit == SHARE and number.estimate.value is not None:
-            yield scored.spec.name, number.estimate
+def _counts_replies(line: ModelMethodRow) -> bool:
+    """Return whether the number of a run is the share of its questions with a correct reply.
+
+    That holds for one reply to each question, each of which is correct or not, if all questions have equal weight.
+    """
+    rows = list(line.headlines.values())
+    if len(rows) > 1 and (line.headline is None or line.headline.over != "questions"):
+        return False
+    for row in rows:
+        scored = line.view.benchmark(row.benchmark)
+        if scored is None or row.unit != SHARE or row.metric not in COUNTED_METRICS:
+            return False
+        declaration = labelled_declaration(row.protocol)
+        if declaration.n_unbiased != 1:
+            return False
+        scores = scored.scores_of(row.metric, row.protocol)
+        if not all(score.value in (0.0, 1.0, None) for score in scores):
+            return False
+    return True
 
 
-def _beside(line: ModelMethodRow) -> tuple[Estimate | None, Estimate | None, Estimate | None]:
+def _option_scope(view: RunView) -> str:
+    """Return ` on the 12 of 14 benchmarks with options`, or an empty text if all benchmarks have options."""
+    every = len(view.run.benchmarks)
+    with_options = len(list(each_choice_benchmark(view)))
+    if with_options == every:
+        return ""
+    return f" on the {with_options} of {every} benchmarks with options"
+
+
+def _benchmark_shares(line: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
+    """Return the headline of each benchmark, or nothing if some are not shares of which a higher one is better."""
+    rows = line.headlines.values()
+    if any(row.unit != SHARE or row.better != "higher" for row in rows):
+        return ()
+    return tuple((row.benchmark, row.estimate) for row in rows)
+
+
+def _of_options(line: ModelMethodRow) -> tuple[Estimate | None, Estimate | None, Estimate | None]:
     """Circular accuracy, instability and the share of unparsed replies, in the units that tables have them in."""
     circular, instability, unparsed = map(
         line.overall, ("circular_accuracy", "instability", "unparsed_rate")
@@ -583,8 +742,10 @@ def _merit(model: ModelNumbers) -> float:
 def leading_differences(
     compared: ComparedRuns, facts: Sequence[ModelNumbers]
 ) -> dict[Method, Sequence[PairedDifference]]:
-    """Of the model with the highest headline, or of the baseline, from each other one; of two models also by dimension.
-    Raises DataError for different builds."""
+    """Return the differences of the leading model, or of the baseline, from each other one, by method.
+
+    Raises DataError for different builds of a benchmark.
+    """
     return {
         method: _from_first(compared, of_method, method)
         for method in METHODS
@@ -595,23 +756,22 @@ def leading_differences(
 def _from_first(
     compared: ComparedRuns, models: Sequence[ModelNumbers], method: Method
 ) -> list[PairedDifference]:
-    """In accuracy where the best has one, else in the headlines: by the comparison that the tables show, unless the
-    headlines of some benchmarks are other metrics."""
+    """Return differences of the first model from each other one: overall, by benchmark and, of two, by dimension."""
     best = max(models, key=_merit)
     first = next((model for model in models if model.name == compared.headline.baseline), best).name
-    metric = "accuracy" if best.metric == "accuracy" else ""
     others = [model.name for model in models if model.name != first]
-    by_pair = [
-        list(differences_of(compared.headline, first, other, method, metric)) for other in others
-    ]
-    if metric and not all(map(overall_of, by_pair)):
-        in_metric = compared.in_metric(metric)
-        by_pair = [
-            list(differences_of(in_metric, first, other, method, metric)) for other in others
+    differences: list[PairedDifference] = []
+    for other in others:
+        of_pair = list(differences_of(compared.headline, first, other, method, ""))
+        overall = overall_of(of_pair)
+        if overall is not None:
+            differences.append(overall)
+        differences += [
+            difference
+            for difference in of_pair
+            if difference.scope == "benchmark"
+            or (difference.scope == "dimension" and len(others) == 1)
         ]
-    differences = [overall for of_pair in by_pair if (overall := overall_of(of_pair))]
-    if len(others) == 1:
-        differences += [difference for difference in by_pair[0] if difference.scope == "dimension"]
     return differences
 
 

@@ -70,7 +70,7 @@ FIGURES = {
     "cost": (("", "cost"),),
 }
 """The figures above the tables of a section, each with its heading, besides those of dimensions."""
-FOLDED_TABLES = ("dimensions", "benchmarks", "parts")
+FOLDED_TABLES = ("dimensions", "parts")
 """The sections whose tables are folded, each under its title."""
 FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
 """How sections are at first, those aside that are folded."""
@@ -156,7 +156,7 @@ def _best_first(views: Sequence[RunView]) -> list[RunView]:
     """As the chart above has them: the first rows of a long table are those that are seen."""
 
     def merit(view: RunView) -> float:
-        numbers = (line.overall("accuracy") for line in view.method_rows)
+        numbers = [line.headline for line in view.method_rows]
         return max((number.estimate.value or 0.0 for number in numbers if number), default=0.0)
 
     return sorted(views, key=merit, reverse=True)
@@ -169,7 +169,7 @@ def _figure(heading: str, figure: ChartBlock) -> list[Block]:
 
 
 def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[Block]:
-    """The radar with a switch to bars; bars only when there are fewer than three dimensions; the heat map."""
+    """The radar with a switch to bars, or bars alone if there are few dimensions; the heat map."""
     radar, bars = figures["radar"], figures["dimensions"]
     both: list[Block] = [ViewsBlock(radar, bars)] if radar.panels else _figure("", bars)
     return [*both, *_figure("All models and dimensions", figures["dimension-heat-map"])]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, few_names
+from snellen.analysis.coverage import few_names
+from snellen.analysis.headline import ALL
 from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 from snellen.analysis.paired.differences import (
     Comparison,
@@ -124,7 +125,7 @@ def _benchmark_table(differences: Sequence[PairedDifference], comparison: Compar
     more = {
         "only first better": [_count(difference.only_first) for difference in differences],
         "only second better": [_count(difference.only_second) for difference in differences],
-        "needed": [_count(difference.needed) for difference in differences],
+        "needed": [needed_words(difference) for difference in differences],
     }
     notes = [
         "Differences are taken question by question, over those that both have a value for, so what is hard for all "
@@ -241,6 +242,30 @@ def flips_line(comparison: Comparison) -> str:
     metrics = {_metric_words(flip) for flip in comparison.flips}
     where = f"in {metrics.pop()}" if len(metrics) == 1 else "in what is compared"
     return f"{count:,} {'question differs' if count == 1 else 'questions differ'} {where}; -o FILE.json lists them."
+
+
+def mean_label(difference: PairedDifference) -> str:
+    """Return what a mean over benchmarks is called in a row of its own."""
+    if difference.dimension == ALL:
+        return "mean of all"
+    return f"mean of {dimension_title(difference.dimension)}"
+
+
+NO_DIFFERENCE = "no difference in sight"
+FARTHEST = 20
+"""More times the questions that there are is no useful advice."""
+
+
+def needed_words(difference: PairedDifference) -> str:
+    """Return how many questions would show a difference of the observed size, or that none is in sight."""
+    questions = difference.difference.n
+    if difference.difference.value is None or not questions:
+        return DASH
+    if not difference.difference.stderr and difference.difference.value:
+        return DASH
+    if difference.needed is None or difference.needed > FARTHEST * questions:
+        return NO_DIFFERENCE
+    return f"{difference.needed:,}"
 
 
 def _dimension(name: str) -> str:

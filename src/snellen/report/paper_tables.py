@@ -9,7 +9,9 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, few_names, headline_metric
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.coverage import few_names
+from snellen.analysis.headline import ALL, HEADLINE, headline_metric
 from snellen.analysis.paper_check import PaperCheck, PaperReport, derived_figures
 from snellen.analysis.ranks import competition_ranks
 from snellen.catalogue import entries, suite_facts, suites
@@ -205,7 +207,10 @@ def compare_with_printed(
         or not (cell.benchmark or cell.dimension)
     ):
         return None
-    number = line.lookup(cell.metric, cell.benchmark or ALL, cell.dimension, cell.slice)
+    metric = cell.metric
+    if metric == CAPABILITY and cell.dimension == ALL:
+        metric = HEADLINE
+    number = line.lookup(metric, cell.benchmark or ALL, cell.dimension, cell.slice)
     if number is None:
         return None
     if cell.dimension and (why := _other_benchmarks(paper, line, cell.dimension)):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.capability import headlines_of
 from snellen.analysis.dose_response import DoseResponse, dose_responses
+from snellen.analysis.headline import leading_headline
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.analysis.statistics import estimate_mean
 from snellen.common.images import DEGRADATIONS
@@ -185,7 +185,7 @@ def _half_text(response: DoseResponse) -> Cell:
 
 
 def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
-    headlines = headlines_of(scored)
+    headlines = [leading_headline(scored)]
     protocols = {protocol for protocol, _, metric in scored.score_rows if metric in headlines}
     if not any(labelled_declaration(protocol).control_of in protocols for protocol in protocols):
         return
@@ -262,7 +262,7 @@ def _costs(places: Sequence[_Place]) -> Table:
             place.view.label,
             place.scored.spec.name,
             protocol,
-            metric_title(headlines_of(place.scored)[-1]),
+            metric_title(leading_headline(place.scored)),
             _headline(place, protocol),
             _unknown(place.scored, protocol),
             *(_cost(place, protocol, row) for row in COST.names),
@@ -284,7 +284,7 @@ def _costs(places: Sequence[_Place]) -> Table:
 
 
 def _headline(place: _Place, protocol: str) -> Cell:
-    name = headlines_of(place.scored)[-1]
+    name = leading_headline(place.scored)
     name = place.view.substitutes.get(name, name)
     row = place.view.results_by_key.get((protocol, name, place.scored.spec.name, "", ""))
     if row is None or row.estimate.value is None:

@@ -17,6 +17,7 @@ from snellen.records import ExtractionMethod, Prediction
 from snellen.report.audit_tables import audit_tables
 from snellen.report.content import suite_sections
 from snellen.report.cost_tables import cost_tables
+from snellen.report.headline_table import headline_by_model, headline_table, side_table
 from snellen.report.letters import letter_tables
 from snellen.report.paired_tables import (
     Comparisons,
@@ -27,7 +28,12 @@ from snellen.report.paired_tables import (
 from snellen.report.paper_tables import beside_papers
 from snellen.report.pooled_estimates import with_samples
 from snellen.report.protocol_tables import control_tables, talk_tables
-from snellen.report.run_view import RunView, count_rotations
+from snellen.report.run_view import (
+    RunView,
+    count_rotations,
+    each_choice_benchmark,
+    method_rows,
+)
 from snellen.report.sections import (
     benchmark_tables,
     common_question_tables,
@@ -37,12 +43,23 @@ from snellen.report.sections import (
     slice_tables,
 )
 from snellen.report.summary import summary
-from snellen.report.table import DASH, Cell, Table, counts_text
+from snellen.report.table import DASH, WIDE, Cell, Table, counts_text
 
 
 def count_tables(views: Sequence[RunView]) -> list[Table]:
     """Tables of requests by model, and of replies by model and protocol."""
-    return [_request_table(views), _reply_table(views), *_role_tables(views), *_stage_tables(views)]
+    of_options = [summary(views)] if any(map(_has_options, views)) else []
+    return [
+        *of_options,
+        _request_table(views),
+        _reply_table(views),
+        *_role_tables(views),
+        *_stage_tables(views),
+    ]
+
+
+def _has_options(view: RunView) -> bool:
+    return any(True for _ in each_choice_benchmark(view))
 
 
 def _request_table(views: Sequence[RunView]) -> Table:
@@ -204,7 +221,10 @@ class ReportSection(Struct, frozen=True):
 
 
 def _summary(views: Sequence[RunView]) -> Tables:
-    return [summary(views)]
+    many = len(method_rows(views)) > WIDE
+    first = headline_by_model(views) if many else headline_table(views)
+    side = side_table(views)
+    return [first, side] if side else [first]
 
 
 def _suites(views: Sequence[RunView]) -> Tables:

@@ -6,21 +6,32 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import mul
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.analysis.capability import (
+from snellen.analysis.headline import (
     ALL,
-    CAPABILITY,
+    HEADLINE,
+    benchmark_weights,
     counted_alike,
     first_text_metric,
+    headline_chance,
+    headline_rows,
     protocol_preference,
 )
 from snellen.catalogue import BenchmarkSpec, dimension_titles
-from snellen.metrics.declaration import MetricRow, after_audit, declared, of_answered
+from snellen.metrics.declaration import (
+    SHARE,
+    MetricRow,
+    after_audit,
+    declared,
+    of_answered,
+    unit_multiplier,
+)
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import word_reason
 from snellen.records import METHODS, Estimate, MeanOver, Method, Prediction, Result, Score
@@ -216,6 +227,12 @@ class RunView(Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def headlines(self) -> dict[Method, dict[str, Result]]:
+        """The row that stands for each benchmark, by method and name of the benchmark."""
+        by_method = headline_rows(self.run, self.rows)
+        return {method: {row.benchmark: row for row in rows} for method, rows in by_method.items()}
+
+    @cached_property
     def reply_counts(self) -> list[ReplyCounts]:
         """One record per protocol, in the run's order."""
         return count_replies(self.run)
@@ -274,6 +291,44 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     @property
     def label(self) -> str:
         return f"{self.view.label}, {self.method}"
+
+    @property
+    def headlines(self) -> Mapping[str, Result]:
+        """The row that stands for each benchmark, by its name."""
+        return self.view.headlines.get(self.method, {})
+
+    @property
+    def headline(self) -> Result | None:
+        """The number of the run: the mean of the headlines of its benchmarks."""
+        return self.view.results_by_key.get((self.method, HEADLINE, ALL, ALL, ""))
+
+    @cached_property
+    def chances(self) -> Mapping[str, float]:
+        """What guessing scores in the headline of each benchmark that has such a level."""
+        levels: dict[str, float] = {}
+        for name, row in self.headlines.items():
+            scored = self.view.benchmark(name)
+            level = headline_chance(scored, row.metric) if scored else None
+            if level is not None and row.unit.startswith(SHARE):
+                levels[name] = level * unit_multiplier(row.unit)
+        return levels
+
+    @property
+    def chance(self) -> float | None:
+        """What guessing scores in the number of the run; None if a benchmark in it has no such level."""
+        rows = list(self.headlines.values())
+        if not rows or any(row.benchmark not in self.chances for row in rows):
+            return None
+        if self.headline is None or self.headline.detail:  # a sum, or a mean of printed figures
+            return None
+        scored = [self.view.benchmark(row.benchmark) for row in rows]
+        weights = benchmark_weights(
+            [each.spec for each in scored if each],
+            [row.metric for row in rows],
+            [row.estimate.questions for row in rows],
+        )
+        levels = [self.chances[row.benchmark] for row in rows]
+        return math.fsum(map(mul, weights, levels))
 
     def overall(self, metric: str) -> HeadlineEstimate | None:
         """The mean over all benchmarks, by the protocol that covers most of them (of equals, the preferred one)."""
@@ -388,9 +443,9 @@ def pools_of(views: Sequence[RunView]) -> list[str]:
 
 
 def overall_label(lines: Sequence[ModelMethodRow]) -> str:
-    """What the number over all dimensions is, as the suites of the runs declare it."""
-    numbers = [number for line in lines if (number := line.lookup(CAPABILITY, ALL, ALL))]
-    return " or ".join(dict.fromkeys(OVER[number.over] for number in numbers))
+    """Return what has equal weight in the numbers of some runs, as their suites declare it."""
+    numbers = [line.headline for line in lines if line.headline]
+    return " or ".join(dict.fromkeys(OVER[number.over] for number in numbers if number.over))
 
 
 def dimensions_of(views: Sequence[RunView]) -> list[str]:

@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import (
+from snellen.analysis.capability import CAPABILITY, TASK_CAPABILITY
+from snellen.analysis.headline import (
     ALL,
-    CAPABILITY,
-    TASK_CAPABILITY,
+    HEADLINE,
     headline_metric,
     headlines_of,
     protocol_preference,
@@ -92,7 +92,7 @@ def dimension_tables(views: Sequence[RunView]) -> list[Table]:
         )
         for name in dimensions_of(views)
     ]
-    overall = MatrixRow((overall_label(method_rows(views)),), ALL, ALL)
+    overall = MatrixRow((overall_label(method_rows(views)),), ALL, ALL, metric=HEADLINE)
     rank = MatrixRow(("average rank",), ALL, ALL, metric=AVERAGE_RANK)
     capability = [
         replace(table, notes=_capability_notes(views))
@@ -141,7 +141,7 @@ def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
         title, plural = capitalised(dimension_title(dimension)), "s" * (len(specs) > 1)
         name = dimension if title == dimension else f"{title} ({dimension})"
         notes.append(f"{name}: {measured} of {len(specs)} benchmark{plural}{partial}.")
-    for title, metric in (("Over all dimensions", CAPABILITY), ("Average rank", AVERAGE_RANK)):
+    for title, metric in (("Over all dimensions", HEADLINE), ("Average rank", AVERAGE_RANK)):
         if partial := _partial_words(method_rows(views), metric, ALL):
             notes.append(f"{title}{partial}.")
     return tuple(notes)
@@ -226,7 +226,7 @@ def other_metrics(views: Sequence[RunView]) -> list[str]:
         if m in measured
         and not _is_choice_row(m)
         and not m.endswith(OF_ANSWERED)  # shown beside the row
-        and m not in ("template_spread", CAPABILITY, TASK_CAPABILITY, AVERAGE_RANK)
+        and m not in ("template_spread", HEADLINE, CAPABILITY, TASK_CAPABILITY, AVERAGE_RANK)
     ]
 
 

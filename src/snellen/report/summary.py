@@ -1,4 +1,4 @@
-"""The summary table: one row per model and method."""
+"""Accuracy, circular accuracy, stability and readability over all questions with options, by model and method."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from snellen.metrics.declaration import declared
-from snellen.records import Estimate, Method, Result
+from snellen.records import Method, Result
 from snellen.report.findings import findings
+from snellen.report.headline_table import headline_table, side_table, why_without_value
 from snellen.report.rendering import part
 from snellen.report.run_view import (
     HeadlineEstimate,
@@ -67,12 +68,12 @@ def summary_rows(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[Summ
 
 
 def summary(views: Sequence[RunView]) -> Table:
-    """The summary as a table, with notes on chance and on where the numbers come from."""
+    """Return the table of questions with options, with notes on chance and on where the numbers come from."""
     rows = [_row(line) for line in method_rows(views)]
     counts = ("unscored", "errors", *(("not asked",) if any(row.not_asked for row in rows) else ()))
     header = ("model", "method", *(metric_title(name) for name in COLUMNS), *counts)
     return Table(
-        title="Summary",
+        title="Questions with options",
         header=header,
         rows=tuple(astuple(row)[: len(header)] for row in rows),
         label_columns=2,
@@ -119,10 +120,7 @@ def summary_cell(
     if number is None:
         return AbsentCell(absence_reason(line, metric))
     if number.estimate.value is None:
-        undefined = declared(metric).undefined if number.estimate.n else ""
-        return AbsentCell(
-            number.reason or undefined or _why_unscored(line, number.estimate, benchmark)
-        )
+        return AbsentCell(why_without_value(line, number, metric, benchmark))
     accuracy = None if benchmark else line.overall("accuracy")
     is_of_fewer = accuracy is not None and accuracy.members != number.members != ""
     return NumberCell(
@@ -141,20 +139,6 @@ def absence_reason(line: ModelMethodRow, metric: str) -> str:
     return (
         reasons.get(line.method) or reasons.get("") or "not measured by the protocols of this run"
     )
-
-
-def _why_unscored(line: ModelMethodRow, estimate: Estimate, benchmark: str) -> str:
-    if estimate.unanswered and not estimate.unscored:
-        seen = "answered; see the errors" if estimate.errors else "asked to the end"
-        return f"no question was {seen}"
-    scored = [
-        scored_benchmark
-        for scored_benchmark in line.view.run.benchmarks
-        if benchmark in ("", scored_benchmark.spec.name)
-    ]
-    if not any(scored_benchmark.answers for scored_benchmark in scored):
-        return "the answers are hidden"
-    return "no answer could be scored; see the counts"
 
 
 def _how_taken(views: Sequence[RunView]) -> str:
@@ -246,8 +230,8 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
     if labels - {"of answered", "after audit"}:
         notes.append(
             "Unparsed replies count as not right. `of parsed` leaves them out, and with them questions without "
-            "another reply; `at most` counts them as right: what the model meant lies between the main number and `at "
-            "most`."
+            "another reply; `at most` counts them as right. Both are bounds on the effect of unparsed replies, and do "
+            "not allow for replies that were misread."
         )
     return notes
 
@@ -312,8 +296,9 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
-    """What was found and the summary table as HTML without style or script, every text escaped."""
+    """Return what was found and the first tables as HTML without style or script, every text escaped."""
     views = run_views(runs, rows)
-    return part("parts.html", "findings")(findings(views)) + part("parts.html", "table")(
-        summary(views)
-    )
+    render_table = part("parts.html", "table")
+    html = part("parts.html", "findings")(findings(views)) + render_table(headline_table(views))
+    side = side_table(views)
+    return html if side is None else html + render_table(side)

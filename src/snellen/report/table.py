@@ -176,6 +176,8 @@ class Table(Struct, frozen=True):
     """What columns are, by their heading."""
     samples: Mapping[str, str] = {}
     """On a page: which samples stand behind a row, by its label, as a query of the browser of samples."""
+    most_notes: int | None = None
+    """Most notes and footnotes that are shown; the others are counted in one more line. None for all."""
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -185,6 +187,11 @@ class Table(Struct, frozen=True):
     @property
     def own_notes(self) -> tuple[str, ...]:
         """The notes, then what holds of all numbers that are of fewer questions than they should be."""
+        if self.most_notes is not None:
+            hidden = self._hidden_notes()
+            more = "note is" if hidden == 1 else "notes are"
+            advice = (f"{hidden} more {more} in the report and in --details.",) if hidden else ()
+            return (*self.notes[: self.most_notes], *advice)
         estimates = (
             cell.estimate for row in self.rows for cell in row if isinstance(cell, NumberCell)
         )
@@ -193,6 +200,10 @@ class Table(Struct, frozen=True):
         )
         return (*self.notes, LIKE_OTHERS) if is_of_fewer else self.notes
 
+    def _hidden_notes(self) -> int:
+        every = len(self.notes) + len(dict.fromkeys(self._noted()))
+        return max(0, every - (self.most_notes or 0))
+
     def has_numbers(self, column: int) -> bool:
         """Whether the column is one of numbers, and no label."""
         return column >= self.label_columns and any(
@@ -200,8 +211,17 @@ class Table(Struct, frozen=True):
         )
 
     def footnotes(self) -> dict[str, int]:
-        """Footnote -> number, in order of appearance."""
-        return {note: i for i, note in enumerate(dict.fromkeys(self._noted()), 1)}
+        """Return the number of each footnote, in order of appearance.
+
+        If there is room for some only, those about lost questions take precedence over those about few groups.
+        """
+        notes = list(dict.fromkeys(self._noted()))
+        if self.most_notes is not None:
+            room = max(0, self.most_notes - len(self.notes))
+            by_weight = sorted(notes, key=lambda note: FEW_GROUPS_NOTE in note)
+            shown = set(by_weight[:room])
+            notes = [note for note in notes if note in shown]
+        return {note: i for i, note in enumerate(notes, 1)}
 
     def _noted(self) -> Iterator[str]:
         for row in self.rows:
@@ -251,7 +271,8 @@ def cell_text(cell: Cell, footnotes: dict[str, int]) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     text = cell.text if isinstance(cell, NumberCell) else DASH
-    return text + (footnote_mark(footnotes[note], text) if (note := footnote_of(cell)) else "")
+    number = footnotes.get(footnote_of(cell))
+    return text if number is None else text + footnote_mark(number, text)
 
 
 # --- tables as cells of a page ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -16,12 +17,11 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from snellen.analysis.capability import ALL, CAPABILITY
-from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate
 from snellen.report.content import suite_sections
+from snellen.report.headline_table import headline_by_model, headline_table, side_table
 from snellen.report.paired_tables import sequential_tables
 from snellen.report.protocol_tables import control_tables, talk_tables
 from snellen.report.rendering import escaped
@@ -29,28 +29,26 @@ from snellen.report.run_view import (
     HeadlineEstimate,
     RunView,
     dimensions_of,
+    each_choice_benchmark,
     method_rows,
-    overall_label,
     pools_of,
 )
 from snellen.report.sections import (
     common_question_tables,
     convention_tables,
+    dimension_tables,
     other_metrics,
     scored_benchmarks,
 )
 from snellen.report.summary import summary
 from snellen.report.table import (
-    DASH,
     Cell,
     NumberCell,
     Table,
     cell_text,
-    dimension_title,
     figure_parts,
     footnote_of,
     superscript,
-    value_text,
 )
 from snellen.runs.plan import ProgressListener, RunProgress, SessionPace
 from snellen.scoring.text_scoring import metric_row_names
@@ -61,85 +59,21 @@ GAP = 2
 MOST_LINES = 4
 
 
-def summary_table(views: Sequence[RunView]) -> RichTable:
-    """One row per model and method; each number has its interval and n, with footnotes below."""
-    table = summary(views)
-    notes = table.footnotes()
-    rich_table = RichTable(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=0,
-        caption=Text(
-            "\n".join(
-                (*table.own_notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
-            )
-        ),
-        caption_justify="left",
-    )
-    # Model and method share a column, and so do the counts: with four figures that just fits 80 columns. Headings
-    # break, so that Rich narrows the names, which may be folded.
-    rich_table.add_column("model, method", overflow="fold")
-    place = table.header.index("unscored") - 1
-    for name in table.header[2:place]:
-        rich_table.add_column(name.replace(" ", "\n"), justify="right")
-    rich_table.add_column(
-        "\n/ ".join(("unparsed\nunscored", *table.header[place + 2 :])), justify="right"
-    )
-    for row in table.rows:
-        model, method, *figures = row[:place]
-        unparsed, *counted = row[place:]
-        share = (
-            value_text(unparsed.estimate, unparsed.unit)
-            if isinstance(unparsed, NumberCell)
-            else DASH
-        )
-        mark = superscript(notes[note]) if (note := footnote_of(unparsed)) else ""
-        counts = f"{share}{mark}\n{' / '.join(cell_text(cell, notes) for cell in counted)}"
-        rich_table.add_row(
-            Text.assemble(short_name(str(model)), (f" {method}", "dim")),
-            *(_render(cell, notes) for cell in figures),
-            counts,
-        )
-    return rich_table
+def first_tables(views: Sequence[RunView]) -> list[RichTable]:
+    """The headline of each benchmark by model, and a second table with what says something about these numbers."""
+    many = len(method_rows(views)) > MOST_LINES
+    tables = [headline_by_model(views) if many else headline_table(views), side_table(views)]
+    return [plain_table(replace(table, title="")) for table in tables if table is not None]
 
 
-def capability_table(views: Sequence[RunView]) -> RichTable | None:
-    """One row per dimension, one column per model and method; None for a single dimension or too many columns."""
-    lines, dimensions = method_rows(views), dimensions_of(views)
-    if len(dimensions) < 2 or len(lines) > MOST_LINES:
-        return None
-    rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    rich_table.add_column("capability", overflow="fold")
-    for line in lines:
-        rich_table.add_column(
-            Text.assemble(short_name(line.view.label), (f"\n{line.method}", "dim")), justify="right"
-        )
-    reasons: dict[str, int] = {}
-    for name in (*dimensions, ALL):
-        cells = [_capability(line.lookup(CAPABILITY, ALL, name), reasons) for line in lines]
-        rich_table.add_row(overall_label(lines) if name == ALL else dimension_title(name), *cells)
-    ranks = [line.lookup(AVERAGE_RANK, ALL, ALL) for line in lines]
-    if any(ranks):
-        rich_table.add_row("average rank", *(_capability(rank, reasons) for rank in ranks))
-    rich_table.caption = Text(
-        "\n".join(f"{superscript(i)} {reason}" for reason, i in reasons.items())
-    )
-    rich_table.caption_justify = "left"
-    return rich_table
-
-
-def _capability(estimates: HeadlineEstimate | None, reasons: dict[str, int]) -> Text | _Figure:
-    """A figure, with what it lacks as a footnote, or a dash with that of its reason; both are added to `reasons`."""
-    if estimates is None:
-        return Text(DASH)
-
-    def mark(words: str) -> str:
-        return superscript(reasons.setdefault(words, len(reasons) + 1)) if words else ""
-
-    if estimates.estimate.value is not None:
-        partial = f"partial: {estimates.partial}" if estimates.partial else ""
-        return _Figure(NumberCell(estimates.unit, estimates.estimate), mark(partial))
-    return Text(DASH + mark(estimates.reason))
+def details_tables(views: Sequence[RunView]) -> list[RichTable]:
+    """All notes on the questions with options, and the dimensions, each where there is such a thing."""
+    tables: list[Table] = []
+    if any(True for view in views for _ in each_choice_benchmark(view)):
+        tables.append(summary(views))
+    if len(dimensions_of(views)) > 1:
+        tables += dimension_tables(views)[:1]
+    return [plain_table(table) for table in tables]
 
 
 def tables_of_runs(views: Sequence[RunView]) -> list[RichTable]:
@@ -185,7 +119,7 @@ def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=0,
-        title=Text(short_name(table.title)),
+        title=Text(short_name(table.title)) if table.title else None,
         title_justify="left",
         caption=Text("\n".join(caption_lines)),
         caption_justify="left",
@@ -194,17 +128,50 @@ def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
     for i, name in enumerate(table.header[:count]):
         justify: Literal["left", "right"] = "left" if i < table.label_columns else "right"
         rich_table.add_column(
-            name, overflow="fold", justify=justify, width=widths[i] if widths else None
+            Text(short_name(name)),
+            overflow="fold",
+            justify=justify,
+            width=widths[i] if widths else None,
         )
+    figures = _Room.of(table, count)
     for row in table.rows:
-        cells = row[:count]
-        rich_table.add_row(
-            *(
-                _render(cell, notes) if isinstance(cell, NumberCell) else _words(cell, notes)
-                for cell in cells
-            )
-        )
+        shown: list[Text | _Figure] = []
+        for cell in row[:count]:
+            if isinstance(cell, NumberCell):
+                note = footnote_of(cell)
+                mark = superscript(notes[note]) if note in notes else ""
+                shown.append(_Figure(cell, mark, figures))
+            else:
+                shown.append(_words(cell, notes))
+        rich_table.add_row(*shown)
     return rich_table
+
+
+class _Room(Struct, frozen=True):
+    """What a table needs besides its figures, to choose how many lines a figure takes."""
+
+    columns: int = 4
+    """Columns of figures."""
+    others: int = LEAST // 2
+    """Characters that all other columns take."""
+
+    @classmethod
+    def of(cls, table: Table, count: int) -> _Room:
+        """Return the room of the first `count` columns of a table."""
+        columns = 0
+        others = 0
+        for place in range(count):
+            cells = [row[place] for row in table.rows]
+            if any(isinstance(cell, NumberCell) for cell in cells):
+                columns += 1
+            else:
+                texts = [table.header[place], *(cell_text(cell, {}) for cell in cells)]
+                others += max(map(len, texts)) + 1
+        return cls(max(columns, 1), others)
+
+    def holds(self, width: int, room: int) -> bool:
+        """Return whether all figures fit if each takes so many characters."""
+        return self.columns * (width + 1) + self.others <= room
 
 
 def other_tables(views: Sequence[RunView]) -> list[RichTable]:
@@ -261,14 +228,15 @@ def _words(cell: Cell, notes: dict[str, int]) -> Text:
 def _render(cell: Cell, notes: dict[str, int]) -> Text | _Figure:
     if isinstance(cell, NumberCell):
         note = footnote_of(cell)
-        return _Figure(cell, superscript(notes[note]) if note else "")
+        return _Figure(cell, superscript(notes[note]) if note in notes else "")
     return Text(cell_text(cell, notes))
 
 
 class _Figure:
     """A number that may break between value, interval and n, but never within one of them."""
 
-    def __init__(self, number: NumberCell, mark: str = "") -> None:
+    def __init__(self, number: NumberCell, mark: str = "", around: _Room | None = None) -> None:
+        self._around = around or _Room()
         value, interval, count = _row("", number.estimate, number.unit)
         self.rows = [(value, interval, f"{count} {mark}" if mark else count)]
         self.rows += [
@@ -287,13 +255,10 @@ class _Figure:
         one_line = values + intervals + counts + 2 + GAP
         if room < LEAST:
             return Measurement(three_lines, min(max(three_lines, room), one_line))
-        return Measurement(
-            three_lines,
-            next(
-                (width for width in (one_line, two_lines) if 4 * width + LEAST // 2 <= room),
-                three_lines,
-            ),
-        )
+        for width in (one_line, two_lines):
+            if self._around.holds(width, room):
+                return Measurement(three_lines, width)
+        return Measurement(three_lines, three_lines)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text("\n", justify="right").join(

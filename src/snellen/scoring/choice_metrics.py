@@ -24,7 +24,6 @@ from snellen.metrics.declaration import (
     metric_row,
     share,
 )
-from snellen.protocols.base import Declaration
 from snellen.records import Answer, Prediction, ReadingDoubt, Score
 from snellen.scoring.questions import (
     HIDDEN_ANSWER,
@@ -347,11 +346,6 @@ CHOICE_METRICS = (
     TIE_RATE,
 )
 """Those of every question with options, in the order of the tables."""
-
-
-def leading_row(declared: Declaration) -> str:
-    """The row that a protocol so declared is run for: accuracy, unless a question has to be right each time."""
-    return (CIRCULAR_ACCURACY if declared.circular else ACCURACY).names[0]
 
 
 # --- questions asked several times -----------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ from snellen.scoring.journal_reading import (
     read_on,
 )
 from snellen.scoring.judges import JudgedMetric, JudgeEnsemble
+from snellen.scoring.published_means import HeadlineRule, HeadlineScores, headline_rule
 from snellen.scoring.questions import (
     AnswersInARow,
     AskedQuestion,
@@ -244,6 +245,7 @@ class _Scorable(Struct, frozen=True):
     """With the tags of their answers."""
     answers: Mapping[Key, Answer]
     ratings: RunRatings | None
+    headline: HeadlineRule
 
     @property
     def name(self) -> str:
@@ -257,14 +259,17 @@ def _scorable(
     check_scoring_of(opened.spec, scoring)
     rules = rules_of(opened.spec, scoring)
     answers: Mapping[Key, Answer] = {} if is_hidden else open_answers(opened.folder)
+    spec = spec_by_rules(opened.spec, rules)
+    samples = with_answer_tags(opened.samples(use.selection), answers)
     return _Scorable(
-        spec_by_rules(opened.spec, rules),
+        spec,
         rules,
         _reading(opened.spec, scoring, rules),
         tuple(parse_protocol(text) for text in use.protocols or manifest.protocols),
-        with_answer_tags(opened.samples(use.selection), answers),
+        samples,
         answers,
         read_run_ratings(folder),
+        headline_rule(spec, samples.values()),
     )
 
 
@@ -370,14 +375,19 @@ def _score_part(
             for turn in range(len(sample.rounds))
         ]
         scored.extent = scored.extent.plus(extent_of(questions))
-        scored.add_scores((number, 0), _choice_scores(questions, part_read.costs))
-        for place, name in enumerate(_metrics_of(scorable.spec, metrics), 1):
+        headline = HeadlineScores(scorable.headline)
+        choice_scores = _choice_scores(questions, part_read.costs)
+        scored.add_scores((number, 0), headline.watch(choice_scores))
+        names = _metrics_of(scorable.spec, metrics)
+        for place, name in enumerate(names, 1):
             try:
-                _score_metric((number, place), name, questions, scorable, panel, scored)
+                _score_metric((number, place), name, questions, scorable, panel, scored, headline)
             except SnellenError:
                 raise
             except Exception as error:  # a metric of others: anything may be raised
                 raise HookError(f"the metric {name}, on {scorable.name}", error) from error
+        scored.add_scores((number, len(names) + 1), headline.question_scores())
+        scored.add_tallies((number, len(names) + 1), headline.tallies(part.samples))
     scored.add_predictions(_in_sample_order(part, presented))
 
 
@@ -388,16 +398,16 @@ def _score_metric(
     scorable: _Scorable,
     panel: JudgeEnsemble | None,
     scored: _ScoredParts,
+    headline: HeadlineScores,
 ) -> None:
     metric = find_metric(name)
     open_questions = [question for question in questions if not question.turn.options]
     if isinstance(metric, ChoiceMetric):
         counted = (q.counted_unbiased for q in questions if q.turn.options)
-        scored.add_scores(
-            section, (s for question in counted for s in score_choice_metric(question, metric))
-        )
+        choice_scores = (s for question in counted for s in score_choice_metric(question, metric))
+        scored.add_scores(section, headline.watch(choice_scores))
     elif isinstance(metric, OptionRanking):
-        scored.add_scores(section, score_ranks(questions, metric))
+        scored.add_scores(section, headline.watch(score_ranks(questions, metric)))
     elif isinstance(metric, (GroupedMetric, CorpusCountMetric)):
         if isinstance(metric, GroupedMetric):
             tallied = metric.tallies(questions, name, scorable.spec)
@@ -406,11 +416,13 @@ def _score_metric(
                 [question.counted_unbiased for question in questions], name, metric
             )
         scored.add_tallies(section, tallied)
-        scored.add_scores(section, own_scores(tallied))
+        scored.add_scores(section, headline.watch(own_scores(tallied)))
     elif isinstance(metric, RatedMetric):
-        scored.add_scores(section, score_ratings(open_questions, metric, scorable.ratings))
+        ratings = score_ratings(open_questions, metric, scorable.ratings)
+        scored.add_scores(section, headline.watch(ratings))
     elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
-        scored.add_scores(section, score_texts(open_questions, metric, panel))
+        text_scores = score_texts(open_questions, metric, panel)
+        scored.add_scores(section, headline.watch(text_scores))
 
 
 def _rounds_before(

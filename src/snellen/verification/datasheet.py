@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import headlines_of
+from snellen.analysis.headline import headlines_of
 from snellen.analysis.lint import Finding, lint, text_only
 from snellen.analysis.lint.material import LintMaterial, LintQuestion, gather_material
 from snellen.analysis.statistics import estimate_mean

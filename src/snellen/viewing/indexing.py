@@ -20,13 +20,18 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_preference
+from snellen.analysis.headline import (
+    HEADLINE,
+    headline_chance,
+    headline_rows,
+    headlines_of,
+)
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import suite_facts
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
-from snellen.protocols.base import labelled_declaration, parse_protocol
+from snellen.protocols.base import parse_protocol
 from snellen.psychometrics import is_adaptive
 from snellen.records import Estimate, Exchange, Prediction, Result, Turn
 from snellen.report.run_view import CHOICE_ROWS, was_asked
@@ -34,7 +39,6 @@ from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import metric_title, shorten
 from snellen.runs.journal import read_journal
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_manifest
-from snellen.scoring.choice_metrics import leading_row
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
@@ -43,14 +47,16 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suite
 
 
 class Headline(Struct, frozen=True):
-    """The one number of a run that stands in the table of runs."""
+    """The number of a run in the table of runs, as every report of it has."""
 
     words: str
-    """Metric and protocol, and the benchmark where the run has several and this is of one."""
+    """Metric and protocol, or how many benchmarks it is the mean of."""
     estimate: Estimate
     unit: str
     protocol: str
+    """The protocol of the first benchmark in it."""
     metric: str
+    """The row of all benchmarks in it; `headline` if they have several."""
 
 
 class RunSummary(Struct, frozen=True):
@@ -73,8 +79,10 @@ class RunDetails(Struct, frozen=True):
     outcomes: dict[str, dict[str, dict[str, int]]] = {}
     """How many questions have each outcome, by benchmark and protocol."""
     letters: tuple[LetterPreference, ...] = ()
-    chance: dict[str, float] = {}
-    """The accuracy that guessing has, of each benchmark with options."""
+    chance: dict[str, dict[str, float]] = {}
+    """What guessing scores in the headline metrics of each benchmark, where there is such a level."""
+    overall: Result | None = None
+    """The number of the run; None without one."""
     thresholds: tuple[tuple[str, str], ...] = ()
     """Of questions placed to measure them: what varied, and the threshold in words."""
     golds_absent: bool = False
@@ -95,43 +103,39 @@ def visible(run: ScoredRun, hidden: Collection[str]) -> ScoredRun:
     )
 
 
-def headline_of(rows: Sequence[Result]) -> Headline | None:
-    """What the preferred protocol is run for (`leading_row`), as the mean over benchmarks; without options the suite's
-    own mean, or the number of the first benchmark that has one."""
-    valued = [row for row in rows if row.estimate.value is not None]
-    overall = [row for row in valued if row.benchmark == ALL and row.dimension == ALL]
-    accuracies = [row for row in overall if row.metric == "accuracy"]
-    accuracies = accuracies or [row for row in valued if row.metric == "accuracy"]
-    means = [row for row in overall if row.metric == CAPABILITY]
-    if accuracies:
-        accuracy = min(accuracies, key=lambda row: protocol_preference(row.protocol))
-        best = leading_result(accuracy, valued)
-    elif means or valued:
-        accuracy = best = (means or valued)[0]
-    else:
+def overall_row(rows: Iterable[Result]) -> Result | None:
+    """Return the number of a run by the first method that gives it one."""
+    for row in rows:
+        if row.metric == HEADLINE and row.estimate.value is not None:
+            return row
+    return None
+
+
+def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
+    """Return the number of a run with the words for it; None if its benchmarks have no common scale, or no value."""
+    overall = overall_row(rows)
+    if overall is None:
         return None
-    is_of_one = best.benchmark != ALL and len({row.benchmark for row in rows}) > 1
-    place = f" of {best.benchmark}" if is_of_one else ""
-    if best.members != accuracy.members:
-        place = f" of {best.members} alone"
-    words = f"{metric_title(best.metric)}{place} under {best.protocol}"
-    return Headline(words, best.estimate, best.unit, best.protocol, best.metric)
+    members = headline_rows(run, rows)[overall.method]
+    metrics = {row.metric for row in members}
+    metric = metrics.pop() if len(metrics) == 1 else HEADLINE
+    words = f"{metric_title(metric)} under {members[0].protocol}"
+    if len(members) > 1:
+        what = "headlines" if metric == HEADLINE else metric_title(metric)
+        words = f"mean {what} of {len(members)} benchmarks"
+    elif len(run.benchmarks) > 1:
+        words += f" of {members[0].benchmark}"
+    return Headline(words, overall.estimate, overall.unit, members[0].protocol, metric)
 
 
-def leading_result(accuracy: Result, rows: Iterable[Result]) -> Result:
-    """Beside an accuracy, the number that its protocol is run for; the accuracy itself where `rows` have no value."""
-    metric = leading_row(labelled_declaration(accuracy.protocol))
-    place = accuracy.benchmark, accuracy.dimension, accuracy.protocol, accuracy.slice
-    return next(
-        (
-            row
-            for row in rows
-            if row.metric == metric
-            and row.estimate.value is not None
-            and (row.benchmark, row.dimension, row.protocol, row.slice) == place
-        ),
-        accuracy,
-    )
+def _chances(scored: ScoredBenchmark) -> dict[str, float]:
+    """Return what guessing scores in each headline metric of a benchmark that has such a level."""
+    levels: dict[str, float] = {}
+    for metric in headlines_of(scored):
+        level = headline_chance(scored, metric)
+        if level is not None:
+            levels[metric] = level
+    return levels
 
 
 class EntryCounter:
@@ -163,11 +167,8 @@ class EntryCounter:
             headlines,
             outcomes,
             tuple(letter_preferences(run.benchmarks)),
-            {
-                b.spec.name: level
-                for b in run.benchmarks
-                if (level := b.chance_accuracy) is not None
-            },
+            {scored.spec.name: _chances(scored) for scored in run.benchmarks},
+            overall_row(rows),
             _thresholds(visible(run, hidden)),
             any(benchmark.golds_absent for benchmark in run.benchmarks),
             tuple(unknown_suites(run)),
@@ -187,7 +188,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 15
+INDEX_FORMAT = 16
 LONGEST_READING = 48
 REPLY_END = "\x1e"
 """Between the replies to a question where words are looked for in them."""
@@ -284,7 +285,7 @@ def index_run(
                 (run,),
             )
             summary = RunSummary(
-                headline_of(rows), {OUTCOMES[outcome]: count for outcome, count in counts}
+                headline_of(scored, rows), {OUTCOMES[outcome]: count for outcome, count in counts}
             )
             details = writer.counter.details(scored, rows, hidden)
         seconds = time.monotonic() - started

@@ -18,14 +18,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from snellen.analysis.capability import protocol_preference
+from snellen.analysis.headline import protocol_preference
 from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE, metric_of
 from snellen.records import Exchange, Prediction, Result
 from snellen.report.letters import corrected_letters, letter_sentences
 from snellen.report.rendering import page_style, report_asset, templates
-from snellen.report.run_view import is_of_first_alone
+from snellen.report.run_view import OVER, is_of_first_alone
 from snellen.report.samples import (
     OUTCOMES,
     ShownTalk,
@@ -37,10 +37,9 @@ from snellen.report.samples import (
     shown_talk,
 )
 from snellen.report.table import capitalised, dimension_title, metric_title
-from snellen.scoring.choice_metrics import ACCURACY
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
-from snellen.viewing.indexing import Headline, RunDetails, leading_result
+from snellen.viewing.indexing import RunDetails
 from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_picture,
@@ -75,6 +74,7 @@ def _environment(look: ViewLook) -> Environment:
         sorts={name: words for name, (words, _) in SORTS.items() if name not in hidden},
         run_columns={name: words for name, (words, _) in COLUMNS.items()},
         metric_title=metric_title,
+        OVER=OVER,
         dimension_title=dimension_title,
         share_unit=SHARE,
         QuestionFilter=QuestionFilter,
@@ -176,7 +176,7 @@ class ViewPages:
             "golds_absent": details.golds_absent,
             "unknown_suites": details.unknown_suites,
             "asked": details.asked,
-            "of_headline": _n_benchmarks(details, line.headline) if line.headline else 0,
+            "mean": details.overall if _shows_mean(line, benchmarks, protocol) else None,
             "letters": corrected_letters(letters),
             "letter_sentences": letter_sentences(letters),
             "clusters": clusters,
@@ -470,43 +470,38 @@ class BenchmarkLine(Struct, frozen=True):
 
 
 def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
-    """By its first headline metric each, or for accuracy what its protocol is run for; by another protocol where this
-    one did not ask it."""
+    """Return the headline of each benchmark by a protocol; by another one if this one did not ask it."""
     results: dict[str, list[Result]] = defaultdict(list)
     for row in details.results:
         results[row.benchmark].append(row)
     lines = []
     for benchmark, rows in results.items():
         metrics = details.headlines[benchmark]
-        leading = [row for row in rows if row.metric in metrics] or rows
-        leading.sort(
-            key=lambda row: (
+
+        def preference(row: Result, metrics: Sequence[str] = metrics) -> tuple[object, ...]:
+            return (
                 row.protocol != protocol,
                 protocol_preference(row.protocol),
                 metrics.index(row.metric) if row.metric in metrics else len(metrics),
             )
-        )
-        headline = (
-            leading_result(leading[0], rows)
-            if leading[0].metric == ACCURACY.names[0]
-            else leading[0]
-        )
+
+        candidates = [row for row in rows if row.metric in metrics] or rows
+        headline = min(candidates, key=preference)
         outcomes = details.outcomes.get(benchmark, {}).get(headline.protocol, {})
-        is_accuracy = headline.metric == ACCURACY.names[0] and headline.unit == SHARE
-        chance = details.chance.get(benchmark) if is_accuracy else None
+        level = details.chance.get(benchmark, {}).get(headline.metric)
+        chance = level if headline.unit == SHARE else None
         lines.append(BenchmarkLine(benchmark, headline, outcomes, chance))
     return lines
 
 
-def _n_benchmarks(details: RunDetails, headline: Headline) -> int:
-    """How many benchmarks a headline is the mean of; 0 where it is of one, or of several metrics."""
-    rows = (
-        row
-        for row in details.results
-        if (row.protocol, row.metric) == (headline.protocol, headline.metric)
+def _shows_mean(line: RunLine, benchmarks: Sequence[BenchmarkLine], protocol: str) -> bool:
+    """Return whether the mean of the run is the mean of the rows shown."""
+    return (
+        line.headline is not None
+        and len(benchmarks) > 1
+        and all(row.headline.protocol == protocol for row in benchmarks)
+        and protocol == line.headline.protocol
     )
-    count = sum(row.estimate.value is not None for row in rows)
-    return count if count > 1 else 0
 
 
 def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import protocol_preference
+from snellen.analysis.headline import protocol_preference
 from snellen.errors import DataError
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.prompts.role_prompts import shortened

@@ -23,13 +23,8 @@ from snellen.analysis.audit.population import (
     reply_key,
     why_not_audited,
 )
-from snellen.analysis.capability import (
-    ALL,
-    CAPABILITY,
-    TASK_CAPABILITY,
-    headline_rows,
-    headlines_of,
-)
+from snellen.analysis.capability import CAPABILITY, TASK_CAPABILITY
+from snellen.analysis.headline import ALL, HEADLINE, headline_rows, headlines_of
 from snellen.analysis.statistics import CONFIDENCE
 from snellen.catalogue import BenchmarkSpec
 from snellen.metrics.declaration import AFTER_AUDIT, declared
@@ -264,7 +259,7 @@ class _Corrections:
         """The numbers of single benchmarks that a number is made of, in the order of their names."""
         if row.benchmark != ALL:
             return [row]
-        if row.metric in (CAPABILITY, TASK_CAPABILITY):
+        if row.metric in (HEADLINE, CAPABILITY, TASK_CAPABILITY):
             own = self._headlines.get(row.method, [])
             tasks = {
                 scored.spec.name: f"task={scored.spec.task}" for scored in self._run.benchmarks

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.capability import headlines_of, protocol_preference
+from snellen.analysis.headline import headlines_of, protocol_preference
 from snellen.analysis.lint.material import (
     FOLDS,
     Finding,

@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, headlines_of
+from snellen.analysis.headline import ALL, headlines_of
 from snellen.analysis.paired.differences import (
     RESAMPLES,
     Comparison,

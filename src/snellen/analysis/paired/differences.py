@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from snellen.analysis.capability import ALL, counted_alike, protocol_preference
+from snellen.analysis.headline import ALL, benchmark_weights, protocol_preference
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.paired.significance import (
     LEVEL,
@@ -403,6 +403,10 @@ class Paired(Struct, frozen=True):
     """Of the benchmark; of a mean, of one of them."""
     contributions: dict[str, float]
     """By picture; they add up to the difference."""
+    raw: Estimate | None = None
+    """The difference with its interval as it is, before it is made to agree with the test."""
+    missing_in_first: int = 0
+    """Questions that have a value in the second run alone."""
 
 
 def pair(
@@ -418,11 +422,13 @@ def pair(
     first_value, second_value = (value[0] if value else None for value in values)
     difference = Estimate(None, None, None, None, n, groups=len(groups.sizes))
     p, contributions = None, dict[str, float]()
+    raw: Estimate | None = None
     if values[0] and values[1]:
         gap = values[0][0] - values[1][0]
         deviations = [a - b for a, b in zip(values[0][1], values[1][1], strict=True)]
         difference = _estimate(first, second, keys, groups, gap, deviations)
         contributions = sum_by_group([gap / n + deviation for deviation in deviations], groups)
+        raw = difference
         difference, p = agreeing(difference, sign_flip_test(list(contributions.values())))
     if first.censored or second.censored:
         difference = _with_broken_rows(difference, first, second, keys)
@@ -452,6 +458,8 @@ def pair(
         ),
         spec,
         contributions,
+        raw,
+        len(second.keys - first.keys),
     )
 
 
@@ -562,9 +570,12 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
     ):
         return None
     results, m = [member.result for member in members], len(members)
-    by_questions = counted_alike(member.spec for member in members) == "questions"
-    sizes = [result.difference.questions if by_questions else 1 for result in results]
-    weights = [m * size / sum(sizes) for size in sizes]
+    shares = benchmark_weights(
+        [member.spec for member in members],
+        [result.metric for result in results],
+        [result.difference.questions for result in results],
+    )
+    weights = [m * share for share in shares]
     contributions = {
         f"{member.result.benchmark} {member.result.dimension} {group}": weight * value / m
         for member, weight in zip(members, weights, strict=True)
@@ -575,6 +586,10 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
     )
     test = sign_flip_test(list(contributions.values()))
     difference, p = agreeing(mean_of_estimates(list(weighted)), test)
+    raws = [
+        scaled_estimate(member.raw or member.result.difference, w)
+        for member, w in zip(members, weights, strict=True)
+    ]
     metrics = {result.metric for result in results}
     return Paired(
         PairedDifference(
@@ -596,6 +611,8 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         ),
         members[0].spec,
         contributions,
+        mean_of_estimates(raws),
+        sum(member.missing_in_first for member in members),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from snellen.analysis.capability import ALL, counted_alike
+from snellen.analysis.headline import ALL, benchmark_weights
 from snellen.analysis.paired.differences import QuestionMeasures, RankInterval
 from snellen.analysis.statistics import sum_by_group
 from snellen.common.seeds import rng_for
@@ -144,10 +144,11 @@ def _share_scale(members: Sequence[_Resampled]) -> bool:
 def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
     """Ranks by the mean over the benchmarks of a dimension, whose questions count alike if their suites say so."""
     sign = _sign(members[0])
-    by_questions = (
-        counted_alike(benchmark.measures[0].scored.spec for benchmark in members) == "questions"
+    weights = benchmark_weights(
+        [benchmark.measures[0].scored.spec for benchmark in members],
+        [benchmark.measures[0].metric for benchmark in members],
+        [benchmark.n for benchmark in members],
     )
-    weights = [benchmark.n if by_questions else 1 for benchmark in members]
     means = np.average([benchmark.values for benchmark in members], axis=0, weights=weights)
     draws = np.average([benchmark.resamples for benchmark in members], axis=0, weights=weights)
     return _ranks(means[None], sign), _ranks(draws, sign)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from snellen.cli.flags import (
     PATH,
     Number,
     WholeNumber,
+    details_flag,
     flags_given,
     json_flag,
     judge_from_flags,
@@ -22,8 +24,9 @@ from snellen.cli.flags import (
     subset_flags,
 )
 from snellen.cli.show import announce, out, print_records, print_tables, run_progress
-from snellen.errors import DataError
+from snellen.errors import DataError, SnellenError
 from snellen.experiments.evaluation import check_budget
+from snellen.experiments.gate_file import gate_settings
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
@@ -34,6 +37,10 @@ from snellen.scoring.scored_run import ScoredRun
 if TYPE_CHECKING:
     from snellen.analysis.paired.differences import Comparison
     from snellen.report.table import Table
+
+
+GATE_ERROR = 3
+"""Exit code of a gate that could not decide because of an error."""
 
 
 @click.command()
@@ -84,15 +91,44 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
 @click.option(
+    "--fail-if-worse",
+    "margin",
+    default="",
+    metavar="MARGIN",
+    help="Of CANDIDATE BASELINE: a gate for pipelines. Exit with 1 if the candidate is worse by more than this "
+    "(1pt), with 2 if the questions do not tell, else with 0.",
+)
+@click.option(
+    "--on",
+    "gate_on",
+    multiple=True,
+    metavar="BENCHMARK[:METRIC]",
+    help="With --fail-if-worse: what must not be worse; repeat for more.  [the headline of the run]",
+)
+@click.option(
+    "--gate",
+    "gate_file",
+    type=PATH,
+    help="A TOML file with the rules of a gate, in place of --fail-if-worse and --on.",
+)
+@click.option(
+    "--plan",
+    "is_plan",
+    is_flag=True,
+    help="With a gate: print which drop these questions can detect, and exit with 0.",
+)
+@click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
     type=PATH,
-    help="File to write: .md, .csv, or .json, which also has the questions that flipped; repeat for more.",
+    help="File to write: .md, .csv, or .json, which also has the questions that flipped; of a gate .xml (JUnit), .md or "
+    ".json; repeat for more.",
 )
 @subset_flags
 @scoring_flags
+@details_flag
 @json_flag
 def compare_command(
     runs: tuple[str, ...],
@@ -105,9 +141,14 @@ def compare_command(
     correction: Any,
     resamples: int,
     seed: int,
+    margin: str,
+    gate_on: tuple[str, ...],
+    gate_file: Path | None,
+    is_plan: bool,
     outputs: tuple[Path, ...],
     where: str,
     common_answered: bool,
+    with_details: bool,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -115,6 +156,7 @@ def compare_command(
 
     \b
       snellen compare runs/a runs/b
+      snellen compare runs/new runs/old --fail-if-worse 1pt -o gate.xml
       snellen compare runs/* --baseline runs/a -o comparison.json
       snellen compare --sequential MODEL_A MODEL_B BENCHMARK...
       snellen compare --drift runs/a runs/b runs/a-2 runs/b-2
@@ -123,6 +165,9 @@ def compare_command(
     intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
     in place of each benchmark's headline. docs/comparison.md says how to read them. Of runs of `snellen acuity`,
     thresholds are compared.
+
+    With --fail-if-worse, or rules in a --gate file, the first run is a candidate and the second its baseline, and the
+    exit code says whether the candidate may be released (docs/gate.md).
 
     With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md). With
     --drift the runs of each model are on two versions of a benchmark, which have no picture in common
@@ -153,6 +198,12 @@ def compare_command(
     scoring, judge = scoring_from_flags({**flags, "metrics": asked}), judge_from_flags(flags)
     scored = score_folders([Path(run) for run in runs], scoring, judge, announce, kept_will_do=True)
     results = Results(scored)
+    if margin or gate_file:
+        narrowed = results.only(where=where, common_answered=common_answered)
+        _gate(narrowed, margin, gate_on, gate_file, outputs, is_plan=is_plan, as_json=as_json)
+        return
+    if gate_on or is_plan:
+        raise DataError("--on and --plan are for a gate: add --fail-if-worse MARGIN or --gate FILE")
     if any(is_adaptive(run.manifest) for run in scored):
         _compare_thresholds(scored, as_json, is_narrowed=of_runs or bool(where))
     elif drift:
@@ -175,7 +226,10 @@ def compare_command(
         else:
             if not metrics:
                 _show_verdict(narrowed, comparison)
-            _show_tables(comparison, narrowed)
+            if with_details:
+                _show_tables(comparison, narrowed)
+            else:
+                _show_short(comparison)
 
 
 def _check_flags(
@@ -222,6 +276,68 @@ def _show_verdict(results: Results, comparison: Comparison) -> None:
     for sentence in findings(common_views(compared.runs), compared, of_instruments=True)[:1]:
         out.print(Text(sentence))
         out.print()
+
+
+def _show_short(comparison: Comparison) -> None:
+    """Print one table, and what to do next."""
+    from snellen.report.short_comparison import next_steps, short_table
+
+    print_tables([short_table(comparison)])
+    out.print()
+    for step in next_steps(comparison):
+        out.print(Text(step))
+
+
+def _gate(
+    results: Results,
+    margin: str,
+    on: Sequence[str],
+    file: Path | None,
+    outputs: Sequence[Path],
+    *,
+    is_plan: bool,
+    as_json: bool,
+) -> None:
+    """Print whether a candidate is worse than its baseline, and exit with the code of the verdict.
+
+    An error exits with 3, so that it is not taken for a lack of evidence.
+    """
+    from snellen.analysis.paired.gate import check_gate, plan_gate
+    from snellen.report.gate_forms import (
+        gate_json,
+        gate_table,
+        plan_table,
+        verdict_sentence,
+        write_gate,
+    )
+
+    try:
+        rules, alpha = gate_settings(margin, on, file)
+        if len(results.runs) != 2:
+            raise DataError(
+                f"a gate is of two runs, CANDIDATE BASELINE; {len(results.runs)} are named"
+            )
+        candidate, baseline = results.runs
+        if is_plan:
+            plans = plan_gate(candidate, baseline, rules, alpha)
+            if as_json:
+                print_records(plans)
+            else:
+                print_tables([plan_table(plans, alpha)])
+            return
+        result = check_gate(candidate, baseline, rules, alpha)
+        for path in outputs:
+            announce(f"wrote {write_gate(result, path)}")
+    except SnellenError as error:
+        error.exit_code = GATE_ERROR
+        raise
+    if as_json:
+        out.out(gate_json(result), highlight=False)
+    else:
+        out.print(Text(verdict_sentence(result)))
+        out.print()
+        print_tables([gate_table(result)])
+    sys.exit(result.exit_code)
 
 
 def _show_tables(comparison: Comparison, results: Results) -> None:

@@ -14,6 +14,7 @@ from snellen.cli.flags import (
     PATH,
     Number,
     column_flags,
+    details_flag,
     field_flags,
     flags_on_line,
     json_flag,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 @click.option("--model", default="", help="For such a file: the model's name.  [the file's]")
 @subset_flags
 @scoring_flags
+@details_flag
 @json_flag
 def score_command(
     runs: tuple[Path, ...],
@@ -75,6 +77,7 @@ def score_command(
     where: str,
     common_answered: bool,
     as_json: bool,
+    with_details: bool,
     **flags: Any,
 ) -> None:
     """Read and score RUNS again, without asking the model; or files of predictions that another toolkit made.
@@ -117,7 +120,11 @@ def score_command(
     for run in results.runs:
         if run.kept_in not in (None, run.folder):
             announce(f"kept in {run.kept_in}, beside the run's other scores")
-    show_results(results.only(where=where, common_answered=common_answered), as_json)
+    show_results(
+        results.only(where=where, common_answered=common_answered),
+        as_json,
+        with_details=with_details,
+    )
 
 
 def _taken(files: list[Path], reading: Reading, to: Path | None, model: str) -> list[Path]:

@@ -11,6 +11,7 @@ import click
 
 from snellen.cli.flags import (
     GroupedCommand,
+    details_flag,
     field_flags,
     flags_given,
     json_flag,
@@ -56,11 +57,13 @@ class _Run(GroupedCommand):
 @yes_flag
 @offline_flag
 @scoring_flags
+@details_flag
 @json_flag
 def run_command(
     model: str,
     benchmarks: tuple[str, ...],
     as_json: bool,
+    with_details: bool,
     dry_run: bool,
     share: str | None,
     **flags: Any,
@@ -89,7 +92,7 @@ def run_command(
         return
     with run_progress() as progress:
         finished = evaluate_spec(spec, progress=progress, announce=announce)
-    show_results(Results([run.scored for run in finished]), as_json)
+    show_results(Results([run.scored for run in finished]), as_json, with_details=with_details)
     check_finished(finished, spec.execution.error_budget)
 
 

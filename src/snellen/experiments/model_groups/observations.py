@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.analysis.aggregate import scored_predictions
-from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.headline import ALL, headlines_of
 from snellen.analysis.ranks import competition_ranks, spearman
 from snellen.analysis.statistics import student_t
 from snellen.catalogue import dimension_titles

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from snellen import registry
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.capability import ALL, headline_metric
+from snellen.analysis.headline import ALL, headline_metric
 from snellen.analysis.statistics import Bounds, estimate_mean
 from snellen.experiments.studies.declaration import CellGrid, CellSpec
 from snellen.metrics.declaration import MetricRow, declared, unit_multiplier

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from snellen.analysis.capability import headline_metric
+from snellen.analysis.headline import headline_metric
 from snellen.analysis.statistics import mean_of_estimates
 from snellen.catalogue import BenchmarkSpec, dimension_titles, entries
 from snellen.catalogue.suites import PredictionForm

@@ -1,0 +1,372 @@
+"""A gate for pipelines: is a candidate worse than its baseline by more than a margin?
+
+Both runs answered the same questions, so a difference d (candidate minus baseline, oriented so that more is better) is
+taken question by question. Two one-sided tests at the level alpha share the boundary at minus the margin m:
+
+    pass                  d > -m is shown: the lower end of the one-sided interval is above -m
+    fail                  d < -m is shown: the upper end is below -m
+    not enough evidence   neither is shown
+
+So if a candidate is truly worse by m or more, it passes with a probability of at most alpha (a miss). If it is truly
+less than m worse, it fails with a probability of at most alpha (a false alarm). Of several rules a release passes if it
+passes all, which needs no correction (an intersection-union test; Berger 1982), and fails if one of them fails, so that
+the tests of failing are corrected by Holm (1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.analysis.headline import ALL
+from snellen.analysis.paired.comparison import common_measures, run_measures
+from snellen.analysis.paired.differences import Paired, mean_of_pairs, pair
+from snellen.analysis.paired.significance import POWER, holm
+from snellen.analysis.statistics import z
+from snellen.analysis.subset import check_same_builds
+from snellen.errors import DataError
+from snellen.metrics.declaration import SHARE, declared, row_called
+from snellen.records import METHODS, Better, Estimate
+from snellen.scoring.scored_run import ScoredRun, run_labels
+
+GateVerdict = Literal["pass", "fail", "not enough evidence"]
+ALPHA = 0.05
+MOST_MISSING = 0.05
+"""The share of the questions that may lack a value in the candidate alone: it could be those it would fail."""
+FARTHEST = 100
+"""More times the questions that there are is no useful advice."""
+
+
+class GateRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a candidate must not be worse in, and by how much."""
+
+    worse: str
+    """The margin: points of a share (`1pt`), or a number in the unit of the metric."""
+    on: str = ""
+    """`BENCHMARK`, for its headline, or `BENCHMARK:METRIC`; empty for the headline of the run."""
+
+
+class GateOutcome(Struct, frozen=True):
+    """What a rule found."""
+
+    on: str
+    """The benchmark, or `*`, and the metric."""
+    verdict: GateVerdict
+    margin: float
+    candidate: float | None
+    baseline: float | None
+    difference: Estimate
+    """Candidate minus baseline, with a two-sided interval of the level 1 - 2 alpha."""
+    p_pass: float
+    """Of the hypothesis that the candidate is worse by the margin or more."""
+    p_fail: float
+    """Of the hypothesis that it is not, corrected for the number of rules."""
+    unit: str
+    better: Better
+    more: int | None
+    """About how many more questions would decide it, if the difference is what was observed; None if it is decided, or
+    if no useful number would."""
+    missing: int
+    """Questions that have a value in the baseline alone."""
+    detail: str = ""
+
+
+class GateResult(Struct, frozen=True):
+    """The verdict over a release."""
+
+    candidate: str
+    baseline: str
+    alpha: float
+    verdict: GateVerdict
+    outcomes: tuple[GateOutcome, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if it passes, 1 if it fails, 2 if there is not enough evidence."""
+        return {"pass": 0, "fail": 1, "not enough evidence": 2}[self.verdict]
+
+
+class GatePlan(Struct, frozen=True):
+    """What a rule can find with the questions that the runs have."""
+
+    on: str
+    questions: int
+    margin: float
+    unit: str
+    passes_equal: float
+    """The probability that a candidate passes that is as good as the baseline."""
+    detectable: float
+    """The least drop that fails four times in five."""
+    needed: int
+    """Questions with which an equally good candidate passes four times in five."""
+
+
+class RuleData(Struct, frozen=True):
+    """The paired difference that a rule is about, oriented so that a higher value is better."""
+
+    on: str
+    margin: float
+    estimate: Estimate
+    candidate: float | None
+    baseline: float | None
+    unit: str
+    better: Better
+    missing: int
+
+
+def read_margin(text: str, unit: str) -> float:
+    """Return a margin in the unit of a metric: `1pt` is 0.01 of a share. Raises DataError."""
+    words = text.strip().casefold()
+    for suffix in ("points", "point", "pts", "pt"):
+        if words.endswith(suffix):
+            number = words.removesuffix(suffix).strip()
+            if not unit.startswith(SHARE):
+                raise DataError(
+                    f"worse {text!r}: points are of shares, and this metric is in {unit or 'no unit'}; give a number"
+                )
+            return _positive(number, text) / 100
+    if unit.startswith(SHARE):
+        raise DataError(f"worse {text!r}: say how many points of a share, such as 1pt")
+    return _positive(words, text)
+
+
+def _positive(number: str, text: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not value > 0 or math.isinf(value):
+        raise DataError(f"worse {text!r} is not a margin above 0, such as 1pt")
+    return value
+
+
+def check_gate(
+    candidate: ScoredRun, baseline: ScoredRun, rules: Sequence[GateRule], alpha: float = ALPHA
+) -> GateResult:
+    """Decide whether a candidate is worse than its baseline.
+
+    Raises DataError for runs on different builds of a benchmark, or a rule about what they have not both measured.
+    """
+    labels = run_labels([candidate, baseline])
+    data = [rule_data(candidate, baseline, rule) for rule in rules]
+    return judge_release(labels[0], labels[1], data, alpha)
+
+
+def judge_release(
+    candidate: str, baseline: str, data: Sequence[RuleData], alpha: float = ALPHA
+) -> GateResult:
+    """Return the verdict of each rule, and of all together."""
+    p_fails = holm([_p_beyond(each, above=False) for each in data])
+    outcomes = [_outcome(each, p_fail, alpha) for each, p_fail in zip(data, p_fails, strict=True)]
+    verdicts = {outcome.verdict for outcome in outcomes}
+    verdict: GateVerdict = "pass"
+    if "fail" in verdicts:
+        verdict = "fail"
+    elif "not enough evidence" in verdicts:
+        verdict = "not enough evidence"
+    return GateResult(candidate, baseline, alpha, verdict, tuple(outcomes))
+
+
+def _outcome(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
+    p_pass = _p_beyond(data, above=True)
+    questions = data.estimate.n + data.missing
+    verdict: GateVerdict = "not enough evidence"
+    detail = ""
+    if data.estimate.low is None:
+        detail = "too few images for an interval"
+    elif p_fail <= alpha:
+        verdict = "fail"
+    elif data.missing > MOST_MISSING * questions:
+        detail = f"{data.missing:,} of {questions:,} questions have no value in the candidate"
+    elif p_pass <= alpha:
+        verdict = "pass"
+
+    more: int | None = None
+    if verdict == "not enough evidence" and not detail:
+        more = _more_questions(data, alpha)
+        if more is None:
+            detail = "the difference is too near the margin"
+    shown = _at_level(data.estimate, alpha)
+    if data.better == "lower":
+        shown = replace(
+            shown,
+            value=_negated(shown.value),
+            low=_negated(shown.high),
+            high=_negated(shown.low),
+        )
+    return GateOutcome(
+        data.on,
+        verdict,
+        data.margin,
+        data.candidate,
+        data.baseline,
+        shown,
+        p_pass,
+        p_fail,
+        data.unit,
+        data.better,
+        more,
+        data.missing,
+        detail,
+    )
+
+
+def _negated(value: float | None) -> float | None:
+    return None if value is None else 0.0 - value
+
+
+def _at_level(estimate: Estimate, alpha: float) -> Estimate:
+    """Return the estimate with its 95% interval rescaled to the level 1 - 2 alpha."""
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return estimate
+    scale = z(2 * alpha) / z()
+    return replace(
+        estimate,
+        low=estimate.value - scale * (estimate.value - estimate.low),
+        high=estimate.value + scale * (estimate.high - estimate.value),
+    )
+
+
+def _p_beyond(data: RuleData, *, above: bool) -> float:
+    """Return the one-sided p-value that the difference is not above (or not below) minus the margin.
+
+    The end of the 95% interval on the side of the boundary, at the distance w from the value d, stands for a standard
+    error of w / z (Altman and Bland 2011).
+    """
+    value, low, high = data.estimate.value, data.estimate.low, data.estimate.high
+    if value is None or low is None or high is None:
+        return 1.0
+    distance = value + data.margin if above else -data.margin - value
+    width = value - low if above else high - value
+    if distance <= 0:
+        return 1.0
+    if not width:
+        return 0.0
+    return NormalDist().cdf(-z() * distance / width)
+
+
+def _more_questions(data: RuleData, alpha: float) -> int | None:
+    """Return how many more questions would decide a rule four times in five, if the difference is as observed."""
+    value, low, high = data.estimate.value, data.estimate.low, data.estimate.high
+    if value is None or low is None or high is None:
+        return None
+    distance = value + data.margin
+    width = value - low if distance > 0 else high - value
+    if not distance or not width:
+        return None
+    quantiles = z(2 * alpha) + NormalDist().inv_cdf(POWER)
+    factor = (quantiles * width / z() / distance) ** 2
+    if factor > FARTHEST:
+        return None
+    return max(1, math.ceil((factor - 1) * data.estimate.n))
+
+
+# --- what a rule is about --------------------------------------------------------------------------------------------
+
+
+def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> RuleData:
+    """Return the paired difference that a rule is about. Raises DataError."""
+    check_same_builds([candidate, baseline])
+    benchmark, _, metric = rule.on.partition(":")
+    paired = _pairs(candidate, baseline, row_called(metric) if metric else "")
+    if benchmark not in ("", ALL):
+        named = [each for each in paired if each.result.benchmark == benchmark]
+        if not named:
+            names = sorted({each.result.benchmark for each in paired})
+            raise DataError(
+                f"on {rule.on!r}: both runs have no such number; they share {', '.join(names) or 'nothing'}"
+            )
+        return _data(rule, named[0])
+
+    usable = [each for each in paired if each.result.difference.value is not None]
+    if not usable:
+        raise DataError(
+            f"on {rule.on or 'the headline'!r}: these runs have no such number in common"
+        )
+    if len(usable) == 1:
+        return _data(rule, usable[0])
+    mean = mean_of_pairs(usable, ALL)
+    if mean is None:
+        names = ", ".join(sorted(each.result.benchmark for each in usable))
+        raise DataError(
+            f"the headlines of {names} have no common scale; name each with --on BENCHMARK --fail-if-worse MARGIN"
+        )
+    return _data(rule, mean)
+
+
+def _pairs(candidate: ScoredRun, baseline: ScoredRun, metric: str) -> list[Paired]:
+    """Return the difference in each benchmark by the first method that both runs have."""
+    names = ("candidate", "baseline")
+    tables = [run_measures(candidate, metric), run_measures(baseline, metric)]
+    common = list(common_measures(tables))
+    for method in METHODS:
+        of_method = [measures for measures in common if measures[0].method == method]
+        if of_method:
+            return [pair(names, first, second) for first, second in of_method]
+    return []
+
+
+def _data(rule: GateRule, paired: Paired) -> RuleData:
+    result = paired.result
+    row = declared(result.metric)
+    unit = result.unit or row.unit
+    estimate = paired.raw or result.difference
+    if result.better == "lower":
+        estimate = replace(
+            estimate,
+            value=_negated(estimate.value),
+            low=_negated(estimate.high),
+            high=_negated(estimate.low),
+        )
+    return RuleData(
+        f"{result.benchmark}:{result.metric}",
+        read_margin(rule.worse, unit),
+        estimate,
+        result.first_value,
+        result.second_value,
+        unit,
+        result.better,
+        paired.missing_in_first,
+    )
+
+
+# --- before a release ------------------------------------------------------------------------------------------------
+
+
+def plan_gate(
+    first: ScoredRun, second: ScoredRun, rules: Sequence[GateRule], alpha: float = ALPHA
+) -> list[GatePlan]:
+    """Return what the questions of two runs can detect, from how much their differences vary."""
+    plans: list[GatePlan] = []
+    for rule in rules:
+        data = rule_data(first, second, rule)
+        error = data.estimate.stderr or 0.0
+        low, high = data.estimate.low, data.estimate.high
+        if low is not None and high is not None:
+            error = max(error, (high - low) / 2 / z())
+        quantile = NormalDist().inv_cdf(1 - alpha / len(rules))
+        power = NormalDist().inv_cdf(POWER)
+        passes = NormalDist().cdf(data.margin / error - z(2 * alpha)) if error else 1.0
+        factor = ((z(2 * alpha) + power) * error / data.margin) ** 2
+        plans.append(
+            GatePlan(
+                data.on,
+                data.estimate.n,
+                data.margin,
+                data.unit,
+                passes,
+                data.margin + (quantile + power) * error,
+                math.ceil(factor * data.estimate.n),
+            )
+        )
+    return plans
+
+
+def gate_rules(margin: str, on: Sequence[str]) -> list[GateRule]:
+    """Return a rule for each of some numbers, or one for the headline of the run."""
+    return [GateRule(margin, name) for name in on or ("",)]

@@ -1,0 +1,42 @@
+"""The rules of a gate, from flags or from a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen.analysis.paired.gate import ALPHA, GateRule, gate_rules
+from snellen.errors import DataError
+
+
+class GateFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """A TOML file with the rules of a gate."""
+
+    rules: tuple[GateRule, ...]
+    """`[[rules]]`: `worse = "1pt"`, and `on = "BENCHMARK:METRIC"`; the headline of the run without `on`."""
+    alpha: float = ALPHA
+    """The probability of a false alarm, and of a miss, that the gate may have."""
+
+
+def gate_settings(
+    margin: str, on: Sequence[str], file: Path | None
+) -> tuple[list[GateRule], float]:
+    """Return the rules of a gate and its error rate. Raises DataError."""
+    if file is None:
+        return gate_rules(margin, on), ALPHA
+    if margin or on:
+        raise DataError(f"--fail-if-worse and --on are in {file}; leave them out, or --gate")
+    try:
+        settings = msgspec.toml.decode(file.read_bytes(), type=GateFile)
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}") from error
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise DataError(f"{file}: {error}") from error
+    if not settings.rules:
+        raise DataError(f'{file}: there are no rules; add [[rules]] with worse = "1pt"')
+    if not 0 < settings.alpha < 0.5:
+        raise DataError(f"{file}: alpha {settings.alpha:g} is not between 0 and 0.5")
+    return list(settings.rules), settings.alpha

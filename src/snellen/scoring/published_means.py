@@ -1,0 +1,192 @@
+"""Headlines that cover a whole benchmark: questions with options and open ones together, and means that papers print.
+
+`question_score` gives each question the score of its kind: accuracy if it has options, else the first metric of open
+questions. `published_mean` weighs such scores as an entry declares: every value of a tag alike (`mean_over`, the 14
+tasks of BLINK), or the mean of several rows (`mean_of`, HallusionBench's aAcc, qAcc and fAcc).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.catalogue import BenchmarkSpec
+from snellen.metrics.declaration import SHARE, Counts, Metric, SummedMetric, declared, share
+from snellen.records import Sample, Score
+from snellen.scoring.questions import QuestionCounts
+from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
+
+QUESTION_SCORE = "question_score"
+QUESTION_SCORE_METRIC = Metric(
+    what="mean over all questions: accuracy where there are options, else the first metric of open questions",
+    rows=(share(QUESTION_SCORE, "score over all questions", unparsed="wrong"),),
+)
+PUBLISHED_MEAN = "published_mean"
+_PER_PART = 3
+"""Sums that a part of a published mean has: of its values, of its questions, of its weight at each question."""
+
+
+def _mean_of_parts(sums: Counts) -> tuple[float | None, ...]:
+    """Return the weighted mean over parts of the mean of each; parts without a question have no weight."""
+    total = 0.0
+    weights = 0.0
+    for start in range(0, len(sums), _PER_PART):
+        values, questions, weighted = sums[start : start + _PER_PART]
+        if questions:
+            weight = weighted / questions
+            total += weight * values / questions
+            weights += weight
+    return (total / weights if weights else None,)
+
+
+PUBLISHED_MEAN_METRIC = SummedMetric(
+    what="the mean that the paper of a benchmark prints: over parts of it, or over several of its numbers",
+    rows=(
+        share(
+            PUBLISHED_MEAN,
+            "published mean",
+            interval="linearised",
+            unparsed="wrong",
+            undefined="no part of the mean has a value",
+        ),
+    ),
+    compute=_mean_of_parts,
+)
+
+
+class HeadlineRule(Struct, frozen=True):
+    """How the headline of a benchmark follows from the scores of its questions."""
+
+    spec: BenchmarkSpec
+    is_mixed: bool
+    """Whether some questions have options and others are open."""
+    parts: Mapping[str, float]
+    """The weight of each value of the tag `mean_over`, or of each row of `mean_of`."""
+
+    @property
+    def rows(self) -> frozenset[str]:
+        """The rows whose scores are needed."""
+        needed = set(self.spec.mean_of)
+        if self.is_mixed or self.spec.mean_over:
+            needed |= {"accuracy", _text_row(self.spec)}
+        return frozenset(needed)
+
+
+def headline_rule(spec: BenchmarkSpec, samples: Iterable[Sample]) -> HeadlineRule:
+    """Look through the samples of a benchmark for the kinds of its questions and the parts of its mean."""
+    kinds: set[bool] = set()
+    values: set[str] = set()
+    for sample in samples:
+        kinds.update(bool(turn.options) for turn in sample.rounds)
+        if spec.mean_over:
+            values.add(sample.tags.get(spec.mean_over, ""))
+    text_row = declared(_text_row(spec))
+    is_mixed = len(kinds) == 2 and text_row.scale == SHARE and text_row.better == "higher"
+    if spec.mean_of:
+        return HeadlineRule(spec, is_mixed, dict.fromkeys(spec.mean_of, 1.0))
+
+    # Values of the tag that begin alike (`counted_together`) share the weight of one.
+    members: dict[str, list[str]] = defaultdict(list)
+    for value in sorted(values):
+        prefixes = [prefix for prefix in spec.counted_together if value.startswith(prefix)]
+        members[prefixes[0] if prefixes else value].append(value)
+    parts = {value: 1 / len(alike) for alike in members.values() for value in alike}
+    return HeadlineRule(spec, is_mixed, parts)
+
+
+def _text_row(spec: BenchmarkSpec) -> str:
+    return metric_row_names((spec.metrics or DEFAULT_TEXT_METRICS)[0])[0]
+
+
+class HeadlineScores:
+    """The scores of some questions by one protocol that their headline follows from."""
+
+    def __init__(self, rule: HeadlineRule) -> None:
+        self._rule = rule
+        self._text_row = _text_row(rule.spec)
+        self._scores: dict[tuple[str, int], dict[str, Score]] = defaultdict(dict)
+
+    def watch(self, scores: Iterable[Score]) -> Iterator[Score]:
+        """Yield scores unchanged and keep those that are needed."""
+        needed = self._rule.rows
+        for score in scores:
+            if score.metric in needed:
+                self._scores[score.sample_id, score.turn][score.metric] = score
+            yield score
+
+    def question_scores(self) -> Iterator[Score]:
+        """Yield the score of each question by the metric of its kind, if the benchmark has questions of both."""
+        if not self._rule.is_mixed:
+            return
+        for by_row in self._scores.values():
+            score = self._score_of_kind(by_row)
+            if score is not None:
+                yield replace(score, metric=QUESTION_SCORE)
+
+    def tallies(self, samples: Mapping[str, Sample]) -> list[QuestionCounts]:
+        """Return what each question adds to the published mean; nothing if the entry declares none."""
+        spec = self._rule.spec
+        tallies: list[QuestionCounts] = []
+        for by_row in self._scores.values():
+            if spec.mean_of:
+                by_part = {row: by_row[row] for row in spec.mean_of if row in by_row}
+            elif spec.mean_over:
+                score = self._score_of_kind(by_row)
+                if score is None:
+                    continue
+                part = samples[score.sample_id].tags.get(spec.mean_over, "")
+                by_part = {part: score}
+            else:
+                return []
+            if by_part:
+                tallies.append(self._tally(by_part))
+        return tallies
+
+    def _score_of_kind(self, by_row: Mapping[str, Score]) -> Score | None:
+        """Return the accuracy of a question with options, else its score by the first metric of open ones."""
+        return by_row.get("accuracy") or by_row.get(self._text_row)
+
+    def _tally(self, by_part: Mapping[str, Score]) -> QuestionCounts:
+        counts: list[float] = []
+        for part, weight in self._rule.parts.items():
+            score = by_part.get(part)
+            if score is None or score.value is None:
+                counts += [0.0] * _PER_PART
+            else:
+                counts += [score.value, 1.0, weight]
+        first: Score = next(iter(by_part.values()))
+        has_value = any(score.value is not None for score in by_part.values())
+        return QuestionCounts(
+            first.protocol,
+            first.method,
+            first.benchmark,
+            first.sample_id,
+            first.turn,
+            PUBLISHED_MEAN,
+            tuple(counts) if has_value else (),
+            first.reason,
+            first.detail,
+        )
+
+
+def published_chance(rule: HeadlineRule, samples: Iterable[Sample]) -> float | None:
+    """Return what guessing scores in the published mean; None if no question has options, or for a mean of rows."""
+    if not rule.spec.mean_over:
+        return None
+    sums: dict[str, list[float]] = defaultdict(list)
+    has_options = False
+    for sample in samples:
+        for turn in sample.rounds:
+            has_options = has_options or bool(turn.options)
+            guess = 1 / len(turn.options) if turn.options else 0.0
+            sums[sample.tags.get(rule.spec.mean_over, "")].append(guess)
+    if not has_options:
+        return None
+    counts: list[float] = []
+    for part, weight in rule.parts.items():
+        guesses = sums.get(part, [])
+        counts += [sum(guesses), float(len(guesses)), weight * len(guesses)]
+    return _mean_of_parts(tuple(counts))[0]
