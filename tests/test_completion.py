@@ -36,7 +36,7 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Complete:
 
 
 def test_verbs_flags_and_names_are_completed(complete: Complete) -> None:
-    assert complete("re") == ["report", "reform"] and "run" in complete("")
+    assert complete("re") == ["report", "reform", "reconcile"] and "run" in complete("")
     assert complete("run", "any", "eyechart/co") == ["eyechart/colour", "eyechart/count"]
     assert complete("run", "--likelihood-r") == ["--likelihood-rule"]
     assert complete("run", "-p", "circ") == complete("run", "--protocol", "circ") == ["circular"]

@@ -65,7 +65,8 @@ _VERBS: dict[str, dict[str, str]] = {
         "verify": "Compare official files with the paper's tables, or places on the network with what is known.",
     },
     "Runs": {
-        "score": "Read and score a run again, without asking the model.",
+        "score": "Read and score a run again, without asking the model; or a file of predictions.",
+        "reconcile": "Explain why two results on the same questions differ, cause by cause.",
         "export": "Write scored runs as one table, or in the forms of other tools.",
         "pack": "Pack runs into one file for another Snellen.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
@@ -101,6 +102,7 @@ _ELSEWHERE = {
     "view": ("log", "logs", "viewer", "ui", "dashboard", "dash", "app", "gui", "open"),
     "report": ("results", "summarize", "summarise", "summary", "html"),
     "compare": ("diff", "versus", "vs"),
+    "reconcile": ("explain", "discrepancy", "bridge"),
     "score": ("rescore", "eval-only", "metrics-only", "judge"),
     "build": ("make", "create", "convert", "add"),
     "doctor": ("env", "info", "version", "config", "setup"),

@@ -75,7 +75,7 @@ OF_ANNOTATIONS = (
     "attributes",
 )
 """What a column of a table of annotations may be besides."""
-OF_PREDICTIONS = ("reply", "prompt", "model")
+OF_PREDICTIONS = ("reply", "prompt", "model", "verdict", "reading", "judge")
 """What a column of a table of predictions may be besides: what the model said, all that it was shown, and its name."""
 PROMPTS = frozenset(
     ("prompt", "query", "input", "full_prompt", "prompt_text", "question_with_option")
@@ -359,6 +359,8 @@ class _Assignment:
             self._faults.clear()  # the reader counts the rows that are wrong
         elif self._are_options_unnamed:
             self._roles["options"] = ()
+        for role in ("verdict", "reading", "judge"):
+            self._settle(role, (one_by_name(role, self._still_free(free), self._taken), None))
         by_name = [name for name in self._profiles if name.startswith(TAG)]
         repeated = [
             name

@@ -60,6 +60,14 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the question has in common with others, where the file says so; its picture when empty."""
     tags: dict[str, str] = {}
     """Facts about the question, by their columns."""
+    verdict: float | None = None
+    """How right the file says that the reply is, from 0 to 1."""
+    reading: str | None = None
+    """What the file says was read in the reply."""
+    judge: str = ""
+    """Who or what judged the reply, as the file says."""
+    decoding: str = ""
+    """Settings of decoding that the file has."""
 
     @property
     def method(self) -> Method:

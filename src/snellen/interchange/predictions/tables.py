@@ -275,7 +275,21 @@ class _RowReader:
                 picture=pictures,
                 group=_cell_text(cells.get(self._columns.group)),
                 tags=tags,
+                verdict=_verdict(cells.get(self._named("verdict"))),
+                reading=self._reading(cells),
+                judge=_cell_text(cells.get(self._named("judge"))),
+                decoding=_decoding(cells),
             )
+
+    def _named(self, role: str) -> str:
+        """The column of a role that one column has; empty if none has it."""
+        return next(iter(self._roles.get(role, ())), "")
+
+    def _reading(self, cells: Mapping[str, Any]) -> str | None:
+        column = self._named("reading")
+        if not column or column not in cells:
+            return None
+        return _cell_text(cells[column])
 
     def _options(self, cells: Mapping[str, Any], asked: _Asked, where: str) -> ShownOptions:
         """The options of a row: in columns, in a list, listed in its prompt, or letters alone."""
@@ -474,6 +488,38 @@ def _cell_text(cell: Any) -> str:
     if value is None or isinstance(value, (list, dict, bytes)) or hasattr(value, "read"):
         return ""
     return as_text(value).strip()
+
+
+_RIGHT = {
+    "true": 1.0,
+    "yes": 1.0,
+    "correct": 1.0,
+    "right": 1.0,
+    "false": 0.0,
+    "no": 0.0,
+    "wrong": 0.0,
+    "incorrect": 0.0,
+}
+_DECODING = ("temperature", "top_p", "max_tokens", "max_new_tokens", "num_beams", "seed")
+
+
+def _verdict(cell: Any) -> float | None:
+    """What a file says of a reply as a number from 0 to 1; None for anything else."""
+    text = _cell_text(cell).casefold()
+    if text in _RIGHT:
+        return _RIGHT[text]
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number <= 1 else None
+
+
+def _decoding(cells: Mapping[str, Any]) -> str:
+    """The settings of decoding that a row has, in a fixed order."""
+    by_name = {folded_name(name.rpartition(".")[2]): cell for name, cell in cells.items()}
+    stated = [f"{name}={_cell_text(by_name[name])}" for name in _DECODING if name in by_name]
+    return ", ".join(stated)
 
 
 def _picture_names(cells: Mapping[str, Any], columns: Sequence[str]) -> str:

@@ -142,7 +142,7 @@ def import_runs(
     Files that ask the same questions become runs of one benchmark, so that they can be compared. `to` and `model` are
     for a single run. Raises as `import_run`.
     """
-    taken = [one for path in paths for one in _taken_files(path, reading)]
+    taken = [one for path in paths for one in taken_files(path, reading)]
     if (to or model) and len(taken) > 1:
         raise DataError(f"--to and --model are for one model at a time, and there are {len(taken)}")
     if reading.benchmark:
@@ -160,7 +160,7 @@ def import_runs(
     return [runs[place] for place in sorted(runs)]
 
 
-def _taken_files(path: Path, reading: Reading) -> list[TakenFile]:
+def taken_files(path: Path, reading: Reading) -> list[TakenFile]:
     """The predictions of a file, one part for each model. Raises DataError."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")

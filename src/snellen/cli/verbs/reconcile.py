@@ -1,0 +1,149 @@
+"""`snellen reconcile`: why two results on the same questions differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec.structs import replace
+from rich.text import Text
+
+from snellen.analysis.reconciling import Reconciliation, aggregation_of, reconcile
+from snellen.cli.flags import PATH, Number, WholeNumber, column_flags, json_flag
+from snellen.cli.show import announce, out, print_tables
+from snellen.errors import DataError
+from snellen.experiments.scored_folders import score_folders
+from snellen.formats.whole_files import write_in_form
+from snellen.interchange.harness_rules import RULES
+from snellen.interchange.predictions.taking import Reading
+from snellen.interchange.reconciled_sources import (
+    SNELLEN,
+    ReconciledSide,
+    side_of_file,
+    side_of_run,
+    without_images,
+)
+from snellen.report.reconciliation import (
+    EXAMPLES,
+    as_markdown,
+    as_values,
+    bridge_table,
+    example_lines,
+    examples,
+    summary,
+)
+from snellen.runs.spec import JudgeSpec, ScoringSpec
+
+RULE = click.Choice([*RULES, SNELLEN])
+
+
+@click.command()
+@click.argument("first", type=PATH)
+@click.argument("second", type=PATH)
+@click.option(
+    "--rule-a", type=RULE, help="How the harness of A read replies.  [found by its verdicts]"
+)
+@click.option(
+    "--rule-b", type=RULE, help="How the harness of B read replies.  [found by its verdicts]"
+)
+@click.option(
+    "--reported-a", type=Number(0, 100), help="The number that was reported for A, in percent."
+)
+@click.option(
+    "--reported-b", type=Number(0, 100), help="The number that was reported for B, in percent."
+)
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="ROLE=NAME",
+    help="For files: the column that is reply, verdict, reading, answer, options, question or id; repeat for more.",
+)
+@click.option(
+    "--examples", "most", type=WholeNumber(0), default=EXAMPLES, help="Examples of each cause.  [2]"
+)
+@click.option("-o", "--output", type=PATH, help="File to write: .md or .json.")
+@json_flag
+def reconcile_command(
+    first: Path,
+    second: Path,
+    rule_a: str | None,
+    rule_b: str | None,
+    reported_a: float | None,
+    reported_b: float | None,
+    columns: tuple[str, ...],
+    most: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Explain why two results on the same questions differ: FIRST and SECOND are runs, or files of any harness.
+
+    \\b
+      snellen reconcile lmms_samples_mmmu_val.jsonl model_MMMU_DEV_VAL_openai_result.xlsx
+      snellen reconcile runs/mine theirs.jsonl --rule-b vlmevalkit
+
+    Questions are joined by their ids or texts. Each one whose verdict differs gets a cause, by the first evidence of:
+    right answer, options, prompt, order of options, image, decoding, a cut reply, another reply, a random fallback, the
+    reading of the same reply, judge, metric. The bridge adds these up from the first number to the second.
+
+    The verdicts that a file records count (hit, correct, exact_match ...), as they make the number that its harness
+    printed. See docs/why-numbers-differ.md.
+    """
+    reading = Reading(columns=column_flags(columns))
+    sides = [_side(path, reading, rule or "") for path, rule in ((first, rule_a), (second, rule_b))]
+    items = [side.items for side in sides]
+    if first.is_dir() != second.is_dir():
+        items = [without_images(one) for one in items]
+    try:
+        found = reconcile(items[0], items[1], (sides[0].label, sides[1].label))
+    except ValueError as error:
+        raise DataError(f"{first} and {second}: {error}; are they of the same benchmark?") from None
+    notes = [note for side in sides for note in side.notes]
+    for side, reported in zip(sides, (reported_a, reported_b), strict=True):
+        notes += [_aggregation_note(side, reported)] if reported is not None else []
+    found = replace(found, notes=tuple(notes))
+    if output is not None:
+        write_in_form(output, "a reconciliation", found, {".md": as_markdown, ".json": _json_bytes})
+        announce(f"written to {output}")
+    if as_json:
+        out.out(_json_bytes(found).decode(), highlight=False)
+        return
+    _show(found, most)
+
+
+def _side(path: Path, reading: Reading, rule: str) -> ReconciledSide:
+    if path.is_dir():
+        [run] = score_folders([path], ScoringSpec(), JudgeSpec(), announce)
+        return side_of_run(run)
+    return side_of_file(path, reading, rule)
+
+
+def _aggregation_note(side: ReconciledSide, reported: float) -> str:
+    words = aggregation_of(side.items, reported)
+    if words:
+        return f"the number {reported:g} reported for {side.label} is the {words} of its verdicts"
+    return (
+        f"the number {reported:g} reported for {side.label} is neither the mean of its verdicts nor that of its "
+        "categories: it was aggregated or rounded in another way, which the file does not tell"
+    )
+
+
+def _json_bytes(found: Reconciliation) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(as_values(found)), indent=2)
+
+
+def _show(found: Reconciliation, most: int) -> None:
+    for sentence in summary(found):
+        out.print(Text(sentence))
+    out.print()
+    print_tables([bridge_table(found)])
+    labels = (found.first_label, found.second_label)
+    for words, members in examples(found, most):
+        if not members:
+            continue
+        out.print()
+        out.print(Text(words))
+        for difference in members:
+            for line in example_lines(difference, labels):
+                out.print(Text(f"  {line}"))

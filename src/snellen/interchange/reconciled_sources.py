@@ -1,0 +1,266 @@
+"""What `reconcile` compares: the questions, replies, readings and verdicts of a run, or of a file of any harness.
+
+A file's own verdicts count, as they make the number that its harness printed. What the harness read is as recorded, or
+by the rule that its verdicts follow (`harness_rules`); without verdicts replies are read as Snellen reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.analysis.reconciling import ReconciledItem
+from snellen.errors import DataError
+from snellen.extraction.standard import read_choice
+from snellen.interchange.harness_rules import RULES, Rule
+from snellen.interchange.predictions.joining import shown_labels
+from snellen.interchange.predictions.rows import PredictedRow, gold_places
+from snellen.interchange.predictions.taking import Reading, TakenFile, taken_files
+from snellen.metrics.vqa import typed_match
+from snellen.records import Exchange, TextPart
+from snellen.runs.journal import read_exchanges
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
+
+SNELLEN = "snellen"
+DRAWS_AT_RANDOM = frozenset({"mmmu"})
+"""Rules whose harness draws an option at random where they find none."""
+AGREES = 0.98
+"""The share of the replies that a rule reads whose verdicts have to be the rule's."""
+FEWEST_READ = 0.5
+"""The share of the replies that a rule has to read to be told by its verdicts."""
+
+
+class ReconciledSide(Struct, frozen=True):
+    """One of the two results."""
+
+    label: str
+    items: tuple[ReconciledItem, ...]
+    notes: tuple[str, ...] = ()
+
+
+def side_of_file(path: Path, reading: Reading, rule: str = "") -> ReconciledSide:
+    """Return what a file of predictions says, with the verdicts that it records.
+
+    Args:
+        path: The file.
+        reading: What the user says about it.
+        rule: The rule by which its harness read replies; found by the verdicts when empty.
+
+    Raises:
+        DataError: The file cannot be read, has several models, or neither verdicts nor right answers.
+    """
+    files = taken_files(path, reading)
+    if len(files) > 1:
+        names = ", ".join(one.file.model for one in files)
+        raise DataError(
+            f"{path} has replies of several models ({names}); give each a file of its own"
+        )
+    [taken] = files
+    rows = taken.file.rows
+    has_verdicts = any(row.verdict is not None for row in rows)
+    if not has_verdicts and not any(row.gold or row.references for row in rows):
+        raise DataError(
+            f"{path}: it has neither verdicts nor right answers, so there is no number to explain"
+        )
+    rule_name = rule or _rule_of(rows)
+    notes: list[str] = []
+    if has_verdicts and rule_name:
+        notes.append(
+            f"the verdicts of {path.name} follow the rule of {rule_name}, where that finds an option"
+        )
+    if not has_verdicts:
+        read_by = rule_name or SNELLEN
+        notes.append(f"{path.name} has no verdicts; its replies are read by the rule of {read_by}")
+    items = tuple(_item_of_row(row, rule_name, taken) for row in rows)
+    return ReconciledSide(path.name, items, tuple(notes))
+
+
+def _reads(rule: str) -> Rule:
+    if rule in RULES:
+        return RULES[rule]
+    return lambda reply, options, labels: read_choice(reply, options, labels).choice
+
+
+def _labels(row: PredictedRow) -> Sequence[str]:
+    if not row.lists_options:
+        return ()
+    return row.labels or shown_labels(len(row.options))
+
+
+def _rule_of(rows: Sequence[PredictedRow]) -> str:
+    """The rule that a file's verdicts follow; empty if none does, or none are recorded."""
+    judged = [
+        row for row in rows if row.options and row.gold and row.verdict is not None and row.reply
+    ]
+    if not judged:
+        return ""
+    best, best_share = "", 0.0
+    for name in (*RULES, SNELLEN):
+        read = _reads(name)
+        readings = [(read(row.reply or "", row.options, _labels(row)), row) for row in judged]
+        known = [(choice, row) for choice, row in readings if choice is not None]
+        if len(known) < FEWEST_READ * len(judged):
+            continue
+        agreeing = sum((choice in row.gold) == (row.verdict == 1) for choice, row in known)
+        # Of rules that agree alike, the one that reads more replies.
+        share = agreeing / len(known) + len(known) / len(judged) / 100
+        if agreeing >= AGREES * len(known) and share > best_share:
+            best, best_share = name, share
+    return best
+
+
+def _item_of_row(row: PredictedRow, rule_name: str, taken: TakenFile) -> ReconciledItem:
+    golds = tuple(row.options[place] for place in row.gold) if row.options else row.references
+    labels = _labels(row)
+    read = _reads(rule_name)
+    choice = read(row.reply or "", row.options, labels) if row.options and row.reply else None
+    reading = _recorded_reading(row)
+    is_drawn = bool(row.options) and _is_drawn(row, rule_name, choice, labels)
+    if reading is None and row.options:
+        reading = DRAWN if is_drawn else "" if choice is None else row.options[choice]
+    return ReconciledItem(
+        id=row.id,
+        question=row.question,
+        prompt=row.prompt,
+        options=row.options,
+        golds=golds,
+        image=row.picture,
+        decoding=row.decoding,
+        reply=row.reply,
+        reading=reading,
+        is_drawn=is_drawn,
+        judge=row.judge,
+        metric="verdicts of the file" if row.verdict is not None else _metric(row),
+        verdict=_verdict(row, choice, golds),
+        category=row.tags.get("category") or row.tags.get("subject") or row.tags.get("split", ""),
+    )
+
+
+def _recorded_reading(row: PredictedRow) -> str | None:
+    """What the file says was read, with a letter as the text of its option."""
+    if row.reading is None or not row.options:
+        return row.reading
+    places = gold_places(row.reading, row.options, row.labels)
+    return row.options[places[0]] if places else row.reading
+
+
+DRAWN = "(drawn at random)"
+"""The reading where a harness draws an option and does not record which."""
+
+
+def _is_drawn(row: PredictedRow, rule_name: str, choice: int | None, labels: Sequence[str]) -> bool:
+    """Whether the harness drew an option: its rule finds none, or no rule does and the file records one."""
+    if row.verdict is None or choice is not None or row.reply is None:
+        return False
+    if rule_name:
+        return rule_name in DRAWS_AT_RANDOM
+    rules = (*RULES.values(), _reads(SNELLEN))
+    finds = any(read(row.reply, row.options, labels) is not None for read in rules)
+    return bool(row.reading) and not finds
+
+
+def _metric(row: PredictedRow) -> str:
+    return "accuracy" if row.options else "typed match"
+
+
+def _verdict(row: PredictedRow, choice: int | None, golds: Sequence[str]) -> Fraction:
+    if row.verdict is not None:
+        return Fraction(row.verdict).limit_denominator(10**6)
+    if row.options:
+        return Fraction(choice is not None and choice in row.gold)
+    if not row.reply or not golds:
+        return Fraction(0)
+    return Fraction(typed_match(row.reply, golds)).limit_denominator(10**6)
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------------
+
+
+def side_of_run(run: ScoredRun) -> ReconciledSide:
+    """Return what a scored run says of its questions, by its first protocol. Raises DataError for several benchmarks."""
+    if len(run.benchmarks) != 1:
+        names = ", ".join(scored.spec.name for scored in run.benchmarks)
+        raise DataError(f"{run.folder} is of several benchmarks ({names}); compare runs of one")
+    [scored] = run.benchmarks
+    label = run.manifest.protocols[0]
+    exchanges: dict[tuple[str, int], Exchange] = {}
+    for exchange in read_exchanges(run.folder):
+        variant = exchange.request.variant
+        if exchange.protocol == label and variant.test == 0 and exchange.request.is_presentation:
+            exchanges[exchange.request.sample_id, variant.turn] = exchange
+    readings = {
+        (prediction.sample_id, prediction.turn): prediction.choice
+        for prediction in scored.predictions
+        if prediction.protocol == label and prediction.variant.test == 0
+    }
+    items = tuple(_items_of_run(scored, label, exchanges, readings))
+    return ReconciledSide(str(run.folder), items)
+
+
+def _items_of_run(
+    scored: ScoredBenchmark,
+    label: str,
+    exchanges: Mapping[tuple[str, int], Exchange],
+    readings: Mapping[tuple[str, int], int | None],
+) -> list[ReconciledItem]:
+    first_metric = metric_row_names((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0])[0]
+    verdicts: dict[tuple[str, int], tuple[str, Fraction]] = {}
+    for metric in ("accuracy", first_metric):
+        for score in scored.scores_of(metric, label):
+            if score.value is not None:
+                value = Fraction(score.value).limit_denominator(10**6)
+                verdicts.setdefault((score.sample_id, score.turn), (metric, value))
+    items: list[ReconciledItem] = []
+    for key, (metric, verdict) in verdicts.items():
+        sample = scored.samples[key[0]]
+        question = sample.rounds[key[1]]
+        answer = scored.answers.get(key)
+        exchange = exchanges.get(key)
+        order: Sequence[int] = range(len(question.options))
+        prompt, decoding, reply, is_cut = "", "", None, False
+        if exchange is not None:
+            order = exchange.request.variant.order or order
+            prompt = "\n".join(
+                part.text
+                for message in exchange.request.messages
+                for part in message.content
+                if isinstance(part, TextPart)
+            )
+            decoding = str(exchange.request.decoding)
+            reply = exchange.response.text
+            is_cut = exchange.response.finish == "length"
+        choice = readings.get(key)
+        golds: tuple[str, ...] = ()
+        if answer is not None:
+            golds = tuple(question.options[place] for place in answer.options) or answer.texts
+        reading = None
+        if question.options:
+            reading = "" if choice is None else question.options[choice]
+        items.append(
+            ReconciledItem(
+                id=key[0] if not key[1] else f"{key[0]}/{key[1]}",
+                question=question.question,
+                prompt=prompt,
+                options=tuple(question.options[place] for place in order),
+                golds=golds,
+                image=" ".join(str(image) for image in sample.images),
+                decoding=decoding,
+                reply=reply,
+                is_cut=is_cut,
+                reading=reading,
+                metric=metric,
+                verdict=verdict,
+                category=sample.tags.get("category", ""),
+            )
+        )
+    return items
+
+
+def without_images(items: Sequence[ReconciledItem]) -> tuple[ReconciledItem, ...]:
+    """The items without their images, for sides of which one names images by digests and the other by files."""
+    return tuple(replace(item, image="") for item in items)

@@ -1,0 +1,313 @@
+"""Two results on the same questions: a cause for each different verdict, and a bridge that adds up."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import small
+import snellen as sn
+from snellen.analysis.reconciling import (
+    CAUSES,
+    ReconciledItem,
+    aggregation_of,
+    cause_of,
+    reconcile,
+)
+from snellen.interchange.harness_rules import RULES, mmmu, vlmevalkit
+
+LETTERS = "ABCD"
+COLOURS = ("red", "blue", "green", "yellow", "black", "white", "brown", "pink")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def item(**changes: Any) -> ReconciledItem:
+    usual: dict[str, Any] = {
+        "id": "1",
+        "question": "Which colour?",
+        "prompt": "Which colour? A. red B. blue",
+        "options": ("red", "blue"),
+        "golds": ("red",),
+        "image": "a.png",
+        "decoding": "temperature=0",
+        "reply": "A",
+        "reading": "red",
+        "verdict": Fraction(1),
+    }
+    return ReconciledItem(**{**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"golds": ("blue",)}, "right answer"),
+        ({"options": ("red", "green")}, "options"),
+        ({"prompt": "Say which colour: A. red B. blue", "reply": "B"}, "prompt"),
+        ({"options": ("blue", "red"), "reply": "B"}, "option order"),
+        ({"image": "b.png", "reply": "B"}, "image"),
+        ({"decoding": "temperature=1", "reply": "B"}, "decoding"),
+        ({"reply": "A because it is"}, "cut reply"),
+        ({"reply": None}, "failed request"),
+        ({"reply": "B"}, "reply"),
+        ({"reply": "B", "decoding": ""}, "reply, input not recorded"),
+        ({"reading": "blue", "is_drawn": True}, "random fallback"),
+        ({"reading": "blue"}, "reading"),
+        ({"judge": "gpt-4"}, "judge"),
+        ({"metric": "points"}, "metric"),
+        ({"reading": None}, "metric or judge"),
+    ],
+)
+def test_the_cause_is_the_first_that_the_records_show(
+    changes: Mapping[str, Any], cause: str
+) -> None:
+    other = item(**{"verdict": Fraction(0), **changes})
+    assert cause_of(item(), other) == cause_of(other, item()) == cause
+    assert cause in CAUSES
+
+
+def test_the_same_reply_is_scored_whatever_was_asked() -> None:
+    other = item(prompt="Say it", reading="blue", verdict=Fraction(0))
+    assert cause_of(item(), other) == "reading"
+
+
+sides = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 1), st.sampled_from(["A", "B", None])),
+    max_size=25,
+    unique_by=lambda entry: entry[0],
+)
+
+
+@given(sides, sides)
+def test_the_bridge_adds_up_exactly(
+    first: list[tuple[int, int, str | None]], second: list[tuple[int, int, str | None]]
+) -> None:
+    one, other = (
+        [
+            item(id=str(name), question=f"Q{name}?", prompt="", verdict=Fraction(v), reply=reply)
+            for name, v, reply in side
+        ]
+        for side in (first, second)
+    )
+    if not {i.id for i in one} & {i.id for i in other}:
+        return
+    try:
+        found = reconcile(one, other)
+    except ValueError:
+        return
+    assert found.first_number + sum(step.change for step in found.steps) == found.second_number
+    assert found.common + found.only_first == len(one)
+    assert found.common + found.only_second == len(other)
+
+
+# --- two files by two harnesses' rules ------------------------------------------------------------------------------------------
+
+
+def reply_to(gold: int, options: Sequence[str], chance: random.Random) -> str:
+    choice = gold if chance.random() < 0.6 else chance.randrange(4)
+    return chance.choice(
+        [
+            LETTERS[choice],
+            f"The answer is {LETTERS[choice]}.",
+            f"({LETTERS[choice]}) {options[choice]}",
+            options[choice],
+            f"A look at the image shows that it is {options[choice]} I think",
+        ]
+    )
+
+
+PLANTED = {0: "right answer", 1: "cut reply", 2: "reply", 3: "prompt", 4: "decoding", 5: "image"}
+
+
+def planted(recorded: bool) -> dict[str, str]:
+    """Write two files about 1,000 questions, scored by two rules, and return the causes of the different verdicts."""
+    chance = random.Random(7)
+    files: dict[str, list[dict[str, Any]]] = {"a.jsonl": [], "b.jsonl": []}
+    truth: dict[str, str] = {}
+    for n in range(1000):
+        options = chance.sample(COLOURS, 4)
+        gold = chance.randrange(4)
+        reply = reply_to(gold, options, chance)
+        row = {
+            "index": str(n),
+            "question": f"Which colour is car {n}?",
+            **dict(zip(LETTERS, options, strict=True)),
+            "answer": LETTERS[gold],
+            "prompt": f"Which colour is car {n}?",
+            "image_path": f"{n}.png",
+            "temperature": "0",
+            "prediction": reply,
+        }
+        first, second = dict(row), dict(row)
+        cause = PLANTED.get(n % 12, "")
+        if cause == "right answer":
+            second["answer"] = LETTERS[(gold + 1) % 4]
+        elif cause == "cut reply":
+            first["prediction"] = f"It is easy to see that the answer is {LETTERS[gold]}"
+            second["prediction"] = first["prediction"][:20]
+        elif cause:
+            second["prediction"] = LETTERS[(gold + 1) % 4]
+            first["prediction"] = LETTERS[gold]
+            changed = {
+                "prompt": ("prompt", f"Look well. Which colour is car {n}?"),
+                "decoding": ("temperature", "1"),
+                "image": ("image_path", f"{n}-small.png"),
+            }.get(cause)
+            if changed:
+                second[changed[0]] = changed[1]
+        read_first = vlmevalkit(first["prediction"], options, LETTERS)
+        read_second = mmmu(second["prediction"], options, LETTERS)
+        drawn = chance.randrange(4) if read_second is None else read_second
+        first["hit"] = int(read_first is not None and LETTERS[read_first] == first["answer"])
+        second["hit"] = int(LETTERS[drawn] == second["answer"])
+        if recorded:
+            first["extracted"] = "" if read_first is None else LETTERS[read_first]
+            second["extracted"] = LETTERS[drawn]
+        if first["hit"] != second["hit"]:
+            fallback = "random fallback" if read_second is None else "reading"
+            truth[str(n)] = cause or fallback
+        files["a.jsonl"].append(first)
+        files["b.jsonl"].append(second)
+    for name, rows in files.items():
+        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return truth
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["readings recorded", "verdicts alone"])
+def test_planted_causes_are_found_and_none_is_named_wrongly(
+    recorded: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = planted(recorded)
+    code, out, err = small.command(capsys, "reconcile", "a.jsonl", "b.jsonl", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    causes = {difference["name"]: difference["cause"] for difference in found["differences"]}
+    assert causes.keys() == truth.keys()
+    assert Counter((truth[name], cause) for name, cause in causes.items()) == Counter(
+        (cause, cause) for cause in truth.values()
+    )
+    assert len(set(truth.values())) == len(PLANTED) + 2
+    change = sum(step["change"] for step in found["steps"])
+    assert change == pytest.approx(found["second_number"] - found["first_number"])
+    notes = " ".join(found["notes"])
+    assert "a.jsonl follow the rule of vlmevalkit" in notes
+    assert "b.jsonl follow the rule of mmmu" in notes
+
+
+def test_the_documented_gap_on_mmmu_is_rebuilt_in_small(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """lmms-eval documents 50.67 against 54.78 on 900 questions: 39 that VLMEvalKit alone counts, 10 of them by a judge."""
+    lmms: list[dict[str, Any]] = []
+    kit: list[dict[str, Any]] = []
+    for n in range(900):
+        options = [f"dune {n}", f"lake {n}", f"hill {n}", f"bay {n}"]
+        row = {
+            "id": str(n),
+            "question": f"What is {n}?",
+            "answer": "A",
+            "prediction": "A",
+            **dict(zip(LETTERS, options, strict=True)),
+        }
+        right = (1, 1)
+        if (
+            n < 29
+        ):  # a short text of an option: MMMU's rule looks for texts in longer replies only, and draws
+            row["prediction"], right = options[0], (0, 1)
+        elif n < 39:
+            row["prediction"], right = "it can be told from the first of them", (0, 1)
+        elif n < 41:  # two letters: the last one counts, or none
+            row["prediction"], right = "B or A", (1, 0)
+        elif n >= 41 + 454:
+            row["prediction"], right = "B", (0, 0)
+        judged = {"judge": "gpt-4"} if 29 <= n < 39 else {}
+        lmms.append({**row, "hit": right[0]})
+        kit.append({**row, "hit": right[1], **judged})
+    for name, rows in (("lmms.jsonl", lmms), ("kit.jsonl", kit)):
+        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = ("--rule-a", "mmmu", "--rule-b", "vlmevalkit", "--reported-a", "50.67")
+    code, out, err = small.command(capsys, "reconcile", "lmms.jsonl", "kit.jsonl", *flags, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert round(100 * found["first_number"], 2) == 50.67
+    assert round(100 * found["second_number"], 2) == 54.78
+    steps = {step["cause"]: (step["up"], step["down"]) for step in found["steps"]}
+    assert steps == {"random fallback": (39, 0), "reading": (0, 2)}
+    assert "is the mean over questions of its verdicts" in " ".join(found["notes"])
+
+
+def test_a_run_and_a_file_of_its_replies_are_reconciled(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {
+            "id": str(n),
+            "question": f"Which is {n}?",
+            "A": "cat",
+            "B": "dog",
+            "answer": "A",
+            "prediction": "A",
+        }
+        for n in range(6)
+    ]
+    Path("p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = sn.import_run("p.jsonl", to="run")
+    Path("q.jsonl").write_text(
+        "".join(json.dumps({**row, "hit": int(row["id"] < "3")}) + "\n" for row in rows)
+    )
+    code, out, err = small.command(capsys, "reconcile", str(run), "q.jsonl", "-o", "why.md")
+    assert code == 0, err
+    assert "The verdicts differ on 3 of 6 questions" in out
+    assert (
+        "| another" in Path("why.md").read_text() or "the same reply" in Path("why.md").read_text()
+    )
+
+
+def test_results_without_a_common_question_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, word in (("a.jsonl", "cat"), ("b.jsonl", "dog")):
+        Path(name).write_text(
+            json.dumps({"id": word, "question": f"{word}?", "answer": "x", "prediction": "x"})
+            + "\n"
+        )
+    code, _, err = small.command(capsys, "reconcile", "a.jsonl", "b.jsonl")
+    assert (code, "no question in common; are they of the same benchmark?" in err) == (2, True)
+
+
+def test_how_a_reported_number_was_aggregated() -> None:
+    items = [
+        item(id=str(n), category="one" if n < 2 else "two", verdict=Fraction(n < 3))
+        for n in range(6)
+    ]
+    assert aggregation_of(items, 50.0) == "mean over questions"
+    assert aggregation_of(items, 62.5) == "mean of the means over categories"
+    assert aggregation_of(items, 70.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("rule", "reply", "choice"),
+    [
+        ("vlmevalkit", "The answer is B.", 1),
+        ("vlmevalkit", "B is what I would say if I had to", None),
+        ("vlmevalkit", "A or B", None),
+        ("vlmevalkit", "dog", 1),
+        ("mmmu", "(A) or (B)", 1),
+        ("mmmu", "it must be a dog in the end", 1),
+        ("mmmu", "a dog", None),
+        ("lmms-eval", "B.", 1),
+        ("lmms-eval", "The answer is B", None),
+        ("evalscope", "So A.\nANSWER: B", 1),
+        ("lm-eval", "the answer is (B).", 1),
+    ],
+)
+def test_rules_of_other_harnesses(rule: str, reply: str, choice: int | None) -> None:
+    assert RULES[rule](reply, ("cat", "dog"), ("A", "B")) == choice
