@@ -515,3 +515,28 @@ def test_a_column_of_models_and_columns_of_models_are_several_runs(
         if json.loads(line)["metric"] == "accuracy"
     }
     assert values == {"gpt": 0.5, "llava": 0.5}
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_published_scores_are_shown_next_to_the_runs(
+    layout: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved(model_rows(4), "mine_POPE.jsonl")
+    long = [
+        {"Model": "GPT", "Benchmark": "POPE", "Score": "88.1%"},
+        {"Model": "Small", "Benchmark": "POPE", "Score": "41"},
+        {"Model": "Small", "Benchmark": "MMStar", "Score": "30"},
+    ]
+    wide = [{"method": "GPT", "POPE": "88.1"}, {"method": "Small", "POPE": "41", "MMStar": "30"}]
+    write = {"long": long, "wide": wide}[layout]
+    columns = tuple(dict.fromkeys(name for row in write for name in row))
+    write_text_table(Path("board.csv"), columns, write)
+    code, out, err = small.command(capsys, "score", "mine_POPE.jsonl", "--published", "board.csv")
+    assert code == 0, err
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    places = [
+        next(place for place, line in enumerate(lines) if f" {name} " in f" {line} ")
+        for name in ("GPT 88.10", "(run)", "Small 41.00")
+    ]
+    assert places == sorted(places)
+    assert "Not of these runs: MMStar." in out

@@ -23,7 +23,7 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, err, out, print_records, show_results
+from snellen.cli.show import announce, err, out, print_records, print_tables, show_results
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path
@@ -60,6 +60,11 @@ if TYPE_CHECKING:
     type=click.Choice(FORMS),
     help="For such a file: how answers name options.  [as the cells do]",
 )
+@click.option(
+    "--published",
+    type=PATH,
+    help="Table of published scores (model, benchmark, score) to show next to the runs.",
+)
 @click.option("--to", type=PATH, help="For such a file: the run's folder.  [under runs]")
 @click.option("--model", default="", help="For such a file: the model's name.  [the file's]")
 @subset_flags
@@ -72,6 +77,7 @@ def score_command(
     form: str,
     columns: tuple[str, ...],
     answer_is: str | None,
+    published: Path | None,
     to: Path | None,
     model: str,
     where: str,
@@ -125,6 +131,8 @@ def score_command(
         as_json,
         with_details=with_details,
     )
+    if published is not None:
+        _show_published(results, published)
 
 
 def _taken(files: list[Path], reading: Reading, to: Path | None, model: str) -> list[Path]:
@@ -138,6 +146,15 @@ def _taken(files: list[Path], reading: Reading, to: Path | None, model: str) -> 
         for note in manifest.notes:
             announce(f"  note: {note}")
     return folders
+
+
+def _show_published(results: Results, path: Path) -> None:
+    """Print published scores on the benchmarks of the runs, the runs among them."""
+    from snellen.report.published_scores import published_table, read_leaderboard
+    from snellen.report.run_view import run_views
+
+    views = run_views(results.runs, results.rows)
+    print_tables([published_table(views, read_leaderboard(path))])
 
 
 OF_BENCHMARKS = ("error_limit", "strict", "as_json")

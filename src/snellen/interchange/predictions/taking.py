@@ -193,7 +193,12 @@ def _named(file: PredictionFile) -> PredictionFile:
     known = known_benchmark(file.title)
     if known is None:
         return file
-    return as_known(replace(file, model=file.model or known.model), known) or file
+    called = replace(file, model=file.model or known.model)
+    of_kind = as_known(called, known)
+    if of_kind is not None:
+        return of_kind
+    # Its questions are of another kind, as where others ask it with options: the name alone is taken.
+    return replace(called, title=file.title.removeprefix(known.model).strip("_-. "))
 
 
 # --- the type of the questions ---------------------------------------------------------------------------------------------
