@@ -136,7 +136,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hub-classes": "snellen.readers.classes:read_hub_classes",
         "built": "snellen.scoring.resampling:read",
         "jury": "snellen.verification.blind:read",
-        "predictions": "snellen.interchange.predictions.taking:read",
+        "predictions": "snellen.interchange.predictions.own_questions:read",
         "reasked": "snellen.readers.reasked:read",
         "classes": "snellen.readers.classes:read",
         "dialogues": "snellen.readers.reasked:read_as_dialogues",

@@ -52,7 +52,7 @@ class TableColumns(Struct, frozen=True, forbid_unknown_fields=True):
     picture: OneOrMore = ()
     options: OneOrMore = ()
     distractors: OneOrMore = ()
-    """TableColumns of wrong options, where the right one is the answer."""
+    """Columns with wrong options; the answer column holds the correct one."""
     answer: str = ""
     id: str = ""
     context: str = ""
@@ -60,7 +60,7 @@ class TableColumns(Struct, frozen=True, forbid_unknown_fields=True):
     relevance: str = ""
     tag: OneOrMore = ()
     unused: OneOrMore = ()
-    """TableColumns that are left out on purpose; others that have no role are named in a note."""
+    """Columns that are left out on purpose; others that have no role are named in a note."""
 
     def used(self) -> dict[str, tuple[str, ...]]:
         """The columns of each role that has some."""
@@ -392,7 +392,7 @@ def row_names(path: Path, rows: list[int]) -> str:
 
 
 def _strange(row: SourceRow, source: TableSource) -> Iterator[str]:
-    """TableColumns of a row that nothing is read from."""
+    """Columns of a row that nothing is read from."""
     return (
         name
         for name in row.cells
@@ -548,32 +548,38 @@ def read_answer(
 def _any(
     answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source: TableSource, where: str
 ) -> int:
-    """The option that an answer means as a letter, a text or, in JSON, a number from 0; DataError for one of two."""
+    """Return the option that an answer means as a letter, a text or, in JSON, a number from 0.
+
+    Raises DataError for an answer that means none, or two.
+    """
     if isinstance(answer, int) and not isinstance(answer, bool):
         return _index(answer, options, cells, source, where)
-    text, has_columns = as_text(answer), has_option_columns(source)
-    letter = option_meant("letter", text, options)
-    same = options.index(text) if text in options else None
-    if same is None and text.strip() in options:
-        same = options.index(text.strip())
+
+    text = as_text(answer)
     bare = text.strip()
-    if has_columns and len(bare) == 1 and bare in LETTERS[: len(options)]:
-        return LETTERS.index(bare)
-    if same is None:
-        if letter is None:
-            raise _no_option("any", answer, options, where)
-        return letter
-    if (
-        not has_columns
-        and len(bare) == 1
-        and bare in LETTERS[: len(options)]
-        and same != LETTERS.index(bare)
-    ):
+    by_letter = None
+    if len(bare) == 1 and bare in LETTERS[: len(options)]:
+        by_letter = LETTERS.index(bare)
+    by_text = None
+    if text in options:
+        by_text = options.index(text)
+    elif bare in options:
+        by_text = options.index(bare)
+
+    # In a table with columns A, B, C, ... a single letter always names its column.
+    if by_letter is not None and has_option_columns(source):
+        return by_letter
+    if by_letter is not None and by_text not in (None, by_letter):
         raise DataError(
             f"{where}: answer {bare!r} is the text of one option and the letter of another; write the index of the "
             "right one, counted from 0"
         )
-    return same
+    if by_text is not None:
+        return by_text
+    marked_letter = option_meant("letter", text, options)  # "(A)", "A.", "b"
+    if marked_letter is None:
+        raise _no_option("any", answer, options, where)
+    return marked_letter
 
 
 def _no_option(form: AnswerForm, answer: Any, options: Sequence[str], where: str) -> DataError:
