@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import small
 import snellen as sn
+from snellen.analysis.paired.differences import is_shown, seen_from
 from snellen.analysis.reading_error import widened_by_reading
 from snellen.analysis.statistics import UNIT_INTERVAL, estimate_mean
 from snellen.extraction.reading import ExtractedChoice
@@ -152,3 +153,52 @@ def test_a_run_counts_the_most_probable_meaning_and_says_how_sure_it_is(tmp_path
     [row] = [row for row in rows if not row.slice]
     expected_mean = (10 + 10 * 0.6) / 20
     assert row.estimate.low is not None and row.estimate.low < expected_mean
+
+
+def mumbling(n_right: int, n_unsure: int, name: str) -> sn.Scripted:
+    """A model that is right on the first questions, says something unclear on the next, and is wrong on all others."""
+
+    def reply(request: sn.Request) -> str:
+        number = int(request.sample_id[1:])
+        if number < n_right:
+            return "(A)"
+        return "That one." if number < n_right + n_unsure else "(B)"
+
+    return sn.Scripted(reply, name=name)
+
+
+def compared(tmp_path: Path, first: sn.Scripted, second: sn.Scripted) -> sn.Results:
+    table = [{**row, "answer": 0} for row in small.rows(100, pictures=100)]
+    questions = str(small.built(table, tmp_path / "questions").folder)
+    folders = []
+    for model in (first, second):
+        sn.evaluate(model, questions, runs=tmp_path, name=model.name)
+        folders.append(tmp_path / model.name)
+    register("extractors", "halves", halves)
+    for folder in folders:
+        sn.score(folder, extractor="halves")
+    return sn.load_run(folders, scoring=next((folders[0] / "scores").iterdir()).name)
+
+
+def test_no_verdict_stands_on_readings_that_could_turn_it(tmp_path: Path) -> None:
+    """The first model is read to be right on 70 of 100, but 40 of these are unsure; the second is right on 50."""
+    results = compared(tmp_path, mumbling(30, 40, "mumbler"), mumbling(50, 0, "clear"))
+    [difference] = results.compare(resamples=0).differences
+    assert difference.first_value == 0.7 and difference.second_value == 0.5
+    assert difference.least_by_reading == pytest.approx(0.3 - 0.5)
+    assert difference.most_by_reading == pytest.approx(0.7 - 0.5)
+    assert difference.may_turn and not is_shown(difference)
+    text = results.report(tmp_path / "report.md").read_text("utf-8")
+    assert "there is no verdict between mumbler and clear" in text
+    assert "read with less than 90%: mumbler 40.0%" in text
+
+
+def test_a_verdict_stands_if_unsure_readings_could_not_turn_it(tmp_path: Path) -> None:
+    results = compared(tmp_path, mumbling(70, 5, "mumbler"), mumbling(30, 0, "clear"))
+    [difference] = results.compare(resamples=0).differences
+    assert not difference.may_turn and is_shown(difference)
+    turned = seen_from(difference, "clear")
+    assert turned.least_by_reading == pytest.approx(0.3 - 0.75)
+    assert turned.most_by_reading == pytest.approx(0.3 - 0.7)
+    plain = estimate_mean([1.0] * 75 + [0.0] * 25, range(100))
+    assert plain.low is not None and difference.difference.low is not None

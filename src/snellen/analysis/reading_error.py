@@ -15,6 +15,25 @@ from msgspec.structs import replace
 from snellen.analysis.statistics import Bounds, z
 from snellen.records import Estimate, ReadingDoubt
 
+
+def certain(value: float) -> ReadingDoubt:
+    """Return the doubt of a value whose readings are all certain: none."""
+    return ReadingDoubt(expected=value, variance=0.0, least=value, most=value)
+
+
+def difference_doubt(first: ReadingDoubt, second: ReadingDoubt) -> ReadingDoubt:
+    """Return what the readings of two runs say of their difference on a question; they err independently.
+
+    The difference is least if the unsure readings of the first run are wrong, and those of the second are right.
+    """
+    return ReadingDoubt(
+        expected=first.expected - second.expected,
+        variance=first.variance + second.variance,
+        least=first.least - second.most,
+        most=first.most - second.least,
+    )
+
+
 DoubtfulValue = tuple[float, ReadingDoubt]
 """The value of a question, and what the probabilities of its readings say of it."""
 

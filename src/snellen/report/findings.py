@@ -308,6 +308,8 @@ def _standing(differences: Sequence[PairedDifference], family: str, scope: str =
         if len(better) > 1:
             whom = f"{len(better)} of the {others} other models, ahead of the nearest, {whom},"
         clauses.append(f"{first} is better than {whom} by {_points(nearest, family, scope)}")
+    turning = [difference for difference in level if difference.may_turn]
+    level = [difference for difference in level if not difference.may_turn]
     if level:
         bounds = f": {_bounds(level[0], family, scope)}" if others == 1 else ""
         who = "it" if clauses else first
@@ -316,6 +318,12 @@ def _standing(differences: Sequence[PairedDifference], family: str, scope: str =
     for difference in worse:
         lead = _points(difference, family, scope)
         clauses.append(f"{difference.second} is better than {first} by {lead}")
+    if turning:
+        names = _names([difference.second for difference in turning])
+        clauses.append(
+            f"there is no verdict between {first} and {names}, since unsure readings of their replies could turn the "
+            f"difference ({TO_BE_SURE})"
+        )
     return "; ".join(clauses)
 
 
@@ -516,7 +524,12 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
     if unparsed := _listed(
         [(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE
     ):
-        words.append(f"share of replies that name no option, and count as not right: {unparsed}")
+        words.append(f"share of replies that give no answer, and count as not right: {unparsed}")
+    unsure = [(model.name, model.unsure) for model in models if _is_hard_to_read(model)]
+    if unsure:
+        words.append(
+            f"share of replies that are read with less than 90%: {_listed(unsure, SHARE)} ({TO_BE_SURE})"
+        )
     if failed := [model for model in models if model.errors]:
         count = sum(model.errors for model in failed)
         words.append(
@@ -530,7 +543,19 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
     return " ".join(counted)
 
 
+def _is_hard_to_read(model: ModelNumbers) -> bool:
+    return (
+        model.unsure is not None
+        and model.unsure.value is not None
+        and model.unsure.value > MOST_UNSURE
+    )
+
+
 # --- words -----------------------------------------------------------------------------------------------------------
+
+MOST_UNSURE = 0.02
+"""The share of unsure readings up to which a number is given without a word about them."""
+TO_BE_SURE = "score with --judge, or label some of them: snellen audit"
 
 
 def _interval(estimate: Estimate, unit: str = SHARE) -> str:
@@ -611,6 +636,8 @@ class ModelNumbers(Struct, frozen=True):
     circular: Estimate | None = None
     instability: Estimate | None = None
     unparsed: Estimate | None = None
+    unsure: Estimate | None = None
+    """The share of replies that are read with less than 90%."""
     errors: int = 0
     is_partial: bool = False
     better: Better = "higher"
@@ -642,7 +669,7 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
         if number is None or not line.headlines:
             continue
         metrics = list(dict.fromkeys(row.metric for row in line.headlines.values()))
-        circular, instability, unparsed = _of_options(line)
+        circular, instability, unparsed, unsure = _of_options(line)
         yield ModelNumbers(
             view.label,
             line.method,
@@ -655,6 +682,7 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
             circular,
             instability,
             unparsed,
+            unsure,
             number.estimate.errors + number.estimate.absent,
             bool(number.partial),
             number.better,
@@ -704,15 +732,13 @@ def _benchmark_shares(line: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
     return tuple((row.benchmark, row.estimate) for row in rows)
 
 
-def _of_options(line: ModelMethodRow) -> tuple[Estimate | None, Estimate | None, Estimate | None]:
-    """Circular accuracy, instability and the share of unparsed replies, in the units that tables have them in."""
-    circular, instability, unparsed = map(
-        line.overall, ("circular_accuracy", "instability", "unparsed_rate")
-    )
+def _of_options(line: ModelMethodRow) -> tuple[Estimate | None, ...]:
+    """Return circular accuracy, instability, and the shares of unparsed and of unsure replies, as tables have them."""
+    circular = line.overall("circular_accuracy")
+    others = [line.overall(name) for name in ("instability", "unparsed_rate", "unsure_rate")]
     return (
         circular.estimate if circular and circular.unit == SHARE else None,
-        instability.estimate if instability else None,
-        unparsed.estimate if unparsed else None,
+        *(other.estimate if other else None for other in others),
     )
 
 

@@ -36,7 +36,7 @@ MOST_NOTES = 3
 """Footnotes below the first table; a report and `--details` have all others."""
 LONGEST_TITLE = 20
 LABELS = ("benchmark", "metric", "guessing")
-SIDE_METRICS = ("circular_accuracy", "instability", "hit_rate", "unparsed_rate")
+SIDE_METRICS = ("circular_accuracy", "instability", "hit_rate", "unparsed_rate", "unsure_rate")
 """The rows of the second table, if they say something."""
 
 
@@ -244,7 +244,7 @@ def side_table(views: Sequence[RunView]) -> Table | None:
 def _is_telling(metric: str, estimate: Estimate) -> bool:
     if estimate.value is None:
         return False
-    if metric == "unparsed_rate":
+    if metric in ("unparsed_rate", "unsure_rate"):
         return estimate.value > 0
     if metric == "hit_rate":
         return estimate.value < 1

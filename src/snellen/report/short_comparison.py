@@ -94,6 +94,8 @@ def _difference_cell(difference: PairedDifference) -> Cell:
 
 def sureness(difference: PairedDifference) -> str:
     """Return which run is better, if that is shown."""
+    if difference.may_turn:
+        return "no, unsure readings"
     if not is_shown(difference):
         return "no"
     return f"yes, {difference.first if gain(difference) > 0 else difference.second} is better"
@@ -171,7 +173,12 @@ def next_steps(comparison: Comparison) -> list[str]:
     """Return what to do next, in one or two sentences."""
     steps: list[str] = []
     single = [each for each in comparison.differences if each.scope == "benchmark"]
-    undecided = [each for each in single if not is_shown(each)]
+    if any(each.may_turn for each in comparison.differences):
+        steps.append(
+            "Unsure readings of replies could turn a difference: score with --judge MODEL, or label some replies "
+            "(snellen audit)."
+        )
+    undecided = [each for each in single if not is_shown(each) and not each.may_turn]
     if undecided and len(comparison.labels) == 2:
         steps.append(f"Next: {_what_would_decide(undecided)}")
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})

@@ -24,6 +24,12 @@ from snellen.analysis.paired.significance import (
     sign_flip_test,
 )
 from snellen.analysis.question_means import censored_mean, is_censored, with_counts
+from snellen.analysis.reading_error import (
+    DoubtfulValue,
+    certain,
+    difference_doubt,
+    widened_by_reading,
+)
 from snellen.analysis.statistics import (
     NO_BOUNDS,
     Bounds,
@@ -47,7 +53,7 @@ from snellen.metrics.declaration import (
     summed_metric,
 )
 from snellen.reasons import Reason
-from snellen.records import Better, Estimate, Method, Score
+from snellen.records import Better, Estimate, Method, ReadingDoubt, Score
 from snellen.scoring.scored_run import RowKey, ScoredBenchmark
 from snellen.scoring.text_scoring import metric_row_names
 
@@ -93,6 +99,18 @@ class PairedDifference(Struct, frozen=True):
     """Questions that would show a difference of this size at the 5% level with probability 0.8."""
     reason: Reason | None = None
     """Why there is no difference."""
+    least_by_reading: float | None = None
+    """The difference if all unsure readings of the first run are wrong, and all of the second are right."""
+    most_by_reading: float | None = None
+    """The difference the other way round. Both are None if no reading is unsure."""
+
+    @property
+    def may_turn(self) -> bool:
+        """Whether unsure readings could turn the sign of the difference."""
+        value = self.difference.value
+        if value is None or self.least_by_reading is None or self.most_by_reading is None:
+            return False
+        return self.least_by_reading <= 0 if value > 0 else self.most_by_reading >= 0
 
     @property
     def scope(self) -> str:
@@ -133,6 +151,8 @@ def seen_from(difference: PairedDifference, run: str) -> PairedDifference:
         high_corrected=negated(difference.low_corrected),
         only_first=difference.only_second,
         only_second=difference.only_first,
+        least_by_reading=negated(difference.most_by_reading),
+        most_by_reading=negated(difference.least_by_reading),
     )
 
 
@@ -150,8 +170,13 @@ def corrected_estimate(difference: PairedDifference) -> Estimate:
 
 
 def is_shown(difference: PairedDifference) -> bool:
-    """Whether a difference is shown: its corrected p-value is below 5%, and its interval excludes zero."""
+    """Whether a difference is shown.
+
+    Its corrected p-value is below 5%, its interval excludes zero, and unsure readings could not turn its sign.
+    """
     low, high, p = difference.difference.low, difference.difference.high, difference.p_adjusted
+    if difference.may_turn:
+        return False
     return (
         low is not None
         and high is not None
@@ -282,6 +307,8 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     values: Mapping[QuestionKey, float] = {}
     censored: Mapping[QuestionKey, Score] = {}
     """All scores of a metric of which some rows of answers broke off (`snellen.analysis.question_means`)."""
+    doubts: Mapping[QuestionKey, ReadingDoubt] = {}
+    """What the probabilities of readings say of the values; of the questions with a reading that is not certain."""
     counts: Mapping[QuestionKey, Counts] = {}
     counted_by: str = ""
     """The metric that made the counts, of which `metric` is a row."""
@@ -370,9 +397,20 @@ def question_values(
             for score in scores
             if score.value is not None
         }
+        doubts = {
+            (score.sample_id, score.turn): score.doubt
+            for score in scores
+            if score.doubt is not None
+        }
         if values:
             yield QuestionMeasures(
-                scored, protocol, method, metric, values=values, censored=_censored(scores)
+                scored,
+                protocol,
+                method,
+                metric,
+                values=values,
+                censored=_censored(scores),
+                doubts=doubts,
             )
     for (protocol, method, metric), by_counts in counts.items():
         for row in metric_row_names(metric):
@@ -423,10 +461,18 @@ def pair(
     difference = Estimate(None, None, None, None, n, groups=len(groups.sizes))
     p, contributions = None, dict[str, float]()
     raw: Estimate | None = None
+    doubtful = _doubtful_differences(first, second, keys)
+    by_reading: tuple[float, float] | None = None
     if values[0] and values[1]:
         gap = values[0][0] - values[1][0]
         deviations = [a - b for a, b in zip(values[0][1], values[1][1], strict=True)]
         difference = _estimate(first, second, keys, groups, gap, deviations)
+        bounds = difference_bounds(first.row)
+        difference = widened_by_reading(difference, doubtful, n, bounds)
+        if doubtful:
+            least = gap + math.fsum(doubt.least - value for value, doubt in doubtful) / n
+            most = gap + math.fsum(doubt.most - value for value, doubt in doubtful) / n
+            by_reading = least, most
         contributions = sum_by_group([gap / n + deviation for deviation in deviations], groups)
         raw = difference
         difference, p = agreeing(difference, sign_flip_test(list(contributions.values())))
@@ -455,12 +501,31 @@ def pair(
             better=first.row.better,
             needed=questions_needed(difference.value or 0.0, difference.stderr or 0.0, n),
             reason=None if contributions else _why_without_difference(first, second, n),
+            least_by_reading=by_reading[0] if by_reading else None,
+            most_by_reading=by_reading[1] if by_reading else None,
         ),
         spec,
         contributions,
         raw,
         len(second.keys - first.keys),
     )
+
+
+def _doubtful_differences(
+    first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
+) -> list[DoubtfulValue]:
+    """Return the difference on each question that a reading is not certain of, with what that says of it."""
+    doubtful: list[DoubtfulValue] = []
+    for key in keys:
+        if key not in first.doubts and key not in second.doubts:
+            continue
+        if key not in first.values or key not in second.values:
+            continue
+        first_value, second_value = first.values[key], second.values[key]
+        first_doubt = first.doubts.get(key) or certain(first_value)
+        second_doubt = second.doubts.get(key) or certain(second_value)
+        doubtful.append((first_value - second_value, difference_doubt(first_doubt, second_doubt)))
+    return doubtful
 
 
 def _why_without_difference(first: QuestionMeasures, second: QuestionMeasures, n: int) -> Reason:
@@ -608,12 +673,31 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
             only_one_has_value=sum(result.only_one_has_value for result in results),
             unit=rows[0].unit,
             better=rows[0].better,
+            least_by_reading=_mean_by_reading(
+                results, weights, [result.least_by_reading for result in results]
+            ),
+            most_by_reading=_mean_by_reading(
+                results, weights, [result.most_by_reading for result in results]
+            ),
         ),
         members[0].spec,
         contributions,
         mean_of_estimates(raws),
         sum(member.missing_in_first for member in members),
     )
+
+
+def _mean_by_reading(
+    results: Sequence[PairedDifference], weights: Sequence[float], ends: Sequence[float | None]
+) -> float | None:
+    """Return the mean of the differences that unsure readings could make; None if no reading is unsure."""
+    if all(end is None for end in ends):
+        return None
+    values = [
+        result.difference.value if end is None else end
+        for result, end in zip(results, ends, strict=True)
+    ]
+    return _weighted(values, weights)
 
 
 def _weighted(values: Sequence[float | None], weights: Sequence[float]) -> float:
