@@ -74,6 +74,8 @@ from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 
 AUDITED = "accuracy_audited"
+"""What the corrected number is called before it takes the place of the one as read."""
+READ = "accuracy_as_read"
 
 # --- what is drawn ---------------------------------------------------------------------------------------------------
 
@@ -252,11 +254,12 @@ AS_READ: dict[Path, list[Result]] = {}
 
 
 def rows_as_read(run: ScoredRun) -> list[Result]:
-    """Without what an audit adds, computed once."""
+    """Return the rows of a run as if nothing of it was labelled, computed once."""
     if run.folder not in AS_READ:
-        AS_READ[run.folder] = [
-            row for row in results_of(run) if not row.metric.endswith("_audited")
-        ]
+        labels = run.folder / LABELS
+        hidden = labels.rename(labels.with_suffix(".hidden"))
+        AS_READ[run.folder] = results_of(run)
+        hidden.rename(labels)
     return AS_READ[run.folder]
 
 
@@ -315,9 +318,9 @@ def test_each_benchmark_counts_as_much_as_in_the_mean_and_wordless_replies_are_n
 def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     row = audited(run, 10_000)["*"]
     assert row.estimate.value == pytest.approx(true_accuracy(run))
-    [as_read] = [
-        r for r in results_of(run) if (r.metric, r.benchmark, r.dimension) == ("accuracy", "*", "*")
-    ]
+    overall = {r.metric: r for r in results_of(run) if (r.benchmark, r.dimension) == ("*", "*")}
+    assert overall["accuracy"].estimate == row.estimate
+    as_read = overall[READ]
     assert abs((as_read.estimate.value or 0) - true_accuracy(run)) > 0.08
     assert (row.estimate.n, row.members) == (as_read.estimate.n, as_read.members)
     audit = audit_of(run)
@@ -501,26 +504,52 @@ def test_results_and_reports_show_the_corrected_number_beside_the_other(
     asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sn.score(asked)
-    assert AUDITED not in {row.metric for row in before.rows}
-    assert "after audit" not in before.report(tmp_path / "before.md").read_text()
+    assert READ not in {row.metric for row in before.rows}
+    assert "as read" not in before.report(tmp_path / "before.md").read_text()
     design_for(before.runs[0], 30, 0)
     label_all(asked, by="ann")
     after = sn.score(asked)
-    value = after.value(AUDITED, benchmark="mine")
-    assert value is not None and value != after.value("accuracy", benchmark="mine")
+    value = after.value("accuracy", benchmark="mine")
+    as_read = after.value(READ, benchmark="mine")
+    assert as_read == before.value("accuracy", benchmark="mine") != value
     kept = {
         (row["metric"], row["benchmark"])
         for row in json.loads((asked / "results.json").read_text())
     }
-    assert {(AUDITED, "mine"), (AUDITED, "*")} <= kept
+    assert {(READ, "mine"), (READ, "*")} <= kept
     for form in (".md", ".html", ".tex"):
         page = after.report(tmp_path / f"report{form}").read_text()
-        assert "after audit" in page and "Reading error" in page and "at most" in page
+        assert "as read" in page and "Reading error" in page and "at most" in page
+    # The sentence at the head and the first table have the corrected number.
+    report = after.report(tmp_path / "report.md").read_text()
+    assert f"answers {100 * value:.1f}% of the questions" in report.split("## ")[0]
     assert [row.metric for row in before.rows] == [
-        row.metric for row in after.rows if not row.metric.endswith("_audited")
+        row.metric for row in after.rows if not row.metric.endswith("_as_read")
     ]
     code, out, _ = small.command(capsys, "score", str(asked))
-    assert not code and "after audit" in out
+    assert not code and f"{100 * value:.1f}%" in out
+
+
+def test_a_comparison_takes_the_corrected_numbers(asked: Path, tmp_path: Path) -> None:
+    other = asked.parent / "other"
+    sn.evaluate(
+        "snellen:always-a", str(tmp_path / "mine"), "vanilla", runs=asked.parent, name="other"
+    )
+    before = sn.load_run([asked, other]).compare(resamples=0)
+    design_for(score_run(asked), 30, 0)
+    label_all(asked, by="ann")
+    after = sn.score(asked)
+    results = sn.load_run([asked, other])
+    [read] = [each for each in before.differences if each.benchmark == "mine"]
+    [corrected] = [
+        each for each in results.compare(resamples=0).differences if each.benchmark == "mine"
+    ]
+    assert corrected.first_value == pytest.approx(after.value("accuracy", benchmark="mine"))
+    assert corrected.second_value == read.second_value
+    gap = corrected.first_value - corrected.second_value
+    assert corrected.difference.value == pytest.approx(gap)
+    assert corrected.difference.low < gap < corrected.difference.high
+    assert corrected.least_by_reading is None  # labels say how it was misread
 
 
 def test_a_run_that_was_asked_more_since_is_drawn_from_again(asked: Path, tmp_path: Path) -> None:
@@ -531,13 +560,13 @@ def test_a_run_that_was_asked_more_since_is_drawn_from_again(asked: Path, tmp_pa
         lines = journal.read()
         journal.write(lines.splitlines(keepends=True)[-1])  # answered once more by another worker
     again = sn.score(asked)
-    assert AUDITED not in {row.metric for row in again.rows}
+    assert READ not in {row.metric for row in again.rows}
     assert (
         "asked more since its replies were drawn"
         in again.report(tmp_path / "report.md").read_text()
     )
     assert [r.key for r in design_for(again.runs[0], 30, 0).drawn] == [r.key for r in first.drawn]
-    assert AUDITED in {row.metric for row in sn.score(asked).rows}
+    assert READ in {row.metric for row in sn.score(asked).rows}
 
 
 @pytest.fixture(scope="module")
@@ -601,11 +630,13 @@ def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected
     [row] = [
         r
         for r in results_of(several)
-        if (r.metric, r.benchmark) == ("circular_accuracy_audited", "mine")
+        if (r.metric, r.benchmark, r.slice) == ("circular_accuracy", "mine", "")
     ]
     assert row.estimate.value == pytest.approx(expected) and expected > 0.5
-    [as_read, *_] = [
-        r for r in results_of(several) if (r.metric, r.benchmark) == ("circular_accuracy", "mine")
+    [as_read] = [
+        r
+        for r in results_of(several)
+        if (r.metric, r.benchmark) == ("circular_accuracy_as_read", "mine")
     ]
     assert (as_read.estimate.value or 0) < expected - 0.2
 
@@ -634,10 +665,15 @@ def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_l
     corrected = [
         row
         for row in results_of(scored)
-        if row.metric.endswith("_audited") and row.benchmark == "mine"
+        if row.metric.endswith("_as_read") and row.benchmark == "mine"
     ]
-    rows = {row.protocol: row for row in corrected}
-    assert {row.metric for row in corrected} == {AUDITED}  # too few went on to the last pass
+    assert {row.metric for row in corrected} == {READ}  # too few went on to the last pass
+    rows = {
+        row.protocol: row
+        for row in results_of(scored)
+        if (row.metric, row.benchmark, row.slice) == ("accuracy", "mine", "")
+        and row.protocol in {each.protocol for each in corrected}
+    }
     assert set(rows) == {"circular", "instability?m=3"}
     design = read_design(scored.folder)
     assert design is not None
@@ -676,7 +712,9 @@ def test_questions_that_failed_stay_out_and_are_counted(tmp_path: Path) -> None:
     label_all(tmp_path / "failing")
     scored = score_run(tmp_path / "failing")
     design_for(scored, 100, 0)
-    [row] = [row for row in results_of(scored) if (row.metric, row.benchmark) == (AUDITED, "mine")]
+    rows = [row for row in results_of(scored) if row.benchmark == "mine" and not row.slice]
+    assert READ in {row.metric for row in rows}
+    [row] = [row for row in rows if row.metric == "accuracy"]
     assert (row.estimate.n, row.estimate.errors, row.estimate.unscored) == (20, 4, 0)
 
 
@@ -788,17 +826,15 @@ def test_f1_follows_from_what_replies_mean_and_free_text_is_said_to_be_as_it_sta
         for row in results_of(scored)
         if row.benchmark == "objects" and not row.slice
     }
-    corrected = values["pope_f1_audited"]
+    corrected = values["pope_f1"]
     assert (
         corrected.value
         == pytest.approx(2 * hits / (len(said_yes) + 20))
-        != pytest.approx(values["pope_f1"].value)
+        != pytest.approx(values["pope_f1_as_read"].value)
     )
     assert (corrected.low or 0) < (corrected.value or 0) < (corrected.high or 0) < 1
     [capability] = [
-        row
-        for row in results_of(scored)
-        if (row.metric, row.dimension) == ("capability_audited", "CG")
+        row for row in results_of(scored) if (row.metric, row.dimension) == ("capability", "CG")
     ]
     assert capability.estimate.value == pytest.approx(corrected.value)
     code, out, _ = small.command(capsys, "audit", str(scored.folder))
@@ -828,7 +864,7 @@ def test_a_part_of_a_run_is_audited_by_labels_of_its_own_replies(
     hard = [reply for reply in design.drawn if int(reply.sample_id[1:]) % 2]
     assert 12 <= len(hard) < len(design.drawn)
     assert (
-        sn.score(asked).only(where="level == 'hard'").value(AUDITED, benchmark="mine")
+        sn.score(asked).only(where="level == 'hard'").value("accuracy", benchmark="mine")
         == row["value"]
     )
     code, _, err = small.command(capsys, "audit", str(asked), "--where", "level == 'easy'")
@@ -849,10 +885,8 @@ def test_a_run_without_replies_or_answers_has_nothing_to_draw(
 def test_an_audit_travels_with_a_packed_run(asked: Path, tmp_path: Path) -> None:
     design_for(score_run(asked), 30, 0)
     label_all(asked, by="ann")
-    here = sn.score(asked).value(AUDITED, benchmark="mine")
+    here = sn.score(asked).value("accuracy", benchmark="mine")
     pack_runs([asked], tmp_path / "sent.zip", answers=True)
     with zipfile.ZipFile(tmp_path / "sent.zip") as archive:
         archive.extractall(tmp_path / "elsewhere")
-    assert (
-        sn.score(tmp_path / "elsewhere/asked").value(AUDITED, benchmark="mine") == here is not None
-    )
+    assert sn.score(tmp_path / "elsewhere/asked").value("accuracy", benchmark="mine") == here

@@ -208,7 +208,7 @@ def test_models_that_guess_in_different_dimensions_are_not_said_to_guess_in_all(
 def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
     careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
     assert sentences([careful], {})[-1] == (
-        "Share of replies that name no option, and count as not right: a 3.0% (2.0 to 4.0%); 3 questions got no answer "
+        "Share of replies that give no answer, and count as not right: a 3.0% (2.0 to 4.0%); 3 questions got no answer "
         "from a. Only part of the benchmarks or of their questions was asked and has a value."
     )
 
@@ -323,7 +323,7 @@ def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
         sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole")
     )
     # 15 of the 95 that came
-    assert "Share of replies that name no option, and count as not right: shy 15.8% (" in whole
+    assert "Share of replies that give no answer, and count as not right: shy 15.8% (" in whole
     assert (
         "; 5 questions got no answer from shy. Only part of the benchmarks or of their questions was asked and"
         in whole

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from snellen.analysis.audit.correction import audit_of, corrected_rows
+from snellen.analysis.audit.correction import with_corrections
 from snellen.analysis.capability import capability_rows
 from snellen.analysis.coverage import member_names, missing_words, without_words
 from snellen.analysis.headline import ALL, HEADLINE, bounded_mean, counted_alike
@@ -60,7 +60,7 @@ def results_of(run: ScoredRun) -> list[Result]:
     rows.extend(means)
     for pool in pooled_benchmarks(run):
         rows.extend(_benchmark_rows(model, pool))
-    rows.extend(corrected_rows(run, list(rows), audit_of(run)))
+    rows = with_corrections(run, rows)
     return rows if run.convention == "standard" else _as_printed(run, rows)
 
 

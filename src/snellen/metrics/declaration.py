@@ -42,7 +42,10 @@ SHARE = "share"
 OF_ANSWERED = "_of_answered"
 """Ends the name of a row that leaves out what never came, where the row itself counts it as not right."""
 AFTER_AUDIT = "_audited"
-"""Ends the name of a row that is corrected by labels of a drawn part of the replies (`snellen audit`)."""
+"""Ends the name of a number that is corrected by labels of a drawn part of the replies (`snellen audit`), until it takes
+the place of the number as read."""
+AS_READ = "_as_read"
+"""Ends the name of the row with a number as it was read, where a corrected one has taken its place."""
 _AS_PRINTED = " x "
 
 
@@ -273,11 +276,13 @@ def declared(row: str) -> MetricRow:
         return MetricRow(name=row)
     if name == row:
         return own
+    if row.endswith(AS_READ):
+        return as_read(own)
     return after_audit(own) if row.endswith(AFTER_AUDIT) else of_answered(own)
 
 
 def _plain(row: str) -> str:
-    return row.removesuffix(OF_ANSWERED).removesuffix(AFTER_AUDIT)
+    return row.removesuffix(OF_ANSWERED).removesuffix(AFTER_AUDIT).removesuffix(AS_READ)
 
 
 def after_audit(row: MetricRow) -> MetricRow:
@@ -291,6 +296,19 @@ def after_audit(row: MetricRow) -> MetricRow:
         unparsed="counted",
         secondary_to=row.name,
         label="after audit",
+    )
+
+
+def as_read(row: MetricRow) -> MetricRow:
+    """Return the row next to a corrected number that has the number as it was read."""
+    return replace(
+        row,
+        name=row.name + AS_READ,
+        title=f"{row.display_name} as read",
+        scale="",
+        unparsed="counted",
+        secondary_to=row.name,
+        label="as read",
     )
 
 

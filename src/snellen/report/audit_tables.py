@@ -17,7 +17,7 @@ from snellen.analysis.audit.correction import (
 )
 from snellen.analysis.audit.draw import read_design
 from snellen.analysis.coverage import few_names
-from snellen.metrics.declaration import AFTER_AUDIT
+from snellen.metrics.declaration import AFTER_AUDIT, AS_READ
 from snellen.records import Result
 from snellen.report.run_view import RunView
 from snellen.report.table import DASH, NumberCell, Table, metric_title, percent
@@ -76,6 +76,9 @@ def readings_table(label: str, audit: Audit) -> Table:
 def corrected_table(label: str, run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Table:
     """The numbers as read beside the corrected ones, and why headlines have none."""
     before = {_place(row): row.estimate for row in rows}
+    for row in rows:
+        if row.metric.endswith(AS_READ):
+            before[_place(replace(row, metric=row.metric.removesuffix(AS_READ)))] = row.estimate
     cells = []
     for row in corrected_rows(run, rows, audit):
         metric = row.metric.removesuffix(AFTER_AUDIT)

@@ -27,7 +27,7 @@ from snellen.catalogue import BenchmarkSpec, dimension_titles
 from snellen.metrics.declaration import (
     SHARE,
     MetricRow,
-    after_audit,
+    as_read,
     declared,
     of_answered,
     unit_multiplier,
@@ -360,15 +360,15 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
             if (protocol, row.name, benchmark, dimension, slice_name) in numbers
         ]
         # Those of other replies differ from the headline only if something was unparsed, or never came.
-        corrected = after_audit(declared(metric))
-        audited = numbers.get((protocol, corrected.name, benchmark, dimension, slice_name))
+        read = as_read(declared(metric))
+        number_as_read = numbers.get((protocol, read.name, benchmark, dimension, slice_name))
         if all(
             (estimate.value, estimate.n) == (result.estimate.value, result.estimate.n)
             for _, estimate in secondary
         ):
             secondary.clear()
-        if audited:
-            secondary.append((corrected.label, audited.estimate))
+        if number_as_read:
+            secondary.append((read.label, number_as_read.estimate))
         return HeadlineEstimate(
             protocol,
             result.estimate,

@@ -27,9 +27,9 @@ from snellen.analysis.capability import CAPABILITY, TASK_CAPABILITY
 from snellen.analysis.headline import ALL, HEADLINE, headline_rows, headlines_of
 from snellen.analysis.statistics import CONFIDENCE
 from snellen.catalogue import BenchmarkSpec
-from snellen.metrics.declaration import AFTER_AUDIT, declared
+from snellen.metrics.declaration import AFTER_AUDIT, AS_READ, declared
 from snellen.protocols.prompts.rendering import labels_for
-from snellen.records import Method, Result, Sample
+from snellen.records import Estimate, Method, Result, Sample
 from snellen.scoring.agreement import LABELS, NONE, OF_JUDGE, read_labels, said_by_most
 from snellen.scoring.scored_run import ScoredRun
 
@@ -191,6 +191,30 @@ def corrected_rows(run: ScoredRun, rows: Sequence[Result], audit: Audit | None) 
         yield from (corrected for row in rows if (corrected := corrections.of(row)) is not None)
 
 
+def with_corrections(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
+    """Return a run's rows with each number that its audit corrects in place of the number as read, which is kept.
+
+    So the corrected number is what every sentence, table, export and comparison shows. The number as read is in a row
+    of its own, `NAME_as_read`.
+    """
+    corrected = {}
+    for row in corrected_rows(run, rows, audit_of(run)):
+        corrected[_number_of(row, row.metric.removesuffix(AFTER_AUDIT))] = row.estimate
+    found: list[Result] = []
+    for row in rows:
+        estimate = corrected.get(_number_of(row, row.metric))
+        if estimate is None:
+            found.append(row)
+        else:
+            found.append(replace(row, estimate=estimate))
+            found.append(replace(row, metric=row.metric + AS_READ))
+    return found
+
+
+def _number_of(row: Result, metric: str) -> tuple[str, ...]:
+    return row.benchmark, row.dimension, row.slice, row.protocol, row.method, metric
+
+
 def uncorrected_headlines(
     run: ScoredRun, rows: Sequence[Result], audit: Audit
 ) -> Iterator[Uncorrected]:
@@ -211,6 +235,28 @@ def uncorrected_headlines(
         elif corrections.of(row) is None:
             why = why_not_audited(scored, row.protocol, row.metric)
             yield Uncorrected(row, why or "too few of the labelled replies tell what it would be")
+
+
+class BenchmarkCorrections:
+    """The numbers of single benchmarks of a run as its audit corrects them; none without an audit."""
+
+    def __init__(self, run: ScoredRun, audit: Audit | None) -> None:
+        self._audit = audit
+        self._protocols = {}
+        if audit is not None:
+            for audited in audited_protocols(run):
+                self._protocols[audited.benchmark, audited.protocol] = audited
+
+    def estimate(self, benchmark: str, protocol: str, metric: str) -> Estimate | None:
+        """Return the corrected number of a benchmark, or None if labels do not correct it."""
+        audited = self._protocols.get((benchmark, protocol))
+        if self._audit is None or audited is None:
+            return None
+        part = audited.part(metric, self._audit.meanings)
+        if part is None:
+            return None
+        estimate = corrected_number([[[part]]], declared(metric).bounds)
+        return None if estimate.value is None else estimate
 
 
 class _Corrections:

@@ -37,6 +37,7 @@ from snellen.analysis.statistics import (
     estimate_mean,
     group_spread,
     interval_of,
+    margins,
     mean_of_estimates,
     scaled_estimate,
     sum_by_group,
@@ -309,6 +310,8 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     """All scores of a metric of which some rows of answers broke off (`snellen.analysis.question_means`)."""
     doubts: Mapping[QuestionKey, ReadingDoubt] = {}
     """What the probabilities of readings say of the values; of the questions with a reading that is not certain."""
+    audited: Estimate | None = None
+    """The metric's value over all its questions as labels of some replies correct it (`snellen audit`)."""
     counts: Mapping[QuestionKey, Counts] = {}
     counted_by: str = ""
     """The metric that made the counts, of which `metric` is a row."""
@@ -461,6 +464,7 @@ def pair(
     difference = Estimate(None, None, None, None, n, groups=len(groups.sizes))
     p, contributions = None, dict[str, float]()
     raw: Estimate | None = None
+    corrections = _correction(first, keys), _correction(second, keys)
     doubtful = _doubtful_differences(first, second, keys)
     by_reading: tuple[float, float] | None = None
     if values[0] and values[1]:
@@ -469,11 +473,14 @@ def pair(
         difference = _estimate(first, second, keys, groups, gap, deviations)
         bounds = difference_bounds(first.row)
         difference = widened_by_reading(difference, doubtful, n, bounds)
+        difference = _corrected_difference(difference, corrections, bounds)
+        shift = corrections[0].shift - corrections[1].shift
         if doubtful:
-            least = gap + math.fsum(doubt.least - value for value, doubt in doubtful) / n
-            most = gap + math.fsum(doubt.most - value for value, doubt in doubtful) / n
-            by_reading = least, most
-        contributions = sum_by_group([gap / n + deviation for deviation in deviations], groups)
+            least = math.fsum(doubt.least - value for value, doubt in doubtful) / n
+            most = math.fsum(doubt.most - value for value, doubt in doubtful) / n
+            by_reading = gap + shift + least, gap + shift + most
+        deviations = [(gap + shift) / n + deviation for deviation in deviations]
+        contributions = sum_by_group(deviations, groups)
         raw = difference
         difference, p = agreeing(difference, sign_flip_test(list(contributions.values())))
     if first.censored or second.censored:
@@ -488,8 +495,8 @@ def pair(
             first.protocol,
             first.method,
             first.metric,
-            first_value,
-            second_value,
+            None if first_value is None else first_value + corrections[0].shift,
+            None if second_value is None else second_value + corrections[1].shift,
             difference,
             p,
             None,
@@ -511,19 +518,69 @@ def pair(
     )
 
 
+class AuditCorrection(NamedTuple):
+    """What the audit of a run changes in its value, and by how much that may be too little or too much."""
+
+    shift: float = 0.0
+    below: float = 0.0
+    above: float = 0.0
+
+
+def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorrection:
+    """Return what an audit changes in the value of a run on these questions; nothing if they are not all of its own.
+
+    The margins are what the corrected interval has beyond the one of sampling alone.
+    """
+    audited = run.audited
+    if audited is None or audited.value is None or len(keys) < len(run.keys) or run.counted_by:
+        return AuditCorrection()
+    read = estimate_mean(
+        [run.values[key] for key in keys], GroupLabels(map(run.group, keys)), bounds=run.row.bounds
+    )
+    if None in (audited.low, audited.high, read.value, read.low, read.high):
+        return AuditCorrection()
+    below, above = margins(audited)
+    below_sampling, above_sampling = margins(read)
+    return AuditCorrection(
+        audited.value - (read.value or 0.0),
+        math.sqrt(max(0.0, below**2 - below_sampling**2)),
+        math.sqrt(max(0.0, above**2 - above_sampling**2)),
+    )
+
+
+def _corrected_difference(
+    difference: Estimate, corrections: tuple[AuditCorrection, AuditCorrection], bounds: Bounds
+) -> Estimate:
+    """Return a difference with what the audits of both runs change; the margins of all add up in squares (MOVER)."""
+    first, second = corrections
+    if first == second == AuditCorrection():
+        return difference
+    value = (difference.value or 0.0) + first.shift - second.shift
+    if difference.low is None or difference.high is None:
+        return replace(difference, value=value)
+    below, above = margins(difference)
+    below = math.hypot(below, first.below, second.above)
+    above = math.hypot(above, first.above, second.below)
+    low, high = max(bounds[0], value - below), min(bounds[1], value + above)
+    return replace(difference, value=value, low=low, high=high)
+
+
 def _doubtful_differences(
     first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
 ) -> list[DoubtfulValue]:
     """Return the difference on each question that a reading is not certain of, with what that says of it."""
+    # Labels say how a run was misread on average; the probabilities of its readings are not needed then.
+    first_doubts = first.doubts if first.audited is None else {}
+    second_doubts = second.doubts if second.audited is None else {}
     doubtful: list[DoubtfulValue] = []
     for key in keys:
-        if key not in first.doubts and key not in second.doubts:
+        if key not in first_doubts and key not in second_doubts:
             continue
         if key not in first.values or key not in second.values:
             continue
         first_value, second_value = first.values[key], second.values[key]
-        first_doubt = first.doubts.get(key) or certain(first_value)
-        second_doubt = second.doubts.get(key) or certain(second_value)
+        first_doubt = first_doubts.get(key) or certain(first_value)
+        second_doubt = second_doubts.get(key) or certain(second_value)
         doubtful.append((first_value - second_value, difference_doubt(first_doubt, second_doubt)))
     return doubtful
 
