@@ -264,6 +264,18 @@ def test_results_of_coco_are_captions_of_images() -> None:
     ]
 
 
+def test_results_of_coco_are_joined_by_the_numbers_of_images() -> None:
+    rows = [
+        {"image": f"COCO_val2014_{n:012d}.png", "question": "What is shown?", "answer": f"a {n}"}
+        for n in (42, 7, 310196)
+    ]
+    for row in rows:
+        Path(row["image"]).write_bytes(small.picture(len(row["answer"])))
+    build_table(saved(rows, "t.jsonl"), to="bench")
+    said = [{"image_id": n, "caption": f"a {n}"} for n in (7, 42, 310196)]
+    assert scored(saved(said, "r.json"), "./bench")["exact_match"] == 1.0
+
+
 def test_the_replies_in_a_cell() -> None:
     assert replies_of("x") == ("x",)
     assert replies_of(None) == replies_of([]) == ()
@@ -344,6 +356,8 @@ def test_an_id_that_repeats_with_other_questions_is_the_images() -> None:
 def test_a_file_without_replies_or_answers_says_the_next_command() -> None:
     with pytest.raises(sn.DataError, match=r"name it: snellen score p.jsonl --column reply=NAME$"):
         sn.import_run(saved([{"id": 1, "question": "What?", "gpt": "A", "llava": "B"}] * 2))
+    with pytest.raises(sn.DataError, match=r"or build the questions: snellen build p\.jsonl$"):
+        sn.import_run(saved([{"id": 1, "image": "a.png", "text": "Is it?", "label": "yes"}] * 2))
     with pytest.raises(sn.DataError, match=r"snellen score x_POPE.json --benchmark modern/pope$"):
         sn.import_run(saved([{"id": n, "prediction": "yes"} for n in range(3)], "x_POPE.json"))
 

@@ -7,6 +7,7 @@ Rows that have found their question are numbered as its presentations; exchanges
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -295,7 +296,8 @@ def join_rows(
     if 2 * len(placed) < len(file.rows) or not placed:
         count = f"only {len(placed):,} of {len(file.rows):,} rows fit" if placed else "no row fits"
         raise DataError(
-            f"{path}: {count} {benchmark.name} ({reasons}); is that the benchmark that was asked?"
+            f"{path}: {count} {benchmark.name} ({reasons}); is that the benchmark that was asked? Name another with "
+            f"--benchmark, or have the file's own answers count: snellen score {path}"
         )
     return placed
 
@@ -662,6 +664,14 @@ class PictureNames:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """The stem and the folders of a path, of any system, the innermost first."""
+    """The stem and the folders of a path, of any system, the innermost first.
+
+    An image of COCO is called by its number, as in files of results: `COCO_val2014_000000000042.jpg` is 42.
+    """
     pure = PurePosixPath(path.replace("\\", "/").casefold())
-    return pure.stem, *reversed(pure.parts[:-1])
+    numbered = _COCO_IMAGE.fullmatch(pure.stem)
+    stem = numbered[1] if numbered else pure.stem
+    return stem, *reversed(pure.parts[:-1])
+
+
+_COCO_IMAGE = re.compile(r"(?:coco_[a-z]+\d{4}_)?0*(\d+)")

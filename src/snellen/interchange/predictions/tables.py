@@ -136,7 +136,12 @@ def _without_replies(path: Path, roles: TableRoles) -> str:
             f"its answers may be replies or right answers, and no other column holds the other; there are {shown}; if "
             f"they are replies: {command} --benchmark BENCHMARK"
         )
-    return f"no column is recognised as the replies of a model; there are {shown}; name it: {command} --column reply=NAME"
+    unnamed = (
+        f"no column is recognised as the replies of a model; there are {shown}; name it: {command} --column "
+        "reply=NAME"
+    )
+    has_questions = {"question", "answer"} <= roles.roles.keys()
+    return f"{unnamed}; or build the questions: snellen build {path}" if has_questions else unnamed
 
 
 def _doubt_note(roles: TableRoles, doubt: Doubt) -> str:
