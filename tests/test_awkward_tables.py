@@ -295,6 +295,9 @@ def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path:
         ("a/1.png b/2.png", "c/1.png d/2.png", "a/1.png"),
         ("a/7 a/8 b/9", "a/0007.png a/0008.png c/0009.png", "b/9"),
         (r"scene1\rgb.png scene2\RGB.png", "scene1/rgb.png", r"scene2\RGB.png"),
+        ("scene1/rgb.png scene2/rgb.png", "scene1/rgb.png old/scene2/rgb.png", "scene2/rgb.png"),
+        ("1.png 2.png", "1.png masks/2.png", "2.png"),
+        ("1 2", "1.png masks/0002.png", "2"),
     ],
 )
 def test_a_missing_picture_is_missing_though_another_has_its_name(
@@ -351,7 +354,7 @@ def numbered(folder: Path, *names: str) -> list[Path]:
 def test_a_number_names_the_only_picture_that_is_called_so_with_zeros_before_it(
     tmp_path: Path,
 ) -> None:
-    files = numbered(tmp_path, "000000000001.png", "000000000012.png", "b/2.png")
+    files = numbered(tmp_path, "000000000001.png", "000000000012.png", "2.png")
     path = tmp_path / "t.csv"
     path.write_text(
         "image_id,question,A,B,answer\n1,Which?,cat,dog,B\n12,Who?,cat,dog,A\n2,What?,cat,dog,A\n"

@@ -119,6 +119,7 @@ class PictureFinder:
 
     A picture that is not where its cell says is taken from elsewhere only if one `FolderShift` explains every cell of
     its column (`learn`): else a missing picture would be replaced by another one of the same name.
+    A cell may leave out the first folders of its path, but not if another cell of its column gives its whole path.
     `moved` holds what was found by such a rule, `numbered` what was found by its number alone.
     """
 
@@ -127,6 +128,7 @@ class PictureFinder:
         self.numbered: dict[str, Path] = {}
         self._folder = folder
         self._shifted: dict[str, Path] = {}
+        self._whole_paths: set[str] = set()
 
     @cached_property
     def _paths(self) -> tuple[Mapping[str, list[str]], ...]:
@@ -151,15 +153,20 @@ class PictureFinder:
 
     def learn(self, cells: Iterable[object]) -> None:
         """Look at all cells of a column, for the one rule that says where its pictures are."""
-        self._shifted |= self._shift(cells)
+        names = dict.fromkeys(cell for cell in map(_picture_name, cells) if cell)
+        self._shifted |= self._shift(names)
+        for cell in names:
+            folders, candidates = self._candidates(cell)
+            if any(place == folders for place, _ in candidates):
+                self._whole_paths.update(names)
+                return
 
     def _shift(self, cells: Iterable[object]) -> dict[str, Path]:
         """By cell, the files that one rule gives; empty where there is no such rule, or more than one."""
         places: dict[str, tuple[Folders, list[tuple[Folders, Path]]]] = {}
         for content in cells:
-            named = content.get("path") if isinstance(content, dict) else content
-            cell = str(named) if isinstance(named, (str, int)) else ""
-            if cell in places or not 0 < len(cell) <= LONGEST_CELL:
+            cell = _picture_name(content)
+            if cell in places or not cell:
                 continue
             folders, candidates = self._candidates(cell)
             if folders and candidates:
@@ -199,8 +206,11 @@ class PictureFinder:
         """The one picture that a cell names, or None where there is none, or several. A picture of one split is not
         taken for that of another."""
         folders, candidates = self._candidates(str(cell))
-        count = len(folders)
-        there = [path for place, path in candidates if place[len(place) - count :] == folders]
+        if str(cell) in self._whole_paths:
+            there = [path for place, path in candidates if place == folders]
+        else:
+            count = len(folders)
+            there = [path for place, path in candidates if place[len(place) - count :] == folders]
         if len(there) != 1:
             shifted = self._shifted.get(str(cell))
             if shifted is not None:
@@ -249,6 +259,14 @@ def _files_under(
             return ()
         files.append(matching[0])
     return tuple(files)
+
+
+def _picture_name(content: object) -> str:
+    """What a cell calls its file; empty if it holds a picture, or nothing."""
+    name = content.get("path") if isinstance(content, dict) else content
+    if not isinstance(name, (str, int)) or len(str(name)) > LONGEST_CELL:
+        return ""
+    return str(name)
 
 
 def _folders(path: str) -> Folders:
