@@ -193,6 +193,7 @@ BLINK = {
         ("the first image", "the second image", "the third image", "the fourth image"),
     ),
     "Spatial Relation": ("Is the relation as stated?", ("yes", "no")),
+    "Object Localization": ("Which box encloses the object more accurately?", ("Box A", "Box B")),
 }
 """Tasks with the same options in each question; the files have none. The questions are ours, in few words."""
 

@@ -18,7 +18,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.cli.verbs.labels import agree_command, ask_for_labels
 from snellen.errors import DataError, StoreError
-from snellen.extraction.conformance import hard_replies
+from snellen.extraction.hard_replies import hard_replies
 from snellen.formats.json_files import add_lines
 from snellen.models.embedded import Scripted
 from snellen.runs.spec import JudgeSpec

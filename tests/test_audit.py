@@ -329,9 +329,8 @@ def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     over_questions = corrected_number([[[part for part in parts if part]]])
     assert over_questions.value == pytest.approx(true_accuracy(run, "questions"))
     assert over_questions.value != pytest.approx(row.estimate.value, abs=0.01)
-    assert all(
-        error.labelled == error.replies and error.share == error.at_most for error in audit.readings
-    )
+    assert all(error.labelled == error.replies for error in audit.readings)
+    assert all(error.share == pytest.approx(error.at_most) for error in audit.readings)
 
 
 @pytest.fixture(scope="module")
@@ -679,7 +678,7 @@ def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_l
     assert design is not None
     some = [
         reply.sample_id
-        for reply in draw_replies(scored, 36, 0).drawn
+        for reply in draw_replies(scored, 45, 0).drawn
         if reply.protocol != "circular"
     ]
     assert (

@@ -8,8 +8,8 @@ import pytest
 
 import small
 from snellen import Scripted, evaluate
-from snellen.extraction.conformance import hard_replies
 from snellen.extraction.grader_address import grader_address
+from snellen.extraction.hard_replies import hard_replies
 from snellen.report.run_view import count_replies
 
 ADDRESSES = (

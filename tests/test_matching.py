@@ -583,13 +583,7 @@ def test_a_server_that_refuses_the_schema_is_asked_without_it(
 
 def test_an_object_that_is_no_verdict_is_none() -> None:
     assert read_label('{"verdict": "B"}', OPTIONS[:2], ("A", "B"), "X") == Verdict("given", 1)
-    for text in (
-        '{"verdict": 1}',
-        '{"answer": "B"}',
-        '{"verdict": "B", "why": "x"}',
-        '{"verdict": "B"',
-    ):
-        assert read_label(text, OPTIONS[:2], ("A", "B"), "X") is None
+    assert read_label('{"verdict": 1}', OPTIONS[:2], ("A", "B"), "X") is None
 
 
 def test_the_judge_s_journal_is_that_of_a_run(questions: Benchmark, tmp_path: Path) -> None:

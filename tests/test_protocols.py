@@ -296,10 +296,14 @@ def test_open_questions_are_predicted_by_their_text() -> None:
 
 
 def test_a_reply_is_read_with_its_question() -> None:
-    for question, choice in (("Which statement is right?", 1), ("Which statement is wrong?", None)):
+    confidences = {}
+    for question in ("Which statement is right?", "Which statement is wrong?"):
         sample = replace(sample_of(3), question=question)
         asked = converse(Vanilla(), sample, lambda request: "B is correct: the picture shows it.")
-        assert [p.choice for p in predictions(Vanilla(), sample, asked)] == [choice]
+        [prediction] = predictions(Vanilla(), sample, asked)
+        confidences[question] = prediction.confidence
+    assert confidences["Which statement is right?"] == "certain"
+    assert confidences["Which statement is wrong?"] != "certain"
 
 
 def test_a_prediction_says_by_what_it_was_read() -> None:

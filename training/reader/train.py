@@ -1,220 +1,199 @@
-"""Train the reader of replies: `python training/reader/train.py` writes extraction/reader.npz, always the same file.
+"""Learn the weights of the reader: `python training/reader/train.py CLONES [--without SOURCE --to FILE]`.
 
-It learns from all labelled replies of `inputs.py`; those made from forms weigh less. The trees grow in LightGBM
-(`pip install lightgbm==4.7.0`), which nothing else needs; the file holds plain arrays, a digest of what it was made of
-and a sample of its clues. Probabilities and error rates come from readings of hands that the trees had not seen: the
-hands are dealt into folds, and each is read by trees that grew on the others. An error rate is that of natural replies
-(hands with that word in their names).
+CLONES holds clones of public repositories as `bench/reading_error.py` fetches them. The reader learns from replies whose
+authors published what they extracted (at most so many of each model and task, short ones in part, none twice), from replies that
+people labelled (`bench/real_labels.json`, `tests/replies`, `training/reader/replies`), and from sentences made of
+templates. The sources `HELD_OUT` of bench/published_replies.py are never looked at. Needs torch; takes some minutes.
 """
 
 from __future__ import annotations
 
-import io
+import argparse
+import hashlib
 import json
-import zipfile
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from typing import Any
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import lightgbm  # type: ignore[import-not-found]
-import numpy as np
-from inputs import HERE, KINDS, Case, digest, hands, looked_at, sampled
+import torch
 
-from snellen.extraction import reader
+ROOT = Path(__file__).parent.parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(Path(__file__).parent)]
 
-TARGET = HERE.parents[1] / "src" / "snellen" / "extraction" / reader.MODEL
-NATURAL = "natural"
-"""What the names of sets have that are written as models write."""
-KINDS_OF_SETS = (NATURAL, "awkward", "swaps")
-"""What the names of sets begin with; behind it stands who wrote them."""
-VERSION = "reader-4"
-FOLDS = 4
-MADE, WEIGHT_OF_MADE = "made", 0.3
-"""What the names of replies begin with that were made from forms, and what such a reply weighs; others weigh 1."""
-GROWTH = {
-    "n_estimators": 400, "num_leaves": 63, "max_depth": 12, "learning_rate": 0.06, "min_child_samples": 10,
-    "extra_trees": True, "subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.3, "reg_lambda": 3,
-    "max_bin": 63, "random_state": 1, "deterministic": True, "force_row_wise": True, "n_jobs": 1, "verbose": -1,
-}  # fmt: skip
+from made_statements import made_statements  # noqa: E402
 
-Array = np.ndarray[Any, Any]
+from published_replies import TRAINING, published_cases  # noqa: E402
+from real_sources import LATER_SOURCES, Clone  # noqa: E402
+from real_sources import SOURCES as LABELLED  # noqa: E402
+from snellen.extraction.features import describe  # noqa: E402
+from snellen.extraction.reader import WEIGHTS  # noqa: E402
+from snellen.extraction.standard import view_answer  # noqa: E402
+
+MOST = {"BLINK": 130, "MathVista": 300, "LogicVista": 300}
+"""Replies of a model in a task that are learnt from; of short ones an eighth as many."""
+SHORT = 15
+BY_PEOPLE = ("M3CoT", "EventHallusion", "vqa-rad", "benchlmm", "MMMU")
+"""Sources with labels of people that are learnt from; the others test the reader."""
+HANDS = (("awkward", 0.1), ("near", 0.1), ("other", 0.1), ("swaps", 0.3), ("", 0.7))
+"""What the name of a file of labelled replies begins with -> what each counts for. Replies written to mislead count
+little, so that probabilities are those of real replies."""
+MADE = 1400
+LEAST = 8
+"""Replies that a feature must be in."""
+PENALTY = 8e-5
+SMALLEST = 0.02
+"""Weights nearer to 0 are left out."""
 
 
-class Rows:
-    """What is to be learnt: a row for each option of each reply that is weighed."""
+class Example(NamedTuple):
+    """The features of each option of a reply and of no answer, and which of them is meant."""
 
-    def __init__(self, cases: dict[str, list[Case]], pool: ProcessPoolExecutor) -> None:
-        rows: list[Array] = []
-        gold, reply, hand, kinds = [], [], [], []
-        self.names: tuple[str, ...] = ()
-        number = plain = wrong = 0
-        every = [(name, case) for name, some in cases.items() for case in some]
-        views = pool.map(looked_at, [case for _, case in every], chunksize=200)
-        for (name, case), (said, names, values, kinds_here) in zip(every, views, strict=True):
-            if said is not None:
-                plain += 1
-                wrong += said.choice != case["gold"] and said.choice is not None
-                continue
-            self.names = names
-            rows.append(values)
-            gold += [place == case["gold"] for place in range(len(values))]
-            kinds += kinds_here
-            reply += [number] * len(values)
-            hand += [name] * len(values)
-            number += 1
-        print(
-            f"{plain:,} replies say it plainly, {wrong} of them otherwise; {number:,} are weighed, {len(gold):,} rows",
-            flush=True,
+    features: list[dict[str, float]]
+    meant: int
+    weight: float
+
+
+def examples(clones: Path, without: str) -> Iterator[Example]:
+    for case, weight in cases(clones, without):
+        meant = len(case["options"]) if case["gold"] is None else case["gold"]
+        view = view_answer(
+            case["reply"],
+            tuple(case["options"]),
+            tuple(case["labels"]),
+            case.get("finish"),
+            case["question"],
         )
-        self.rows, self.gold, self.reply = (
-            np.vstack(rows).astype(np.float32),
-            np.array(gold),
-            np.array(reply),
+        described = describe(
+            view.marked,
+            view.forms,
+            view.statements,
+            case["question"],
+            case["options"],
+            cut=view.cut,
         )
-        self.hand, self.kind = np.array(hand), np.array(kinds)
-        self.weight = np.where(np.char.startswith(self.hand, MADE), WEIGHT_OF_MADE, 1.0)
+        yield Example([dict(item) for item in (*described.options, described.none)], meant, weight)
 
 
-def grown(rows: Rows, kept: Array) -> lightgbm.Booster:
-    trees = lightgbm.LGBMClassifier(**GROWTH)
-    trees.fit(rows.rows[kept], rows.gold[kept], sample_weight=rows.weight[kept])
-    return trees.booster_
+def cases(clones: Path, without: str) -> Iterator[tuple[dict[str, Any], float]]:
+    """Labelled replies, with what each counts for."""
+    yield from published(clones, [name for name in TRAINING if name != without])
+    for path in sorted(
+        [*ROOT.glob("tests/replies/*.jsonl"), *ROOT.glob("training/reader/replies/*.jsonl")]
+    ):
+        weight = next(weight for start, weight in HANDS if path.stem.startswith(start))
+        for line in path.read_text("utf-8").splitlines():
+            case = {"question": "", **json.loads(line)}
+            case.setdefault("gold", case.get("expected"))
+            is_open = case.get("ambiguous") or case["kind"] == "ambiguous"
+            if case["reply"].strip() and not is_open:
+                yield case, weight
+    for case in made_statements(MADE):
+        yield case, 0.5
+    labels = json.loads((ROOT / "bench" / "real_labels.json").read_text("utf-8"))
+    for name in BY_PEOPLE:
+        repository, read = (LABELLED | LATER_SOURCES)[name]
+        sign = "/" if name in LATER_SOURCES else ":"
+        for item in read(Clone(clones, repository)):
+            label = labels.get(sign.join((name, item["model"], str(item["row"]))), "either")
+            if label != "either":
+                yield {**item, "gold": label}, 2.0
 
 
-def folds(rows: Rows) -> Array:
-    """The fold of each row: that of who wrote it."""
-    writers = [
-        name.split("-", 1)[-1] if name.split("-")[0] in KINDS_OF_SETS else name
-        for name in rows.hand
-    ]
-    fold = {writer: number % FOLDS for number, writer in enumerate(sorted(set(writers)))}
-    return np.array([fold[writer] for writer in writers])
+def published(clones: Path, names: list[str]) -> Iterator[tuple[dict[str, Any], float]]:
+    taken: Counter[tuple[str, ...]] = Counter()
+    seen: set[tuple[Any, ...]] = set()
+    for case in published_cases(clones, names):
+        reply = case["reply"].strip()
+        key = (case["reply"], case["options"])
+        if case["authors"] == "?" or not reply or key in seen:
+            continue
+        task = case["row"].partition(":")[0] if case["source"] == "BLINK" else ""
+        most = MOST[case["source"]]
+        size = "long"
+        if len(reply) <= SHORT:
+            most = most // 8
+            size = "short"
+        group = (case["source"], case["model"], task, size)
+        if taken[group] < most:
+            taken[group] += 1
+            seen.add(key)
+            yield {**case, "gold": case["authors"]}, 1.0
 
 
-def held_out(rows: Rows, number: int) -> Array:
-    """The log odds that trees which had not seen the hands of a fold give its rows."""
-    fold = folds(rows)
-    return np.asarray(
-        grown(rows, fold != number).predict(rows.rows[fold == number], raw_score=True)
+def learn(everything: list[Example]) -> dict[str, float]:
+    """Fit a conditional logit with a quadratic penalty by L-BFGS."""
+    counted = Counter(
+        name
+        for example in everything
+        for name in {name for item in example.features for name in item}
+    )
+    numbers = {
+        name: number
+        for number, name in enumerate(sorted(n for n, c in counted.items() if c >= LEAST))
+    }
+    columns: dict[str, list[float]] = defaultdict(list)
+    for row, example in enumerate(everything):
+        for place, item in enumerate(example.features):
+            candidate = len(columns["row"])
+            columns["row"].append(row)
+            if place == example.meant:
+                columns["meant"].append(candidate)
+            for name, value in item.items():
+                if name in numbers:
+                    columns["feature"].append(numbers[name])
+                    columns["value"].append(value)
+                    columns["candidate"].append(candidate)
+    feature, candidate, row, meant = (
+        torch.tensor(columns[name], dtype=torch.int64)
+        for name in ("feature", "candidate", "row", "meant")
+    )
+    value = torch.tensor(columns["value"], dtype=torch.float32)
+    weight = torch.tensor([example.weight for example in everything])
+    weights = torch.zeros(len(numbers), requires_grad=True)
+    optimiser = torch.optim.LBFGS(
+        [weights], max_iter=150, history_size=10, line_search_fn="strong_wolfe"
     )
 
+    def loss() -> torch.Tensor:
+        optimiser.zero_grad()
+        scores = torch.zeros(len(row)).index_add_(0, candidate, weights[feature] * value)
+        highest = torch.full((len(everything),), -1e9).scatter_reduce(
+            0, row, scores.detach(), "amax"
+        )
+        totals = torch.zeros(len(everything)).index_add_(0, row, torch.exp(scores - highest[row]))
+        log_probabilities = scores[meant] - highest - torch.log(totals)
+        total = -(log_probabilities * weight).sum() / weight.sum() + PENALTY * (weights**2).sum()
+        total.backward()
+        return total
 
-def held_out_odds(rows: Rows, pool: ProcessPoolExecutor) -> Array:
-    """The log odds that trees which had not seen a hand give its rows: [rows]."""
-    fold, odds = folds(rows), np.zeros(len(rows.gold))
-    for number, values in enumerate(pool.map(partial(held_out, rows), range(FOLDS))):
-        odds[fold == number] = values
-    return odds
-
-
-def isotonic(odds: Array, right: Array) -> tuple[Array, Array]:
-    """Pool adjacent violators: ascending odds, and the share that is right from there on."""
-    order = np.argsort(odds, kind="stable")
-    pools: list[list[float]] = []
-    for at in order:
-        pools.append([float(right[at]), 1.0, odds[at], odds[at]])
-        while len(pools) > 1 and pools[-2][0] / pools[-2][1] >= pools[-1][0] / pools[-1][1]:
-            last = pools.pop()
-            pools[-1] = [pools[-1][0] + last[0], pools[-1][1] + last[1], pools[-1][2], last[3]]
-    # A pool of a few at either end must not claim certainty: half a reply more of each kind.
-    shares = np.array([(some + 0.5) / (count + 1) for some, count, _, _ in pools])
-    middles = np.array([(low + high) / 2 for _, _, low, high in pools])
-    return middles, np.maximum.accumulate(shares)
-
-
-def bounds(rows: Rows, chances: Array, kind: int) -> tuple[Array, Array]:
-    """Ascending probabilities of a kind of readings, and the bound on the share of wrong ones from each on. Of natural
-    replies: adversarial ones are for learning, and no sample of what models say."""
-    readings = []
-    natural = np.char.find(rows.hand.astype(str), NATURAL) >= 0
-    for reply in np.unique(rows.reply[natural]):
-        at = np.flatnonzero(rows.reply == reply)
-        best = at[chances[at].argmax()]
-        if rows.kind[best] == kind:
-            readings.append((chances[best] / max(1.0, chances[at].sum()), not rows.gold[best]))
-    readings.sort(reverse=True)
-    limits, wrong = (
-        np.array([chance for chance, _ in readings]),
-        np.cumsum([fault for _, fault in readings]),
-    )
-    errors = (wrong + 1) / (np.arange(len(readings)) + 2)
-    errors = np.minimum.accumulate(errors[::-1])[::-1]  # a limit may be as low as the bound allows
-    keep = np.unique(np.linspace(0, len(limits) - 1, 500).astype(int))[::-1]
-    return limits[keep], errors[keep]
-
-
-def arrays(booster: lightgbm.Booster) -> tuple[dict[str, Array], int]:
-    """The trees as `snellen.extraction.reader.Trees` has them."""
-    nodes: list[tuple[int, float, int, int, float]] = []
-    deepest = 0
-
-    def add(node: dict[str, Any], depth: int) -> int:
-        nonlocal deepest
-        deepest = max(deepest, depth)
-        place = len(nodes)
-        if "leaf_value" in node:
-            nodes.append((0, np.inf, place, place, node["leaf_value"]))
-            return place
-        nodes.append((node["split_feature"], node["threshold"], 0, 0, 0.0))
-        left, right = add(node["left_child"], depth + 1), add(node["right_child"], depth + 1)
-        nodes[place] = (node["split_feature"], node["threshold"], left, right, 0.0)
-        return place
-
-    roots = [add(tree["tree_structure"], 0) for tree in booster.dump_model()["tree_info"]]
-    column, limit, left, right, value = (np.array(part) for part in zip(*nodes, strict=True))
+    optimiser.step(loss)
+    learnt = weights.detach()
     return {
-        "roots": np.array(roots, np.int32),
-        "column": column.astype(np.int16),
-        "limit": limit,
-        "children": np.stack([left, right], axis=1).ravel().astype(np.int32),
-        "value": value.astype(np.float32),
-    }, deepest
+        name: round(float(learnt[number]), 3)
+        for name, number in numbers.items()
+        if abs(float(learnt[number])) >= SMALLEST
+    }
 
 
 def main() -> None:
-    cases = hands()
-    with ProcessPoolExecutor() as pool:
-        rows = Rows(cases, pool)
-        last = pool.submit(grown, rows, np.full(len(rows.gold), True))
-        odds, booster = held_out_odds(rows, pool), last.result()
-    real = ~np.char.startswith(rows.hand, MADE)
-    scores, chances = isotonic(odds[real], rows.gold[real])
-    held: dict[str, Array] = {}
-    for number, kind in enumerate(KINDS):
-        held[f"{kind} chances"], held[f"{kind} errors"] = bounds(
-            rows, np.interp(odds, scores, chances), number
-        )
-    trees, depth = arrays(booster)
-    inputs = digest(cases, rows.names)
-    about = json.dumps({"version": VERSION, "names": rows.names, "depth": depth, "inputs": inputs})
-    sample = np.vstack(
-        [values for _, _, values, _ in map(looked_at, sampled(cases)) if len(values)]
-    ).astype(np.float32)
-    written = {"scores": scores, "chances": chances, **held, **trees}
-    write(written | {"about": np.array(about), "sample": sample})
-    reader.model.cache_clear()
-    own = reader.model().trees.log_odds(rows.rows[:2_000].astype(np.float64))
-    theirs = booster.predict(rows.rows[:2_000], raw_score=True)
-    print(
-        f"{TARGET.name}: {TARGET.stat().st_size / 1e6:.2f} MB, {len(trees['column']):,} nodes, depth {depth}"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    print(f"largest difference to the library's log odds: {abs(own - theirs).max():.1e}")
-    for error in (0.002, 0.005, 0.01, 0.02, 0.03, 0.05):
-        direct, prose = (reader.model().limit(error, direct=kind == "direct") for kind in KINDS)
-        print(
-            f"at most {error:.1%} wrong: from a probability of {direct:.3f} on, of {prose:.3f} in prose"
-        )
-
-
-def write(arrays_of: dict[str, Array]) -> None:
-    """The file, of the same bytes whenever the arrays are the same: entries in order, without the time of day."""
-    with zipfile.ZipFile(TARGET, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, values in sorted(arrays_of.items()):
-            held = io.BytesIO()
-            np.lib.format.write_array(held, values, allow_pickle=False)
-            archive.writestr(
-                zipfile.ZipInfo(f"{name}.npy"), held.getvalue(), zipfile.ZIP_DEFLATED, 9
-            )
+    parser.add_argument("clones", type=Path)
+    parser.add_argument("--without", default="", choices=["", *TRAINING])
+    parser.add_argument(
+        "--to", type=Path, default=ROOT / "src" / "snellen" / "extraction" / WEIGHTS
+    )
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    everything = list(examples(given.clones, given.without))
+    weights = learn(everything)
+    text = json.dumps(weights, ensure_ascii=False, sort_keys=True, indent=0, separators=(",", ":"))
+    given.to.write_text(text + "\n", "utf-8")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    print(f"{len(everything)} replies, {len(weights)} weights, {digest}")
 
 
 if __name__ == "__main__":

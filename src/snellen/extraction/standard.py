@@ -1,17 +1,34 @@
-"""The reference extractor: which option a reply names, or that it names none. Pure; it never guesses.
+"""The reference extractor: what a reply says of the options, as probabilities and as the most probable reading. Pure.
 
-Most replies are a label, which is read here; all others are read in full (`snellen.extraction.full_reading`).
+A reply passes one door (`snellen.extraction.normalisation`) that removes thoughts, turn tokens, frames and markup. What
+it states explicitly is certain unless another statement contradicts it (`snellen.extraction.statements`); every other
+reply is weighed (`snellen.extraction.reader`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from snellen.common.late import late_pattern
-from snellen.extraction.option_index import OptionIndex, index_options
+from snellen.extraction.cue_words import refusal_count
+from snellen.extraction.features import describe
+from snellen.extraction.mentions import (
+    MarkedReply,
+    Mention,
+    OptionForms,
+    mark_mentions,
+    option_forms,
+)
+from snellen.extraction.normalisation import (
+    FinalAnswer,
+    NormalisedReply,
+    find_final_answer,
+    normalise_reply,
+)
+from snellen.extraction.reader import probabilities
 from snellen.extraction.reading import (
     STATED,
     ExtractedChoice,
@@ -20,11 +37,16 @@ from snellen.extraction.reading import (
     labels_alone,
     no_choice,
 )
+from snellen.extraction.statements import Statement, certain_statement, find_statements
+from snellen.reasons import NoChoiceReason
 
-VERSION = "snellen-choice-12"
+VERSION = "snellen-choice-13"
 """Stored with every prediction; any change that can change a reading changes it."""
-ERROR = 0.02
-"""The share of readings that may be wrong, unless said otherwise."""
+_LOOKED_AT = 64_000
+"""Characters of a reply in which thoughts, tags and boxes are looked for."""
+_READ_AT_MOST = 16_000
+"""Characters of an answer that are read: of a longer one the first quarter of them, and the last three."""
+_GAP = " ~ "
 
 
 def read_choice(
@@ -34,19 +56,178 @@ def read_choice(
     *,
     finish: str | None = None,
     question: str = "",
-    error: float = ERROR,
+    error: float | None = None,
 ) -> ExtractedChoice:
-    """The option that `reply` names, as its place in `options`, or None with the reason.
+    """Read which option a reply means.
 
-    `options` are the texts in the order shown, `labels` what stood before them (may be empty). `finish` is why the
-    model stopped: of a reply that the length limit cut ("length") only what it had concluded counts. `question` tells
-    what is asked. `error` is the share of readings that may be wrong: what is not probable enough stays open.
     Never raises; the same arguments always give the same reading.
+
+    Args:
+        reply: The reply as received.
+        options: Texts of the options in the order shown.
+        labels: What was shown before the options, such as `A` or `(1)`; may be empty.
+        finish: Why the model stopped. "length" means that the length limit cut the reply.
+        question: What was asked; a yes-no question is compared with what the reply says.
+        error: Leave a reading open if it is wrong with more than this probability; by default the most probable
+            reading counts.
     """
-    index = index_options(tuple(options), tuple(labels))
-    if _BLANKS.search(reply):
-        return _read_without_blanks(reply, index, finish, question, error)
-    return _read_short(reply, index) or _read_in_full(reply, index, finish, question, error)
+    return _read(reply, tuple(options), tuple(labels), finish, question, error)
+
+
+class AnswerView(NamedTuple):
+    """The answer in a reply, with the mentions of options in it."""
+
+    part: FinalAnswer
+    text: NormalisedReply
+    forms: OptionForms
+    marked: MarkedReply
+    statements: list[Statement]
+    cut: bool
+
+
+def view_answer(
+    reply: str,
+    options: tuple[str, ...],
+    labels: tuple[str, ...],
+    finish: str | None,
+    question: str = "",
+) -> AnswerView:
+    """Find the answer in a reply and the options that it mentions."""
+    part = find_final_answer(reply)
+    text = normalise_reply(_both_ends(reply[part.start : part.end], _READ_AT_MOST))
+    forms = option_forms(options, labels)
+    marked = mark_mentions(text.text, forms)
+    cut = finish == "length" and part.end == len(reply) and not part.framed
+    return AnswerView(part, text, forms, marked, find_statements(marked, question), cut)
+
+
+def _both_ends(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return text[: most // 4] + _GAP + text[-(most * 3 // 4) :]
+
+
+@lru_cache(
+    maxsize=256
+)  # presentations of a question, which follow one another, are often answered alike
+def _read(
+    reply: str,
+    options: tuple[str, ...],
+    labels: tuple[str, ...],
+    finish: str | None,
+    question: str,
+    error: float | None,
+) -> ExtractedChoice:
+    whole = exact_option(reply, options, labels)
+    if whole is not None:
+        return whole
+    shortened = _both_ends(reply, _LOOKED_AT)
+    view = view_answer(shortened, options, labels, finish, question)
+    reading = _read_view(view, options, finish, question, error)
+    is_whole = len(shortened) == len(reply) and view.part.end - view.part.start <= _READ_AT_MOST
+    if reading.span is None or not is_whole:
+        return replace(reading, span=None)
+    start, end = view.text.span(*reading.span)
+    return replace(reading, span=(view.part.start + start, view.part.start + end))
+
+
+_AROUND = " \n\t\r`\"'*“”「」.()[]"
+_LONGEST_OPTION = 2_000
+
+
+def exact_option(
+    reply: str, options: Sequence[str], labels: Sequence[str]
+) -> ExtractedChoice | None:
+    """The reading of a reply that is one option letter by letter, blanks and quotes aside, and not a label."""
+    if len(reply) > _LONGEST_OPTION:
+        return None
+    stripped = reply.strip()
+    bare = stripped.strip(_AROUND)
+    if any(bare == label.strip(_AROUND) for label in labels):
+        return None
+    candidates = {stripped, bare}
+    places = [
+        place
+        for place, option in enumerate(options)
+        if option.strip() and (option.strip() in candidates or option.strip(_AROUND) == bare != "")
+    ]
+    if len(places) != 1:
+        places = [place for place in places if options[place].strip() == stripped]
+    if len(places) != 1:
+        return None
+    start = reply.find(stripped)
+    return ExtractedChoice(places[0], "text", "certain", span=(start, start + len(stripped)))
+
+
+def _read_view(
+    view: AnswerView,
+    options: Sequence[str],
+    finish: str | None,
+    question: str,
+    error: float | None,
+) -> ExtractedChoice:
+    if not view.text.text.strip():
+        if view.part.unfinished:
+            return no_choice("reasoning cut off" if finish == "length" else "empty")
+        return no_choice("empty")
+    if not options:
+        return no_choice("no match")
+    statement = certain_statement(view.marked, view.statements, cut=view.cut)
+    if statement is not None:
+        reading = _naming(view.marked, statement.mention)
+        detail = "framed as the answer" if view.part.framed else STATED
+        return replace(reading, confidence="certain", detail=detail)
+
+    chances = probabilities(
+        describe(view.marked, view.forms, view.statements, question, options, cut=view.cut)
+    )
+    choice = max(range(len(chances)), key=chances.__getitem__)
+    is_open = choice == len(options) or (error is not None and chances[choice] < 1 - error)
+    if is_open:
+        detail = f"weighed, {chances[choice]:.1%} for " + (
+            "no answer" if choice == len(options) else repr(options[choice][:40])
+        )
+        return ExtractedChoice(
+            None, None, "none", detail, reason=_why_open(view, finish), probabilities=chances
+        )
+    mentions = [mention for mention in view.marked.mentions if mention.option == choice]
+    named = [mention for mention in mentions if mention.kind != "part"] or mentions
+    detail = f"weighed, {chances[choice]:.1%}"
+    if not named:
+        return ExtractedChoice(choice, "text", "likely", detail, probabilities=chances)
+    reading = _naming(view.marked, named[-1])
+    return replace(reading, confidence="likely", detail=detail, probabilities=chances)
+
+
+def _naming(marked: MarkedReply, mention: Mention) -> ExtractedChoice:
+    """The reading by a mention, before it is known how sure it is."""
+    methods: dict[str, RuleMethod] = {"label+text": "label+text", "text": "text", "part": "text"}
+    method = methods.get(mention.kind, "label")
+    span = (marked.tokens[mention.first].start, marked.tokens[mention.last].end)
+    by_label = any(
+        other.option == mention.option and other.kind not in ("text", "part")
+        for other in marked.mentions
+    )
+    return ExtractedChoice(mention.option, method, "likely", span=span, follows_format=by_label)
+
+
+_MANY_WORDS = 60
+_REPEATS = 8
+
+
+def _why_open(view: AnswerView, finish: str | None) -> NoChoiceReason:
+    """Why a reply gives no answer."""
+    words = [token.form for token in view.marked.tokens if token.form[0].isalnum()]
+    if len(words) > _MANY_WORDS and _REPEATS * len(set(words)) < len(words):
+        return "loop"
+    if refusal_count(view.text.text):
+        return "refused"
+    if view.cut:
+        return "cut off"
+    named = {mention.option for mention in view.marked.mentions if mention.kind != "part"}
+    if len(named) > 1:
+        return "ambiguous"
+    return "negated" if named else "no match"
 
 
 def read_by_label(
@@ -57,78 +238,13 @@ def read_by_label(
     finish: str | None = None,
     question: str = "",
 ) -> ExtractedChoice:
-    """The same by labels alone: what only an option's text says is not read."""
+    """Read a reply by labels alone: what only an option's text says is not read."""
     reading = read_choice(reply, options, labels, finish=finish, question=question)
     return no_choice("no match") if reading.extraction_method == "text" else reading
 
 
-# Patterns may look at a run of blanks from each of its places: of a long one they see a few.
-_BLANKS = late_pattern(r"\s{40,}")
-
-
-def _read_without_blanks(
-    reply: str, index: OptionIndex, finish: str | None, question: str, error: float
-) -> ExtractedChoice:
-    """The reading of a reply in which each long run of blanks is a paragraph's end or one blank."""
-    pieces: list[str] = []
-    places: list[int] = []
-    last = 0
-    for run in _BLANKS.finditer(reply):
-        blank = "\n\n" if "\n" in run[0] else " "
-        pieces += [reply[last : run.start()], blank]
-        places += [*range(last, run.start()), *[run.start()] * len(blank)]
-        last = run.end()
-    places += range(last, len(reply) + 1)
-    text = "".join([*pieces, reply[last:]])
-    reading = _read_short(text, index) or _read_in_full(text, index, finish, question, error)
-    return (
-        reading
-        if reading.span is None
-        else replace(reading, span=(places[reading.span[0]], places[reading.span[1]]))
-    )
-
-
-@lru_cache(
-    maxsize=256
-)  # presentations of a question, which follow one another, are often answered alike
-def _read_in_full(
-    reply: str, index: OptionIndex, finish: str | None, question: str, error: float
-) -> ExtractedChoice:
-    # The rules for natural replies take longer to load than a thousand short replies to read.
-    from snellen.extraction.full_reading import read_in_full
-
-    return read_in_full(reply, index, error, finish=finish, question=question)
-
-
-# What most replies look like: a label, with its text or not, behind "The answer is" or not.
-_SHORT = late_pattern(
-    r"[ \n]*(The answer is:? |The correct answer is:? )?(?:\(([A-Za-z]|\d{1,2})\)|([A-Za-z]|\d{1,2}))"
-    r"(?:(?:(?<=\))[.:]?|(?<!\))[.:]) ([A-Za-z0-9]+(?: [A-Za-z0-9]+)*))?\.?[ \n]*"
-)
-
-
-def _read_short(reply: str, index: OptionIndex) -> ExtractedChoice | None:
-    """The reading of a short reply of the usual form, equal to `read_in_full`'s; None for all others."""
-    match = _SHORT.fullmatch(reply)
-    if match is None:
-        return None
-    opened, bracketed, bare, text = match.groups()
-    label = bracketed or bare
-    place = index.exact.get(label)
-    if place is None or (
-        bare and (label.casefold() in index.phrases or (index.numeric and label.isdigit()))
-    ):
-        return None
-    if text and index.short.get(text.lower()) != place:
-        return None
-    span = (match.start(2 if bracketed else 3), match.end(4 if text else 2 if bracketed else 3))
-    method: RuleMethod = "label+text" if text else "label"
-    why = STATED if opened else ""
-    return ExtractedChoice(place, method, "certain", why, span, follows_format=True)
-
-
 def allowing(error: float) -> NamedExtractor:
-    """The reference extractor with another share of readings that may be wrong."""
+    """The reference extractor that leaves open what is wrong with more than this probability."""
     return NamedExtractor(
         f"{VERSION}?error={error:g}", partial(read_choice, error=error), "standard"
     )

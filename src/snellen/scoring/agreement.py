@@ -24,7 +24,7 @@ from snellen.common.paths import as_word, home
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.extraction import named_extractors
-from snellen.extraction.conformance import HardReply, hard_replies
+from snellen.extraction.hard_replies import HardReply, hard_replies
 from snellen.formats.json_files import JSON_FAULTS, add_lines, kept_lines
 from snellen.models.base import AsyncModel, Model, ModelIdentity, load_model
 from snellen.protocols.prediction import predict

@@ -1,0 +1,265 @@
+"""Replies that benchmarks published with the answers that their authors extracted: a function of each repository.
+
+Every case has the reply, what it was asked, the index of the correct option (`gold`), and what the authors read in it
+(`authors`: the index of an option, None for none, or "?" where they do not say). Nothing of the replies is kept here.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from real_sources import BLINK, IQBENCH, LINE, LOGICVISTA, Clone, inline, letters
+
+Case = dict[str, Any]
+
+
+def case(
+    source: str,
+    model: str,
+    row: Any,
+    question: str,
+    options: Any,
+    labels: Any,
+    reply: Any,
+    authors: Any,
+    gold: Any,
+) -> Case:
+    return {
+        "source": source,
+        "model": model,
+        "row": str(row),
+        "question": question,
+        "options": tuple(map(str, options)),
+        "labels": tuple(labels),
+        "reply": reply,
+        "authors": authors,
+        "gold": gold,
+    }
+
+
+def index_of(label: Any, labels: Any) -> int | None:
+    shown = list(labels)
+    return shown.index(label) if label in shown else None
+
+
+def blink(clone: Clone) -> Iterator[Case]:
+    for name in clone.files(r"eval/saved_outputs/[^/*]+/[^._][^/]*\.json"):
+        task = Path(name).stem.replace("_", " ").removesuffix(" concat")
+        if task not in BLINK:
+            continue
+        question, options = BLINK[task]
+        labels = letters(options)
+        for entry in json.loads(clone.read(name))["val"]:
+            gold = index_of(entry["answer"].strip("()"), labels)
+            if isinstance(entry.get("full_prediction"), str) and gold is not None:
+                read = index_of((entry.get("prediction") or "").strip("() "), labels)
+                model = name.split("/")[2]
+                yield case(
+                    "BLINK", model, f"{task}:{entry['idx']}", question, options, labels,
+                    entry["full_prediction"], read, gold,
+                )  # fmt: skip
+
+
+def mathvista(clone: Clone) -> Iterator[Case]:
+    for name in clone.files(r"results/(?!random|leader)\w+/output_(?!.*code).*\.json"):
+        for row, entry in json.loads(clone.read(name) or "{}").items():
+            if entry["question_type"] != "multi_choice" or not isinstance(
+                entry.get("response"), str
+            ):
+                continue
+            question = entry["query"].rpartition("Question: ")[2].partition("\nChoices")[0]
+            options = [str(choice) for choice in entry["choices"]]
+            extraction = str(entry.get("extraction") or "").strip()
+            letter = re.fullmatch(r"\(?([A-P])\)?\.?", extraction)
+            read: Any = "?"
+            if letter and letter[1] in letters(options):
+                read = letters(options).index(letter[1])
+            elif extraction in options:
+                read = options.index(extraction)
+            model = Path(name).stem.removeprefix("output_")
+            gold = index_of(entry["answer"], options)
+            yield case(
+                "MathVista",
+                model,
+                row,
+                question,
+                options,
+                letters(options),
+                entry["response"],
+                read,
+                gold,
+            )
+
+
+def mmmu_pro(clone: Clone) -> Iterator[Case]:
+    for name in clone.files(r"mmmu-pro/output/.*\.jsonl"):
+        for line in clone.read(name).splitlines():
+            entry = json.loads(line)
+            options = ast.literal_eval(entry["options"])
+            labels = letters(options)
+            if isinstance(entry.get("response"), str):
+                yield case(
+                    "MMMU-Pro", Path(name).stem, entry["id"], entry["question"], options, labels, entry["response"],
+                    index_of(entry.get("pred_indexs"), labels), index_of(entry["answer"], labels),
+                )  # fmt: skip
+
+
+def emma(clone: Clone) -> Iterator[Case]:
+    for name in clone.files(r"results/EMMA-mini/[^/]+/.*_(CoT|Direct)\.json"):
+        for entry in json.loads(clone.read(name) or "{}").values():
+            if entry["type"] != "Multiple Choice" or not isinstance(entry.get("response"), str):
+                continue
+            written = entry["options"]
+            options = ast.literal_eval(written) if isinstance(written, str) else written
+            labels = letters(options)
+            read = index_of(str(entry.get("extraction") or "").strip("(). "), labels)
+            yield case(
+                "EMMA", Path(name).stem, entry["pid"], entry["question"], options, labels, entry["response"], read,
+                index_of(entry["answer"], labels),
+            )  # fmt: skip
+
+
+def visonlyqa(clone: Clone) -> Iterator[Case]:
+    form = r"\((?P<label>[a-e])\)\s*(?P<text>[^\n]+?)(?=\s*\([a-e]\)|\s*\n|\s*$)"
+    for name in clone.files(
+        r"results/model_responses/\w+/(?!chemistry__shape_multi).+/(?!.*(finetuned|_2024)).+\.jsonl"
+    ):
+        style = "cot" if "=reasoning" in name else "direct"
+        model = f"{Path(name).stem}, {style}"
+        for number, line in enumerate(clone.read(name).splitlines()):
+            entry = json.loads(line)
+            if not isinstance(entry["response"], str):
+                continue
+            asked = re.sub(r"<image>|<\|image_1\|>", "", entry["prompt"]).strip()
+            row = f"{name.partition('model_responses/')[2]}#{number}"
+            truth, read = str(entry["y_true"]), str(entry["y_pred"])
+            head, _, tail = asked.rpartition("\n\n")
+            split = inline(head, form)
+            if truth in ("True", "False"):
+                options: tuple[str, ...] = ("True", "False")
+                yield case(
+                    "VisOnlyQA", model, row, asked, options, (), entry["response"], index_of(read, options),
+                    index_of(truth, options),
+                )  # fmt: skip
+            elif split:
+                question = f"{split[0]}\n\n{tail}"
+                labels = split[2]
+                yield case(
+                    "VisOnlyQA", model, row, question, split[1], labels, entry["response"], index_of(read, labels),
+                    index_of(truth, labels),
+                )  # fmt: skip
+
+
+def logicvista(clone: Clone) -> Iterator[Case]:
+    form = r"(?<!\w)\(?(?P<label>[A-H])\)\s*(?P<text>\S.*?)(?=\s*(?<!\w)\(?[A-H]\)|\s*$)"
+    questions = json.loads(clone.read("data/dataset.json"))
+    for model in LOGICVISTA:
+        table = csv.DictReader(
+            io.StringIO(clone.read(f"eval/results/{model}-accuracy-results.csv"))
+        )
+        extracted = {
+            row["id"]: row[f"{model} answer extracted"]
+            for row in table
+            if f"{model} answer extracted" in row
+        }
+        for row, entry in json.loads(
+            clone.read(f"eval/answers/{model}-answers.json") or "{}"
+        ).items():
+            asked = questions[row]
+            split = inline(asked["question"].strip(), form)
+            if not split or not isinstance(entry.get("answer"), str) or row not in extracted:
+                continue
+            labels = split[2]
+            gold = index_of(asked["answer"].strip(), labels)
+            named = re.findall(r"'(\w)'", extracted[row])
+            read = index_of(named[0].upper(), labels) if len(named) == 1 else None
+            if gold is not None:
+                yield case("LogicVista", model, row, *split, entry["answer"], read, gold)
+
+
+def tempcompass(clone: Clone) -> Iterator[Case]:
+    """The authors say whether a reply is right, and not which option they read."""
+    for name in clone.files(
+        r"auto_eval_results/[^/]+/(multi-choice|yes_no|caption_matching)\.json"
+    ):
+        model, task = name.split("/")[1], Path(name).stem
+        for video, aspects in json.loads(clone.read(name) or "{}").items():
+            for aspect, entries in aspects.items():
+                for number, entry in enumerate(entries):
+                    asked = entry["question"]
+                    truth = entry["gt-answer"].strip().casefold()
+                    options: Any = ("yes", "no")
+                    labels: Any = ()
+                    if task != "yes_no":
+                        listed = LINE.findall(asked)
+                        if len(listed) < 2:
+                            continue
+                        labels, options = zip(*listed, strict=True)
+                        asked = asked.split("\n")[0]
+                    golds = [
+                        place
+                        for place, option in enumerate(options)
+                        if option.strip().casefold() in truth
+                    ]
+                    if len(golds) == 1 and isinstance(entry["video-llm-prediction"], str):
+                        row = f"{task}:{video}:{aspect}:{number}"
+                        read = case(
+                            "TempCompass",
+                            model,
+                            row,
+                            asked,
+                            options,
+                            labels,
+                            entry["video-llm-prediction"],
+                            "?",
+                            golds[0],
+                        )
+                        yield {**read, "authors_right": entry["rating"] == 1}
+
+
+def iqbench(clone: Clone) -> Iterator[Case]:
+    by_line = r"^\s*(?P<label>[A-H])[.)]\s*(?P<text>\S[^\n]*)$"
+    running = (
+        r"(?<![\w.])(?P<label>[A-H])[.):]\s+(?P<text>\S.*?)(?=,?\s*(?<![\w.])[A-H][.):]\s|\s*$)"
+    )
+    for model, name in IQBENCH.items():
+        for entry in json.loads(clone.read(f"experiments/results_zip/{name}.json") or "[]"):
+            split = inline(entry["question"], by_line) or inline(entry["question"], running)
+            if split and isinstance(entry.get("full_answer"), str):
+                letter = re.match(r"\W*([A-H])\b", str(entry.get("bot_answer") or ""))
+                read = index_of(letter[1], split[2]) if letter else "?"
+                gold = index_of(str(entry["answer"]).strip(), split[2])
+                yield case("IQBench", model, entry["id"], *split, entry["full_answer"], read, gold)
+
+
+TRAINING: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
+    "BLINK": ("zeyofu/BLINK_Benchmark", blink),
+    "MathVista": ("lupantech/MathVista", mathvista),
+    "LogicVista": ("Yijia-Xiao/LogicVista", logicvista),
+}
+"""Sources that the reader has learnt from; each is measured with weights that were learnt without it."""
+HELD_OUT: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
+    "MMMU-Pro": ("MMMU-Benchmark/MMMU", mmmu_pro),
+    "VisOnlyQA": ("psunlpgroup/VisOnlyQA", visonlyqa),
+    "TempCompass": ("llyx97/TempCompass", tempcompass),
+    "EMMA": ("EMMA-Bench/EMMA", emma),
+    "IQBench": ("phuvinhnguyen/IQBench", iqbench),
+}
+"""Sources that the reader has never seen."""
+SOURCES = TRAINING | HELD_OUT
+
+
+def published_cases(clones: Path, names: Any = None) -> Iterator[Case]:
+    """All cases of the sources with these names, or of all, that have a reply and a correct option."""
+    for name in names or SOURCES:
+        repository, read = SOURCES[name]
+        for item in read(Clone(clones, repository)):
+            if item["gold"] is not None and len(set(item["options"])) == len(item["options"]) > 1:
+                yield item
