@@ -162,11 +162,17 @@ def test_options_that_only_the_prompt_lists_are_read() -> None:
 
 def test_letters_without_options_are_labels_and_hidden_answers_are_none() -> None:
     rows = [
-        {"idx": n, "answer": f"({'ABC'[gold]})", "full_prediction": reply, "prediction": "(A)"}
-        for n, (gold, reply) in enumerate(zip(GOLDS, REPLIES, strict=True))
+        {
+            "idx": n,
+            "answer": f"({'ABC'[gold]})",
+            "full_prediction": f"({letter}) something\n\nBecause it is so.",
+            "prediction": f"({letter})",
+        }
+        for n, (gold, letter) in enumerate(zip(GOLDS, "BABB", strict=True))
     ]
     hidden = [{"idx": 9, "answer": "hidden", "full_prediction": "A", "prediction": "A"}]
-    Path("p.json").write_text(json.dumps({"val": rows, "test": hidden}))
+    several = [{"idx": 8, "answer": ["A", "B"], "full_prediction": "A", "prediction": "A"}]
+    Path("p.json").write_text(json.dumps({"val": rows + several, "test": hidden}))
     results = sn.score(sn.import_run("p.json"))
     [accuracy] = [
         r.estimate

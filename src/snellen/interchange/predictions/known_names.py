@@ -106,7 +106,7 @@ def as_known(file: PredictionFile, known: KnownBenchmark) -> PredictionFile | No
     return replace(
         file,
         rows=rows,
-        title=spec.title,
+        title=spec.short,
         suite=spec.suite,
         task=spec.task,
         metrics=spec.metrics,

@@ -21,7 +21,7 @@ def as_named(file: PredictionFile) -> PredictionFile:
     if of_kind is not None:
         return of_kind
     # Its questions are of another kind, as where others ask it with options: the name alone is taken.
-    return replace(called, title=file.title.removeprefix(known.model).strip("_-. "))
+    return replace(called, title=known.spec.short)
 
 
 def with_types(file: PredictionFile) -> PredictionFile:

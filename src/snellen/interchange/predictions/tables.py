@@ -57,6 +57,7 @@ from snellen.recognition.tables import (
 TABLE = "table"
 """The name of this form, for `--as`."""
 TITLE = "a table of predictions"
+MOSTLY = 0.9
 MOST_NAMED = 12
 """Columns that an error names."""
 HIDDEN = frozenset(("hidden", "unknown", "?"))
@@ -174,7 +175,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                     repeats=presentations,
                     title=path.name.removesuffix(".gz").rpartition(".")[0] or path.stem,
                     model=model,
-                    notes=(*reading.notes, *reader.findings.notes()),
+                    notes=(*reading.notes, *reader.notes, *reader.findings.notes()),
                 )
             )
     if not any(file.rows for file in files):
@@ -217,6 +218,7 @@ class _RowReader:
 
     def __init__(self, reading: TableReading, reply: str) -> None:
         self.findings = Findings()
+        self.notes: list[str] = []
         roles = reading.roles.roles
         by_role: dict[str, Any] = {
             role: names if role in SEVERAL else names[0]
@@ -236,6 +238,21 @@ class _RowReader:
             reading.roles.answer_is,
         )
         self._letters = _letters_of_golds(reading.rows, columns.answer, self._source)
+        if self._letters and (extracted := self._extracted_letters(reading)):
+            # Texts of options are not known, so a letter can hardly be told in a long reply.
+            self._reply = extracted
+            self.notes.append(
+                f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
+            )
+
+    def _extracted_letters(self, reading: TableReading) -> str:
+        """The column with letters that a harness read in the replies; empty if there is none, or prompts list options."""
+        column = self._named("reading")
+        rows = [row for row in reading.rows if column and row.cells.get(column)]
+        if not rows or "prompt" in self._roles or "question" in self._roles:
+            return ""
+        letters = sum(bool(_letter_of(_cell_text(row.cells[column]))) for row in rows)
+        return column if letters > MOSTLY * len(reading.rows) else ""
 
     def predicted(self, row: SourceRow) -> Iterator[PredictedRow]:
         """Yield a prediction for each reply of a row; none for a row that cannot be used."""
@@ -309,7 +326,9 @@ class _RowReader:
             return ShownOptions(in_prompt)
         if wrong := _distractors(cells, self._columns):
             return ShownOptions((_cell_text(cells.get(self._columns.answer)), *wrong))
-        if self._letters and _letter_of(as_text(_one(cells.get(self._columns.answer)))):
+        answer = as_text(_one(cells.get(self._columns.answer, ""))).strip()
+        is_hidden = not answer or answer.casefold() in HIDDEN
+        if self._letters and (is_hidden or _letter_of(answer)):
             texts = tuple(f"option {letter}" for letter in self._letters)
             return ShownOptions(texts, self._letters)
         return ShownOptions(())
@@ -328,6 +347,8 @@ class _RowReader:
         if answer is None or answer == "" or as_text(answer).strip().casefold() in HIDDEN:
             return (), (), ""
         options = shown.options
+        if not options and self._letters and isinstance(answer, list):
+            return (), (), "with several right options"
         if not options:
             try:
                 _, references = read_answer(cells, (), self._source, where)
