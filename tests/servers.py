@@ -97,6 +97,10 @@ class Settings(Struct, frozen=True):
     port: int = 0
     """0: any that is free."""
     script: tuple[Fault, ...] = ()
+    entry: dict[str, Any] = {}
+    """More fields of each model in its list of models."""
+    pages: dict[str, Any] = {}
+    """What it answers to GET at other paths."""
     about: Fault | None = None
     """What every request for its list of models gets instead of the list."""
 
@@ -349,6 +353,8 @@ class Service:
                 about = self.config.about
                 return about if about.body is not None else replace(about, body=self._models())
             return Fault(body=self._models())
+        if path in self.config.pages:
+            return Fault(body=_dump(self.config.pages[path]))
         if path != "/v1/chat/completions" or method != "POST":
             return Fault(404, error_body("Not Found"))
         self.requests += 1
@@ -393,7 +399,10 @@ class Service:
         )
         models = self.config.models or ("any",)
         return _dump(
-            {"object": "list", "data": [{"id": name, "owned_by": owner} for name in models]}
+            {
+                "object": "list",
+                "data": [{"id": name, "owned_by": owner, **self.config.entry} for name in models],
+            }
         )
 
     def _answer(self, body: bytes) -> Fault:

@@ -265,6 +265,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
                 price=(1.0, 2.0),
                 failures=0.2,
                 calibrate=True,
+                moved=True,
             ),
         }
     )

@@ -207,6 +207,23 @@ class StopsSending(Protocol):
         ...
 
 
+@runtime_checkable
+class DescribesServer(Protocol):
+    """A model behind a network whose servers may state which model they serve.
+
+    The address of a server stays the same when it is started again with another checkpoint under the same name.
+    """
+
+    async def server_facts(self) -> dict[str, str]:
+        """Return what the servers state, without what changes while they serve the same model.
+
+        Empty where they state nothing. The names of facts contain the host. Raises nothing that a server causes.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
 class ModelSpec(Struct, frozen=True):
     """The parts of a model string `scheme:target?option=value&...`."""
 

@@ -389,8 +389,10 @@ class Client:
             tried.append(server)
         return outcome
 
-    async def ask_about_server(self, compose: Compose) -> HttpReply | None:
+    async def ask_about_server(self, compose: Compose, url: str = "") -> HttpReply | None:
         """The reply to a question about the server itself, such as its list of models; None while it gives none.
+
+        Of several servers the one at `url` is asked, or any if that is empty.
 
         Such a question is a courtesy: nothing that comes of it is a fault of a request or of the server. Errors that
         may pass are asked about again, a hanging server is not.
@@ -399,7 +401,7 @@ class Client:
         for pause in COURTESY_PAUSES:
             if pause:
                 await self._sleep(pause)
-            tried: list[BalancedServer] = []
+            tried = self._servers.others_than(url) if url else []
             while (server := self._servers.choose(tried)) is not None:
                 tried.append(server)
                 outcome = await self._exchange_with(server, compose, None, limit)
@@ -586,6 +588,10 @@ class BalancedServers:
         if up:
             return min(up, key=lambda server: (server.assigned, server.failures))
         return min(candidates, key=lambda server: server.asked_again, default=None)
+
+    def others_than(self, url: str) -> list[BalancedServer]:
+        """Return the servers at other addresses than `url`."""
+        return [server for server in self._servers if server.url != url]
 
     async def close(self) -> None:
         for server in self._servers:

@@ -202,6 +202,8 @@ class HttpRequest(Struct, frozen=True):
     body: bytes = b""
     headers: Mapping[str, str] = {}
     """The request's own headers, besides those of every request."""
+    from_root: bool = False
+    """Whether `path` begins at the root of the server, instead of behind the path of its address."""
 
 
 Compose = Callable[[], Awaitable[HttpRequest]]
@@ -247,7 +249,8 @@ class Connections:
         self._proxy = _proxy_for(url)
         # A proxy is asked for whole addresses, unless it is to open a way to the server, which TLS then goes through.
         forwarding = self._proxy is not None and not self._secure
-        self._base = f"{f'http://{address_name}' if forwarding else ''}{address.path.rstrip('/')}"
+        self._root = f"http://{address_name}" if forwarding else ""
+        self._base = self._root + address.path.rstrip("/")
         proxy_headers = self._proxy.headers if self._proxy and forwarding else {}
         self._headers = header_lines({"host": address_name, **headers, **proxy_headers})
         self._tls = _tls_context() if self._secure or (self._proxy and self._proxy.tls) else None
@@ -289,7 +292,8 @@ class Connections:
         request = await compose()
         with self._in_hand.holding(len(request.body)):
             headers = self._headers + header_lines(request.headers)
-            target = f"{self._base}{request.path}".encode()
+            base = self._root if request.from_root else self._base
+            target = f"{base}{request.path}".encode()
             await connection.write(
                 request_head(request.method, target, headers, len(request.body)), request.body
             )

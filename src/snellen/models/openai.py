@@ -24,7 +24,7 @@ from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
-from snellen.models import chat, served
+from snellen.models import chat, served, server_facts
 from snellen.models.base import (
     ADDRESS,
     ALL_KINDS,
@@ -39,7 +39,14 @@ from snellen.models.base import (
     refuse_secrets,
 )
 from snellen.models.chat import Dialect, RequestedModel
-from snellen.models.client import Client, ClientOptions, Clock, ServerFault, answering_string
+from snellen.models.client import (
+    Client,
+    ClientOptions,
+    Clock,
+    ServerFault,
+    answering_string,
+    presentable,
+)
 from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.key_references import filled
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
@@ -223,6 +230,34 @@ class OpenAIModel(ShownByName):
             facts[ADDRESS] = hosts_of(place.urls)
         # The sources that auto chooses from measure the same quantity; letters measure another.
         return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
+
+    async def server_facts(self) -> dict[str, str]:
+        """Return what each server states about the model; services such as OpenAI do not state anything of use."""
+        if self._place.hosted:
+            return {}
+        stated = await asyncio.gather(*map(self._facts_of_server, self._place.urls))
+        facts: dict[str, str] = {}
+        for url, facts_of_server in zip(self._place.urls, stated, strict=True):
+            for name, text in facts_of_server.items():
+                facts[f"{name} at {hosts_of([url])}"] = presentable(text, self._place.key)
+        return facts
+
+    async def _facts_of_server(self, url: str) -> dict[str, str]:
+        reply = await self.client.ask_about_server(self._compose_list, url)
+        if reply is None:
+            return {}
+        facts = server_facts.read_listed_facts(reply, self._model)
+        path = server_facts.further_path(facts, self._model)
+        if not path:
+            return facts
+
+        async def compose() -> HttpRequest:
+            return HttpRequest("GET", path, from_root=True)
+
+        reply = await self.client.ask_about_server(compose, url)
+        if reply is None:
+            return facts
+        return facts | server_facts.read_further_facts(path, reply, self._model)
 
     @property
     def waiting(self) -> int:
@@ -466,10 +501,10 @@ class OpenAIModel(ShownByName):
             self._prefix_known = True
 
     async def _list_models(self) -> HttpReply | None:
-        async def compose() -> HttpRequest:
-            return HttpRequest("GET", "/models" + self._place.query)
+        return await self.client.ask_about_server(self._compose_list)
 
-        return await self.client.ask_about_server(compose)
+    async def _compose_list(self) -> HttpRequest:
+        return HttpRequest("GET", "/models" + self._place.query)
 
 
 def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -17,6 +18,7 @@ from snellen.models.object_digest import NOT_FINGERPRINTED
 from snellen.records import Exchange, Failure, Kind, Request, Response
 from snellen.runs.journal import read_exchanges, request_identity
 from snellen.runs.run_folder import read_manifest
+from snellen.runs.server_checks import ServerFacts, changed_server_fact
 
 # --- one SQLite file, which several processes may share ---------------------------------------------------------------
 
@@ -55,10 +57,20 @@ class AnswerCache:
 
     `authors` has, by role, a digest of who answers (`ModelIdentity`); answers of other roles are never cached, nor are
     replies that are sampled without a seed.
+
+    `servers` has, by the same digest, what the author's server states now. If the answers in the cache are from when it
+    stated something else, StoreError is raised, unless the model has `moved`.
     """
 
-    def __init__(self, folder: Path, authors: Mapping[str, str]) -> None:
-        self._path, self._authors = folder / FILE, authors
+    def __init__(
+        self,
+        folder: Path,
+        authors: Mapping[str, str],
+        servers: Mapping[str, ServerFacts] = MappingProxyType({}),
+        *,
+        moved: bool = False,
+    ) -> None:
+        self._path, self._authors, self._servers = folder / FILE, authors, servers
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # In a notebook the run goes on in another thread than the one that opens it, never in two at once.
@@ -67,6 +79,8 @@ class AnswerCache:
             )
             try:
                 self._open()
+                if not moved:
+                    self._check_servers()
             except BaseException:
                 self.close()
                 raise
@@ -85,7 +99,23 @@ class AnswerCache:
         self._file.execute(
             "CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID"
         )
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS servers "
+            "(author TEXT, fact TEXT, value TEXT, PRIMARY KEY (author, fact, value)) WITHOUT ROWID"
+        )
         self._file.execute(f"PRAGMA user_version={FORMAT}")
+
+    def _check_servers(self) -> None:
+        for author, facts in self._servers.items():
+            known: dict[str, set[str]] = {}
+            rows = self._file.execute("SELECT fact, value FROM servers WHERE author = ?", (author,))
+            for fact, value in rows:
+                known.setdefault(fact, set()).add(value)
+            if changed := changed_server_fact(known, facts):
+                raise StoreError(
+                    f"{self._path} holds answers from when the model's server stated something else ({changed}); if "
+                    "it is the same model, go on with --moved (moved=True), else name another folder with --cache"
+                )
 
     def find(self, request: Request) -> Response | None:
         """What the same model was answered to the same request, in any run."""
@@ -109,9 +139,15 @@ class AnswerCache:
         ]
         if not rows:
             return
+        stated = [
+            (author, fact, value)
+            for author, facts in self._servers.items()
+            for fact, value in facts.items()
+        ]
         try:
             self._file.execute("BEGIN IMMEDIATE")
             self._file.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
+            self._file.executemany("INSERT OR IGNORE INTO servers VALUES (?, ?, ?)", stated)
             self._file.execute("COMMIT")
         except sqlite3.Error as error:
             raise self._unusable(error) from None

@@ -194,12 +194,14 @@ class RoleModel(Struct, frozen=True):
 
 
 class Stretch(Struct, frozen=True):
-    """A part of a run in which its models were reached in the same way."""
+    """A part of a run in which its models were reached in the same way, at servers that stated the same."""
 
     started: str
     """UTC, ISO 8601."""
     models: dict[str, str]
     """By role, the model string as it was given then; the evaluated model's role is ''."""
+    servers: dict[str, dict[str, str]] = {}
+    """By role, what the model's servers stated about it then; roles whose servers stated nothing are absent."""
 
 
 class RunManifest(Struct, frozen=True):
@@ -228,7 +230,7 @@ class RunManifest(Struct, frozen=True):
     roles: dict[str, RoleModel] = {}
     """The other models that the run asks, by role."""
     stretches: tuple[Stretch, ...] = ()
-    """How the models were reached, in order; a new one begins where that has changed."""
+    """How the models were reached, and what their servers stated, in order; a new one begins where that has changed."""
     words: dict[str, str] = {}
     """By protocol, the version of its wording besides the templates; protocols without such wording are absent."""
     executed: tuple[ExecutionSpec, ...] = ()

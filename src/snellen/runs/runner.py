@@ -72,6 +72,7 @@ from snellen.runs.run_folder import (
     way_out,
     write_manifest,
 )
+from snellen.runs.server_checks import ServerFacts, ask_servers, changed_server_fact
 
 if TYPE_CHECKING:
     from snellen.runs.earlier_answers import AnswerCache
@@ -126,6 +127,8 @@ def _carry_out(
     roles: Roles,
 ) -> RunOutcome:
     folder, everybody = plan.folder, {EVALUATED: model, **roles}
+    # Before the first question, so that a refusal leaves no reply of another model in the run.
+    manifest = with_servers(manifest, ask_servers(everybody))
     whole = _join(folder, manifest, first=plan.worker == 0, moved=plan.execution.moved)
     authors = whole.authors
     if plan.worker == 0:
@@ -165,6 +168,8 @@ def _carry_out(
         )
         findings = dict.fromkeys(itertools.chain.from_iterable(model_findings))
         counts = dict(store.answered), dict(store.failed)
+        if store.sent:
+            findings |= dict.fromkeys(_servers_at_end(plan, manifest, everybody))
         outcome = RunOutcome(
             folder,
             *counts,
@@ -177,6 +182,33 @@ def _carry_out(
     if plan.execution.workers == 1:
         note_findings(outcome)
     return outcome
+
+
+def with_servers(manifest: RunManifest, servers: dict[str, ServerFacts]) -> RunManifest:
+    """Return the manifest with what servers stated in its last stretch."""
+    *before, last = manifest.stretches
+    return replace(manifest, stretches=(*before, replace(last, servers=servers)))
+
+
+def _servers_at_end(plan: RunPlan, manifest: RunManifest, everybody: Roles) -> list[str]:
+    """Ask the servers again after the last reply, and return a sentence for each that now states something else.
+
+    Servers that could not be asked at the beginning, as one that was still loading, are noted in the manifest now.
+    """
+    earlier = read_manifest(plan.folder)
+    at_end = ask_servers(everybody)
+    sentences = []
+    for role, facts in at_end.items():
+        if changed := changed_server_fact(_known_facts(earlier, role), facts):
+            sentences.append(
+                f"the server of {everybody[role].name} may have changed its model while it was asked: {changed}; "
+                "replies of this session may be of either"
+            )
+    at_beginning = manifest.stretches[-1].servers
+    new_facts = {role: facts for role, facts in at_end.items() if role not in at_beginning}
+    if new_facts and plan.worker == 0 and not sentences:
+        write_manifest(plan.folder, with_servers(earlier, {**at_beginning, **new_facts}))
+    return sentences
 
 
 def note_findings(outcome: RunOutcome) -> None:
@@ -336,7 +368,17 @@ def _cache_of(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
     }
     from snellen.runs.earlier_answers import AnswerCache
 
-    return AnswerCache(Path(plan.execution.cache).expanduser(), identities)
+    facts_by_author = {
+        identities[role]: facts
+        for role, facts in manifest.stretches[-1].servers.items()
+        if role in identities
+    }
+    return AnswerCache(
+        Path(plan.execution.cache).expanduser(),
+        identities,
+        facts_by_author,
+        moved=plan.execution.moved,
+    )
 
 
 def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
@@ -355,6 +397,8 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
         if _difference(other_models[role], use) or _addresses(other, role) - {address}:
             return False
         if other_models[role].answers_by_sample != use.answers_by_sample:
+            return False
+        if changed_server_fact(_known_facts(other, role), _facts_now(manifest, role)):
             return False
     return True
 
@@ -399,6 +443,13 @@ def _join(folder: Path, manifest: RunManifest, *, first: bool, moved: bool) -> R
     for role, now in _models_of(manifest).items():
         addresses = frozenset[str]() if moved else _addresses(earlier, role)
         _check_same_model(folder, role, played.get(role, now), now, addresses=addresses)
+        facts_now = _facts_now(manifest, role)
+        changed = changed_server_fact(_known_facts(earlier, role), facts_now)
+        if changed and not moved:
+            raise StoreError(
+                f"{folder} holds answers of {now.identity} from when its server stated something else ({changed}); if "
+                "it is the same model, go on with --moved (moved=True), else choose another --name"
+            )
     if differences := [
         f"{name} {before}, now {now}"
         for name, before, now in _asking(earlier, manifest)
@@ -458,8 +509,12 @@ def _has_lost_manifest(folder: Path) -> bool:
 
 
 def _continued(earlier: tuple[Stretch, ...], now: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
-    """The stretches of a run that goes on: a new one where its models are reached in another way."""
-    return earlier if earlier and earlier[-1].models == now[-1].models else (*earlier, *now)
+    """The stretches of a run that goes on: a new one where its models are reached in another way, or a server states
+    something new."""
+    if not earlier or earlier[-1].models != now[-1].models:
+        return (*earlier, *now)
+    servers = {**earlier[-1].servers, **now[-1].servers}
+    return earlier if servers == earlier[-1].servers else (*earlier, *now)
 
 
 def _check_same_model(
@@ -509,6 +564,19 @@ def _addresses(manifest: RunManifest, role: str) -> frozenset[str]:
     if use is not None:
         addresses.add(use.fingerprint.get(ADDRESS, ""))
     return frozenset(addresses - {""})
+
+
+def _facts_now(manifest: RunManifest, role: str) -> ServerFacts:
+    return manifest.stretches[-1].servers.get(role, {})
+
+
+def _known_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
+    """Return what the servers of a role's model stated in any session: by fact, all values."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for stretch in manifest.stretches:
+        for name, text in stretch.servers.get(role, {}).items():
+            known[name].add(text)
+    return known
 
 
 # --- the automatic folder of a run ------------------------------------------------------------------------------------

@@ -399,7 +399,7 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     moved: Annotated[
         bool,
         Option(
-            "Go on with a run whose model is now reached at another address: it is the same model.",
+            "Go on although the model is now at another address, or its server states another: it is the same model.",
             unless="no, refused",
             page="models-openai.md",
         ),
@@ -487,6 +487,13 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failures: Annotated[
         Share, Option("Share of replies without a verdict above which nothing is scored; 1: any.")
     ] = 0.05
+    moved: Annotated[
+        bool,
+        Option(
+            "Keep a judge's verdicts although its server now states another model: it is the same judge.",
+            unless="no, refused",
+        ),
+    ] = False
     calibrate: Annotated[
         bool, Option("Also say how far each judge agrees with people on labelled hard replies.")
     ] = False

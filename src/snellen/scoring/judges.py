@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from snellen.common.foreign import read_file
 from snellen.common.paths import slug
-from snellen.errors import DataError, ErrorBudgetError, ModelError
+from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
@@ -57,12 +57,13 @@ from snellen.runs.drivers import ProgressCallback, ProgressUpdate, drive
 from snellen.runs.forecast import likely_tokens, most_tokens
 from snellen.runs.journal import RunStore, read_exchanges
 from snellen.runs.run_folder import check_identity
+from snellen.runs.server_checks import ask_servers, changed_server_fact
 from snellen.runs.spec import JudgeSpec, TokenPrice
 from snellen.scoring.questions import AskedQuestion, Unscored, Value
 from snellen.scoring.request_costs import sum_usage, usage_text
 
 JUDGE = "judge.json"
-"""Who gave the verdicts in a folder: a `ModelIdentity`."""
+"""Who gave the verdicts in a folder: a `JudgeIdentity`."""
 DEFAULT_JUDGE = JudgeSpec()
 
 
@@ -78,6 +79,15 @@ class JudgeUse(Struct, frozen=True):
     """Replies without a verdict."""
     unsure: int = 0
     """Of the replies, those in which the extractor had found an option, but was unsure."""
+
+
+class JudgeIdentity(Struct, frozen=True):
+    """A judge as in `ModelIdentity`, and what its server stated when it gave its verdicts."""
+
+    name: str
+    fingerprint: dict[str, str]
+    servers: dict[str, tuple[str, ...]] = {}
+    """By fact, the values that were stated; several where a user went on with a judge that had changed."""
 
 
 class JudgeEnsemble:
@@ -96,7 +106,9 @@ class JudgeEnsemble:
     ) -> None:
         self.spec = spec
         self.uses: list[JudgeUse] = []
-        self._judges = [Judge(judge, run, spec.price, announce) for judge in judges]
+        self._judges = [
+            Judge(judge, run, spec.price, announce, moved=spec.moved) for judge in judges
+        ]
         folders = Counter(judge.folder for judge in self._judges)
         for judge in self._judges:
             if folders[judge.folder] > 1:
@@ -151,8 +163,12 @@ class Judge:
         run: Path,
         price: TokenPrice | None,
         announce: Callable[[str], object],
+        *,
+        moved: bool = False,
     ) -> None:
         self.name, self._model, self._price, self._announce = model.name, model, price, announce
+        self._moved = moved
+        self._servers: dict[str, tuple[str, ...]] | None = None
         self._file = identity_of(model)
         self.folder = _verdict_folder(run, self._file)
         if not self.folder.exists() and _judged_before(run, model.name):
@@ -163,7 +179,10 @@ class Judge:
         check_identity(self.folder, model.name, self._file.fingerprint)
 
     def ask(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> tuple[list[Verdict], int]:
-        """Its verdicts, and how many calls were made for them."""
+        """Its verdicts, and how many calls were made for them. Raises StoreError where its server now states something
+        else than when it gave the verdicts that are stored."""
+        if self._servers is None:
+            self._servers = self._check_servers()
         responses = stored_verdicts(self.folder)
         waiting: list[JudgeTask] = []
         rejected: set[str] = set()  # requests whose replies led to no verdict
@@ -198,6 +217,22 @@ class Judge:
             )
         return verdicts, calls
 
+    def _check_servers(self) -> dict[str, tuple[str, ...]]:
+        """Return what the judge's server states now or stated before, by fact. Raises StoreError for a change."""
+        earlier = _stated_before(self.folder)
+        now = ask_servers({self.name: self._model}).get(self.name, {})
+        changed = changed_server_fact(earlier, now)
+        if changed and not self._moved:
+            raise StoreError(
+                f"{self.folder} holds verdicts of {self.name} from when its server stated something else ({changed}); "
+                "if it is the same judge, go on with --judge-moved, else serve it under another name, or remove that "
+                "folder to ask all again"
+            )
+        stated = dict(earlier)
+        for fact, value in now.items():
+            stated[fact] = tuple(dict.fromkeys((*stated.get(fact, ()), value)))
+        return stated
+
     def _ask(self, tasks: Sequence[JudgeTask], rejected: Collection[str]) -> int:
         calls = 0
 
@@ -205,7 +240,8 @@ class Judge:
             nonlocal calls
             calls += tick.requests
 
-        write_atomically(self.folder / JUDGE, msgspec.json.encode(self._file))
+        judge = JudgeIdentity(self._file.name, self._file.fingerprint, self._servers or {})
+        write_atomically(self.folder / JUDGE, msgspec.json.encode(judge))
         with RunStore(self.folder, asked_again=rejected) as store:
             if isinstance(self._model, AsyncModel):
                 from snellen.runs.async_driver import run_async
@@ -224,6 +260,12 @@ def _verdict_folder(run: Path, judge: ModelIdentity) -> Path:
     identity = msgspec.json.encode(judge, order="sorted")
     digest = hashlib.blake2b(identity, digest_size=4).hexdigest()
     return run / f"judge-{slug(judge.name)[:60]}-{digest}"
+
+
+def _stated_before(folder: Path) -> dict[str, tuple[str, ...]]:
+    with suppress(OSError, *JSON_FAULTS):
+        return msgspec.json.decode(read_file(folder / JUDGE), type=JudgeIdentity).servers
+    return {}
 
 
 class _KeptJudge(Struct, frozen=True):

@@ -120,6 +120,7 @@ def scoring_settings(
         price=None,
         failures=plain.failures,
         calibrate=plain.calibrate,
+        moved=plain.moved,
     )
     return ScoringSettings(
         scoring, settings, tuple(identity.fingerprint for identity in identities)

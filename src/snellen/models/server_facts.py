@@ -1,0 +1,106 @@
+"""Facts that a server states about the model it serves. No I/O.
+
+A name and an address do not show that a server was started again with another checkpoint
+(`vllm serve --served-model-name default`). Many servers state which model they have:
+
+vLLM        root (and parent, for an adapter) in its list of models
+llama.cpp   number of parameters, size and shape in its list of models
+SGLang      model_path at /get_model_info
+TGI         model_sha at /info
+Ollama      digest at /api/tags
+
+Only facts that stay the same as long as the model does are read. Not among them: when the server was started, and the
+longest context that it was started with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from snellen.formats.json_files import JSON_FAULTS
+from snellen.models.connections import HttpReply
+
+LISTED = ("root", "parent", "owned_by")
+"""Fields of an entry in a list of models."""
+LLAMA_CPP = ("n_params", "size", "n_vocab", "n_embd", "n_ctx_train")
+"""Fields of `meta` in an entry of llama.cpp."""
+LONGEST = 300
+"""Characters of a fact that are kept."""
+OK = 200
+
+SGLANG_PATH = "/get_model_info"
+TGI_PATH = "/info"
+OLLAMA_PATH = "/api/tags"
+_FURTHER_FIELDS = {
+    SGLANG_PATH: ("model_path", "weight_version"),
+    TGI_PATH: ("model_id", "model_sha", "model_dtype"),
+}
+
+
+def read_listed_facts(reply: HttpReply, model: str) -> dict[str, str]:
+    """Return the facts about a model in a server's list of models; empty where the list does not have it."""
+    listed = _decoded(reply).get("data")
+    if not isinstance(listed, list):
+        return {}
+    entries = [entry for entry in listed if isinstance(entry, dict)]
+    matching = [entry for entry in entries if entry.get("id") == model]
+    if not matching and len(entries) == 1:
+        matching = entries  # a server with one model may take any name for it
+    if not matching:
+        return {}
+    entry = matching[0]
+    facts = _facts(entry, LISTED)
+    if entry.get("id") != model:
+        facts |= _facts(entry, ("id",))
+    if isinstance(entry.get("meta"), dict):
+        facts |= _facts(entry["meta"], LLAMA_CPP)
+    return facts
+
+
+def further_path(listed: Mapping[str, str], model: str) -> str:
+    """Return the path, from the server's root, at which a server states more than its list of models; empty for none."""
+    owner = listed.get("owned_by", "")
+    if owner == "sglang":
+        return SGLANG_PATH
+    if owner == "library":
+        return OLLAMA_PATH
+    # TGI names the model where others name themselves.
+    if owner and owner in (model, listed.get("id")):
+        return TGI_PATH
+    return ""
+
+
+def read_further_facts(path: str, reply: HttpReply, model: str) -> dict[str, str]:
+    """Return the facts about a model in the reply from a `further_path`."""
+    stated = _decoded(reply)
+    if path != OLLAMA_PATH:
+        return _facts(stated, _FURTHER_FIELDS[path])
+    models = stated.get("models")
+    if not isinstance(models, list):
+        return {}
+    for entry in models:
+        if isinstance(entry, dict) and entry.get("name") in (model, f"{model}:latest"):
+            return _facts(entry, ("digest",))
+    return {}
+
+
+def _decoded(reply: HttpReply) -> dict[str, Any]:
+    """Return the object in a reply; empty where there is none."""
+    if reply.status != OK:
+        return {}
+    try:
+        return msgspec.json.decode(reply.body, type=dict[str, Any])
+    except JSON_FAULTS:
+        return {}
+
+
+def _facts(stated: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:
+    facts = {}
+    for name in names:
+        value = stated.get(name)
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+            facts[name] = str(value)[:LONGEST]
+    return facts
