@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
-from snellen.models.base import answers_as
+from snellen.models.base import ADDRESS, address_of, answers_as
 from snellen.runs.run_folder import (
     RUN_MANIFEST,
     RunManifest,
@@ -68,6 +69,8 @@ class ShownRun(Struct, frozen=True):
     """Seconds since 1970; 0 before it is indexed."""
     seconds: float = 0.0
     stamp: str = ""
+    server: str = ""
+    """Where its model was reached, if the library has runs of models of this name at several addresses; else empty."""
 
     @property
     def ended_since(self) -> bool:
@@ -87,8 +90,22 @@ class ShownRun(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Its model, without the address at which that was reached."""
-        return answers_as(self.manifest.model).split("@/")[0] if self.manifest else self.name
+        """Its model, with the address at which that was reached only where this tells two models apart."""
+        if self.manifest is None:
+            return self.name
+        return f"{self.model_name} at {self.server}" if self.server else self.model_name
+
+    @property
+    def model_name(self) -> str:
+        """Its model without the address; empty for a run that cannot be read."""
+        return answers_as(self.manifest.model).split("@/")[0] if self.manifest else ""
+
+    @property
+    def address(self) -> str:
+        """The hosts at which its model was reached; empty for none."""
+        if self.manifest is None:
+            return ""
+        return self.manifest.fingerprint.get(ADDRESS, "") or address_of(self.manifest.model)
 
 
 class RunLibrary:
@@ -104,8 +121,10 @@ class RunLibrary:
         shows_answers: ShowsAnswers = all_answers,
         *,
         may_be_empty: bool = False,
+        shows_hosts: bool = True,
     ) -> None:
-        self._shows_answers = shows_answers
+        """`shows_hosts` is false for pages whose readers are not to learn the addresses of servers."""
+        self._shows_answers, self._shows_hosts = shows_answers, shows_hosts
         self.roots = [root.absolute() for root in roots]
         digest = hashlib.blake2b(
             "\0".join(sorted(map(str, self.roots))).encode(), digest_size=8
@@ -138,6 +157,7 @@ class RunLibrary:
         self._forget_if_changed(sorted((row.id, row.indexed) for row in indexed.values()))
         named_folders = zip(run_names(folders), folders, strict=True)
         runs = [_shown(name, folder, indexed.get(str(folder))) for name, folder in named_folders]
+        runs = _told_apart(runs, shows_hosts=self._shows_hosts)
         return sorted(
             runs, key=lambda run: run.manifest.started if run.manifest else "", reverse=True
         )
@@ -292,6 +312,24 @@ def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
     return ShownRun(
         name, folder, manifest, row.id, row.fault, summary, row.indexed, row.seconds, row.stamp
     )
+
+
+def _told_apart(runs: Sequence[ShownRun], *, shows_hosts: bool) -> list[ShownRun]:
+    """Return the runs with the server in their labels, where models of one name were reached at several addresses."""
+    addresses: dict[str, dict[str, None]] = {}
+    for run in runs:
+        if run.address:
+            addresses.setdefault(run.model_name, {})[run.address] = None
+    labelled = []
+    for run in runs:
+        of_this_name = list(addresses.get(run.model_name, {}))
+        if len(of_this_name) > 1 and run.address:
+            number = of_this_name.index(run.address) + 1
+            server = run.address if shows_hosts else f"server {number}"
+            labelled.append(replace(run, server=server))
+        else:
+            labelled.append(run)
+    return labelled
 
 
 class _Row(Struct, frozen=True):

@@ -187,6 +187,7 @@ def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> Public
         [place for place in places if place.is_dir()],
         folder / f"explorer-{digest}.sqlite",
         shows_answers,
+        shows_hosts=False,
     )
     uses = [use for run in library.runs() if run.manifest for use in run.manifest.benchmarks]
     look = ViewLook(ROOT, "content.html", any(map(shows_answers, uses)), is_local=False)
