@@ -150,6 +150,30 @@ ADDRESS = "address"
 one name, so a run goes on at another address only where its user says that the model has moved there."""
 
 
+ADAPTER_FACT = "adapter"
+"""The fact of a fingerprint that says which version of Snellen's code sends the requests."""
+ADAPTERS_OF_SAME_REPLIES: tuple[tuple[str, ...], ...] = (("openai-2", "openai-1"),)
+"""Versions of an adapter that send the same requests for replies, the latest first: only options are scored otherwise.
+"""
+
+
+def as_latest_adapter(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """Return a fingerprint with the latest version of the adapter from which replies are the same."""
+    facts = dict(fingerprint)
+    for versions in ADAPTERS_OF_SAME_REPLIES:
+        if facts.get(ADAPTER_FACT) in versions:
+            facts[ADAPTER_FACT] = versions[0]
+    return facts
+
+
+def earlier_fingerprints(fingerprint: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the fingerprints of the same model under earlier adapters from which replies are the same."""
+    for versions in ADAPTERS_OF_SAME_REPLIES:
+        if fingerprint.get(ADAPTER_FACT) == versions[0]:
+            return [{**fingerprint, ADAPTER_FACT: version} for version in versions[1:]]
+    return []
+
+
 def address_of(name: str) -> str:
     """Return the hosts in a model string, `HOST:PORT[,HOST:PORT...]` in order of their names; empty for none."""
     _, _, target = name.partition("?")[0].partition(":")

@@ -21,7 +21,7 @@ from msgspec.structs import asdict, replace
 from snellen import __version__
 from snellen.building.benchmark import EXAMPLES, Benchmark, RandomPart
 from snellen.common.paths import as_word
-from snellen.errors import DataError, ModelError, StoreError
+from snellen.errors import DataError, ModelError, SnellenError, StoreError
 from snellen.installation import installed_versions
 from snellen.models.base import (
     ADDRESS,
@@ -31,10 +31,11 @@ from snellen.models.base import (
     NeedsBenchmarks,
     address_of,
     answers_by_sample,
+    as_latest_adapter,
     identity_of,
 )
 from snellen.models.object_digest import is_of_content, why_not_fingerprinted
-from snellen.protocols.base import declaration_of, needed_kind
+from snellen.protocols.base import declaration_of, needed_kind, parse_protocol
 from snellen.records import EVALUATED, IndistinguishableQuestion
 from snellen.runs.drivers import (
     ProgressCallback,
@@ -394,7 +395,9 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
         return False
     for role, use in models.items():
         address = use.fingerprint.get(ADDRESS, "")
-        if _difference(other_models[role], use) or _addresses(other, role) - {address}:
+        only_replies = _only_replies(role, other, manifest)
+        changed = _difference(other_models[role], use, only_replies=only_replies)
+        if changed or _addresses(other, role) - {address}:
             return False
         if other_models[role].answers_by_sample != use.answers_by_sample:
             return False
@@ -442,7 +445,14 @@ def _join(folder: Path, manifest: RunManifest, *, first: bool, moved: bool) -> R
     played = _models_of(earlier)
     for role, now in _models_of(manifest).items():
         addresses = frozenset[str]() if moved else _addresses(earlier, role)
-        _check_same_model(folder, role, played.get(role, now), now, addresses=addresses)
+        _check_same_model(
+            folder,
+            role,
+            played.get(role, now),
+            now,
+            addresses=addresses,
+            only_replies=_only_replies(role, earlier, manifest),
+        )
         facts_now = _facts_now(manifest, role)
         changed = changed_server_fact(_known_facts(earlier, role), facts_now)
         if changed and not moved:
@@ -518,7 +528,13 @@ def _continued(earlier: tuple[Stretch, ...], now: tuple[Stretch, ...]) -> tuple[
 
 
 def _check_same_model(
-    folder: Path, role: str, earlier: RoleModel, now: RoleModel, *, addresses: Collection[str]
+    folder: Path,
+    role: str,
+    earlier: RoleModel,
+    now: RoleModel,
+    *,
+    addresses: Collection[str],
+    only_replies: bool,
 ) -> None:
     """Raise StoreError where another model answered in this role, or one of which nobody knows whether it is.
 
@@ -528,10 +544,11 @@ def _check_same_model(
         earlier: The model that answered.
         now: The model at hand.
         addresses: Where the run may be asked; empty for anywhere.
+        only_replies: Whether the model replied and replies now, and scores no options.
     """
     check_identity(folder, now.model, now.fingerprint)
     owner = f"with another {role}" if role else "of another model"
-    if changed := _difference(earlier, now):
+    if changed := _difference(earlier, now, only_replies=only_replies):
         raise StoreError(f"{folder} holds a run {owner} ({changed}); {way_out(now.fingerprint)}")
     address = now.fingerprint.get(ADDRESS, "")
     if addresses and address and address not in addresses:
@@ -542,14 +559,32 @@ def _check_same_model(
         )
 
 
-def _difference(earlier: RoleModel, now: RoleModel) -> str:
-    """Return the first difference between two models in words, without their addresses; empty where there is none."""
+def _difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) -> str:
+    """Return the first difference between two models in words, without their addresses; empty where there is none.
+
+    For `only_replies`, versions of an adapter from which replies are the same do not differ.
+    """
+    facts_now = _without_address(now.fingerprint)
     known = [_without_address(facts) for facts in (earlier.fingerprint, earlier.left_as)]
-    if _without_address(now.fingerprint) not in known:
-        return changed_fact(known[0], _without_address(now.fingerprint))
+    if only_replies:
+        facts_now = as_latest_adapter(facts_now)
+        known = [as_latest_adapter(facts) for facts in known]
+    if facts_now not in known:
+        return changed_fact(known[0], facts_now)
     if earlier.identity != now.identity:
         return f"the model was {earlier.identity}, is {now.identity}"
     return ""
+
+
+def _only_replies(role: str, *manifests: RunManifest) -> bool:
+    """Return whether a role's model only replies under the protocols of some runs, and scores no options."""
+    if role != EVALUATED:
+        return True
+    labels = {label for manifest in manifests for label in manifest.protocols}
+    try:
+        return all(needed_kind(parse_protocol(label)) == "generate" for label in labels)
+    except SnellenError:  # a protocol of a package that is not installed now
+        return False
 
 
 def _without_address(fingerprint: Mapping[str, str]) -> dict[str, str]:
@@ -595,13 +630,16 @@ def choose_folder(
     if not plan.has_automatic_name or _has_lost_manifest(folder) or not holds_answers(folder):
         return plan
     earlier = read_manifest(folder)
-    models = _models_of(manifest_of(model, plan, roles))
+    current = manifest_of(model, plan, roles)
+    models = _models_of(current)
     if any(why_not_fingerprinted(now.fingerprint) for now in models.values()):
         return plan
     changed = ""
     played = _models_of(earlier)
     for role, now in models.items():
-        changed = changed or _difference(played.get(role, now), now)
+        only_replies = _only_replies(role, earlier, current)
+        difference = _difference(played.get(role, now), now, only_replies=only_replies)
+        changed = changed or difference
     if not changed:
         return plan
     own_plan = with_name_by_fingerprint(plan, model, roles)

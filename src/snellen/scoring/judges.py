@@ -36,6 +36,7 @@ from snellen.models.base import (
     Model,
     ModelIdentity,
     address_of,
+    earlier_fingerprints,
     identity_of,
 )
 from snellen.protocols.prompts.role_prompts import prompt_versions
@@ -171,11 +172,8 @@ class Judge:
         self._servers: dict[str, tuple[str, ...]] | None = None
         self._file = identity_of(model)
         self.folder = _verdict_folder(run, self._file)
-        if not self.folder.exists() and _judged_before(run, model.name):
-            facts = {name: text for name, text in self._file.fingerprint.items() if name != ADDRESS}
-            earlier_folder = _verdict_folder(run, replace(self._file, fingerprint=facts))
-            if earlier_folder.exists():
-                self.folder = earlier_folder
+        if not self.folder.exists():
+            self.folder = _earlier_folder(run, self._file, model.name) or self.folder
         check_identity(self.folder, model.name, self._file.fingerprint)
 
     def ask(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> tuple[list[Verdict], int]:
@@ -266,6 +264,22 @@ def _stated_before(folder: Path) -> dict[str, tuple[str, ...]]:
     with suppress(OSError, *JSON_FAULTS):
         return msgspec.json.decode(read_file(folder / JUDGE), type=JudgeIdentity).servers
     return {}
+
+
+def _earlier_folder(run: Path, judge: ModelIdentity, model: str) -> Path | None:
+    """Return the folder of verdicts that an earlier version of Snellen made for this judge, if there is one.
+
+    `model` is the judge's model string with its address.
+    """
+    fingerprints = earlier_fingerprints(judge.fingerprint)
+    if _judged_before(run, model):
+        for facts in (judge.fingerprint, *fingerprints.copy()):
+            fingerprints.append({name: text for name, text in facts.items() if name != ADDRESS})
+    for fingerprint in fingerprints:
+        folder = _verdict_folder(run, replace(judge, fingerprint=fingerprint))
+        if folder.exists():
+            return folder
+    return None
 
 
 class _KeptJudge(Struct, frozen=True):
