@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import snellen as sn
-from servers import Fault, Server, broken, error_body, start_server
+from servers import Fault, Server, broken, error_body, reply_body, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.models.base import DescribesServer, load_model
 from snellen.runs.async_driver import run_async
@@ -224,6 +224,20 @@ def test_a_model_that_changes_during_a_session_is_noted(questions: Benchmark) ->
     notes = " ".join(read_manifest(Path("runs/run")).notes)
     assert "may have changed its model while it was asked" in notes
     assert "was /models/first, is /models/second" in notes
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "notes"), [("fp_1", ("system_fingerprint fp_1",)), (7, ()), (None, ())]
+)
+def test_the_system_fingerprint_of_a_reply_is_noted(
+    fingerprint: object, notes: tuple[str, ...], questions: Benchmark
+) -> None:
+    body = json.loads(reply_body("A")) | {"system_fingerprint": fingerprint}
+    with start_server(script=(Fault(body=json.dumps(body), times=99),)) as server:
+        sn.evaluate(f"openai:any@{server.url}", str(questions.folder), limit=2, name="run")
+    replies = [exchange.response for exchange in read_exchanges(Path("runs/run"))]
+    noted = {note for reply in replies for note in reply.notes if "fingerprint" in note}
+    assert replies and noted == set(notes)
 
 
 # --- caches and judges ------------------------------------------------------------------------------------------------

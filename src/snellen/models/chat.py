@@ -43,6 +43,8 @@ from snellen.records import (
 
 PATH = "/chat/completions"
 PREFIX_DROPPED = "response prefix dropped"
+LONGEST_FINGERPRINT = 100
+"""Characters of a reply's `system_fingerprint` that are noted."""
 USAGE_UNREADABLE = "token counts cannot be read"
 REFUSAL = "the text is the reply's refusal field"
 
@@ -257,6 +259,8 @@ class _Completion(Struct):
     choices: list[_Choice]
     usage: msgspec.Raw = msgspec.Raw(b"null")
     error: msgspec.Raw = msgspec.Raw(b"null")
+    system_fingerprint: Any = None
+    """OpenAI's mark of the model and the machines behind a reply. It changes for harmless reasons."""
 
 
 FAILED = frozenset({"error", "abort", "insufficient_system_resource"})
@@ -305,6 +309,9 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     if isinstance(usage, str):
         notes.append(usage)
         usage = None
+    fingerprint = completion.system_fingerprint
+    if isinstance(fingerprint, str) and fingerprint:
+        notes.append(f"system_fingerprint {fingerprint[:LONGEST_FINGERPRINT]}")
     return Response(
         text=parts.answer,
         reasoning=reasoning,
