@@ -223,7 +223,7 @@ def test_a_model_that_failed_before_it_answered_may_be_mended(
 def test_the_verdicts_of_a_judge_that_cannot_be_told_are_not_taken_for_its_own_later(
     questions: Benchmark, tmp_path: Path
 ) -> None:
-    run(Scripted(lambda request: "no idea at all"), questions, tmp_path)
+    run(Scripted(lambda request: "I would say it depends."), questions, tmp_path)
     with (tmp_path / "log").open("w") as log:
 
         def judge() -> Scripted:

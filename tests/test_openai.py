@@ -1040,6 +1040,7 @@ def test_any_model_name_is_understood(name: str) -> None:
         "adapter": "openai-2",
         "model": name,
         "endpoint": "/v1",
+        "address": "127.0.0.1:8000",
         "prefix": "auto",
     }
 
