@@ -20,6 +20,7 @@ from snellen.common.images import inspect_image
 from snellen.errors import DataError
 from snellen.formats import locate, text_table
 from snellen.formats.locate import PictureFinder
+from snellen.formats.rows import read_rows
 from snellen.formats.text_table import read_text_table
 from snellen.readers.table import read
 from snellen.recognition import recognise
@@ -564,3 +565,16 @@ def test_json_in_the_other_form_is_read_and_nan_is_no_value(tmp_path: Path) -> N
     assert recognise(path, NO_PICTURES).rows == 2
     path = small.write([{**TWO, "level": float("nan")}], tmp_path / "u.jsonl")
     assert "level" not in recognise(path, NO_PICTURES).unused
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".json"])
+def test_half_of_a_surrogate_pair_is_named_with_its_row(form: str, tmp_path: Path) -> None:
+    rows = [{"id": "1", "reply": "a"}, {"id": "2", "reply": "cut \ud83d"}, "\udc00"]
+    lines = [json.dumps(row) for row in rows]
+    path = tmp_path / f"t{form}"
+    path.write_text("\n".join(lines) if form == ".jsonl" else f"[{','.join(lines)}]")
+    whole, *halves = read_rows(path)
+    assert whole.cells == rows[0] and not whole.fault
+    for number, row in enumerate(halves, 2):
+        place = f"{path}:{number}" if form == ".jsonl" else f"{path}: record {number}"
+        assert row.fault.startswith(f"{place}: a text holds '\\ud")

@@ -208,8 +208,18 @@ def _json_lines(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
+    try:
+        encoded = msgspec.json.encode(record)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.end]
+        return SourceRow(
+            where,
+            number,
+            {},
+            f"{where}: a text holds {half!r}, half of a surrogate pair; replace it with the whole character",
+        )
     if not isinstance(record, dict):
-        beginning = msgspec.json.encode(record).decode()[:40]
+        beginning = encoded.decode()[:40]
         return SourceRow(
             where, number, {}, f"{where}: a row must be an object with a question, not {beginning}"
         )
