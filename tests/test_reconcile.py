@@ -311,3 +311,18 @@ def test_how_a_reported_number_was_aggregated() -> None:
 )
 def test_rules_of_other_harnesses(rule: str, reply: str, choice: int | None) -> None:
     assert RULES[rule](reply, ("cat", "dog"), ("A", "B")) == choice
+
+
+def test_an_option_that_no_rule_finds_was_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in MMMU-Pro's published file of GPT-4o: a refusal that counts as right."""
+    row = {"question": "What is it?", "A": "cat", "B": "dog", "answer": "B"}
+    plain = [{**row, "id": str(n), "prediction": "B"} for n in range(8)]
+    plain += [
+        {**row, "id": "9", "prediction": "I'm sorry, but I can't show you the correct answer."}
+    ]
+    drawn = [{**one, "hit": 1, "extracted": "B"} for one in plain]
+    for name, rows in (("drawn.jsonl", drawn), ("plain.jsonl", plain)):
+        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, err = small.command(capsys, "reconcile", "drawn.jsonl", "plain.jsonl", "--json")
+    assert code == 0, err
+    assert [d["cause"] for d in json.loads(out)["differences"]] == ["random fallback"]

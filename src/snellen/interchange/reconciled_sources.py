@@ -71,11 +71,13 @@ def side_of_file(path: Path, reading: Reading, rule: str = "") -> ReconciledSide
     notes: list[str] = []
     if has_verdicts and rule_name:
         notes.append(
-            f"the verdicts of {path.name} follow the rule of {rule_name}, where that finds an option"
+            f"The verdicts of {path.name} follow the rule of {rule_name}, where that finds an option"
         )
     if not has_verdicts:
         read_by = rule_name or SNELLEN
-        notes.append(f"{path.name} has no verdicts; its replies are read by the rule of {read_by}")
+        notes.append(
+            f"The replies of {path.name}, which has no verdicts, are read by the rule of {read_by}"
+        )
     items = tuple(_item_of_row(row, rule_name, taken) for row in rows)
     return ReconciledSide(path.name, items, tuple(notes))
 
@@ -157,9 +159,10 @@ def _is_drawn(row: PredictedRow, rule_name: str, choice: int | None, labels: Seq
     """Whether the harness drew an option: its rule finds none, or no rule does and the file records one."""
     if row.verdict is None or choice is not None or row.reply is None:
         return False
-    if rule_name:
-        return rule_name in DRAWS_AT_RANDOM
-    rules = (*RULES.values(), _reads(SNELLEN))
+    if rule_name in DRAWS_AT_RANDOM:
+        return True
+    # MMMU's rule takes the article `A` and the word `I` for labels, so it is no evidence of an option.
+    rules = (*(rule for name, rule in RULES.items() if name != "mmmu"), _reads(SNELLEN))
     finds = any(read(row.reply, row.options, labels) is not None for read in rules)
     return bool(row.reading) and not finds
 

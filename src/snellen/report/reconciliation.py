@@ -54,7 +54,7 @@ def summary(found: Reconciliation) -> list[str]:
         sentences.append(
             f"On {found.same_verdict_other_reading:,} further questions replies or readings differ, and the verdicts do not."
         )
-    return [*sentences, *(f"{note[0].upper()}{note[1:]}." for note in found.notes)]
+    return [*sentences, *(f"{note}." for note in found.notes)]
 
 
 def examples(found: Reconciliation, most: int = EXAMPLES) -> list[tuple[str, list[Difference]]]:

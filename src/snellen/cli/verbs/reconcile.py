@@ -122,9 +122,9 @@ def _side(path: Path, reading: Reading, rule: str) -> ReconciledSide:
 def _aggregation_note(side: ReconciledSide, reported: float) -> str:
     words = aggregation_of(side.items, reported)
     if words:
-        return f"the number {reported:g} reported for {side.label} is the {words} of its verdicts"
+        return f"The number {reported:g} reported for {side.label} is the {words} of its verdicts"
     return (
-        f"the number {reported:g} reported for {side.label} is neither the mean of its verdicts nor that of its "
+        f"The number {reported:g} reported for {side.label} is neither the mean of its verdicts nor that of its "
         "categories: it was aggregated or rounded in another way, which the file does not tell"
     )
 
