@@ -208,6 +208,17 @@ def test_a_server_that_stated_nothing_before_or_now_goes_on(
         sn.evaluate(model_at(server), folder, limit=6, name="run")
 
 
+def test_several_workers_compare_what_a_server_states(questions: Benchmark) -> None:
+    folder = str(questions.folder)
+    with served(VLLM, "A") as server:
+        # One worker has finished before the other has written the manifest.
+        sn.evaluate(model_at(server), folder, "vanilla", limit=1, name="run", workers=2)
+    with served(SECOND, "B", server.port) as server:
+        with pytest.raises(sn.StoreError, match="was /models/first, is /models/second"):
+            sn.evaluate(model_at(server), folder, "vanilla", limit=4, name="run", workers=2)
+        assert server.stats()["requests"] == 0
+
+
 def test_a_model_that_changes_during_a_session_is_noted(questions: Benchmark) -> None:
     with served(VLLM, "A") as server:
         listed = {"data": [{"id": "default", **SECOND}]}

@@ -170,7 +170,7 @@ def _carry_out(
         findings = dict.fromkeys(itertools.chain.from_iterable(model_findings))
         counts = dict(store.answered), dict(store.failed)
         if store.sent:
-            findings |= dict.fromkeys(_servers_at_end(plan, manifest, everybody))
+            findings |= dict.fromkeys(_servers_at_end(plan, manifest, whole, everybody))
         outcome = RunOutcome(
             folder,
             *counts,
@@ -191,16 +191,19 @@ def with_servers(manifest: RunManifest, servers: dict[str, ServerFacts]) -> RunM
     return replace(manifest, stretches=(*before, replace(last, servers=servers)))
 
 
-def _servers_at_end(plan: RunPlan, manifest: RunManifest, everybody: Roles) -> list[str]:
+def _servers_at_end(
+    plan: RunPlan, manifest: RunManifest, whole: RunManifest, everybody: Roles
+) -> list[str]:
     """Ask the servers again after the last reply, and return a sentence for each that now states something else.
 
     Servers that could not be asked at the beginning, as one that was still loading, are noted in the manifest now.
+    `manifest` is of this session, and `whole` of all sessions. Of several workers the first one alone reads and writes
+    the manifest's file, which may not be there yet when another has finished.
     """
-    earlier = read_manifest(plan.folder)
     at_end = ask_servers(everybody)
     sentences = []
     for role, facts in at_end.items():
-        if changed := changed_server_fact(_known_facts(earlier, role), facts):
+        if changed := changed_server_fact(_known_facts(whole, role), facts):
             sentences.append(
                 f"the server of {everybody[role].name} may have changed its model while it was asked: {changed}; "
                 "replies of this session may be of either"
@@ -208,7 +211,9 @@ def _servers_at_end(plan: RunPlan, manifest: RunManifest, everybody: Roles) -> l
     at_beginning = manifest.stretches[-1].servers
     new_facts = {role: facts for role, facts in at_end.items() if role not in at_beginning}
     if new_facts and plan.worker == 0 and not sentences:
-        write_manifest(plan.folder, with_servers(earlier, {**at_beginning, **new_facts}))
+        written = read_manifest(plan.folder)
+        servers = {**written.stretches[-1].servers, **new_facts}
+        write_manifest(plan.folder, with_servers(written, servers))
     return sentences
 
 
