@@ -214,7 +214,7 @@ def test_several_workers_compare_what_a_server_states(questions: Benchmark) -> N
         # One worker has finished before the other has written the manifest.
         sn.evaluate(model_at(server), folder, "vanilla", limit=1, name="run", workers=2)
     with served(SECOND, "B", server.port) as server:
-        with pytest.raises(sn.StoreError, match="was /models/first, is /models/second"):
+        with pytest.raises(sn.ModelError, match="was /models/first, is /models/second"):
             sn.evaluate(model_at(server), folder, "vanilla", limit=4, name="run", workers=2)
         assert server.stats()["requests"] == 0
 
