@@ -51,8 +51,6 @@ EXCEPTIONS = {
     "catalogue/loading.py:_of_package": INSTALLED,
     "installation.py:origin": INSTALLED,
     "installation.py:_read": INSTALLED,
-    "extraction/languages.py:": PACKED,
-    "extraction/likeness.py:packaged_arrays": PACKED,
     "suites/modern/readers.py:charxiv_questions": PACKED,
     "reformulation/wordnet.py:_reader_class": "a method of nltk, which opens the WordNet that is installed",
     "psychometrics/ideal.py:read": "an image that Snellen drew",

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.analysis.paired.gate import ALPHA, GateRule, gate_rules
+from snellen.common.foreign import read_text
 from snellen.errors import DataError
 
 
@@ -30,10 +31,10 @@ def gate_settings(
     if margin or on:
         raise DataError(f"--fail-if-worse and --on are in {file}; leave them out, or --gate")
     try:
-        settings = msgspec.toml.decode(file.read_bytes(), type=GateFile)
+        settings = msgspec.toml.decode(read_text(file), type=GateFile)
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}") from error
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
         raise DataError(f"{file}: {error}") from error
     if not settings.rules:
         raise DataError(f'{file}: there are no rules; add [[rules]] with worse = "1pt"')
