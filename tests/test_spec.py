@@ -222,6 +222,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
             "cards": "cards.toml",
             "limit": 3,
             "name": "n",
+            "label": "ours",
             "runs": "r",
             "templates": "data",
             "prompt": "Look: {question}",

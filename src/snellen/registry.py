@@ -240,6 +240,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "legacy_counting": "snellen.metrics.numbers:LEGACY_COUNTING",
         "round_trend": "snellen.analysis.linearisation:ROUND_TREND",
         "field_exact_match_macro": "snellen.analysis.linearisation:FIELD_MACRO",
+        "template_deviation": "snellen.analysis.template_spread:TEMPLATE_DEVIATION",
         "template_spread": "snellen.analysis.template_spread:TEMPLATE_SPREAD",
         "headline": "snellen.analysis.headline:HEADLINE_METRIC",
         "question_score": "snellen.scoring.published_means:QUESTION_SCORE_METRIC",

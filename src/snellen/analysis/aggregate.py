@@ -25,7 +25,7 @@ from snellen.analysis.statistics import (
     estimate_mean,
     scaled_estimate,
 )
-from snellen.analysis.template_spread import template_spread
+from snellen.analysis.template_spread import template_deviation, template_spread
 from snellen.catalogue import suite_facts
 from snellen.errors import DataError
 from snellen.metrics.declaration import (
@@ -37,11 +37,14 @@ from snellen.metrics.declaration import (
     printed_unit,
 )
 from snellen.records import Convention, Estimate, Method, Prediction, Result, Score
+from snellen.scoring.choice_metrics import LEGACY_INSTABILITY
 from snellen.scoring.published_means import PUBLISHED_MEAN
 from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row, run_labels
 from snellen.scoring.text_scoring import metric_row_names
 
+AS_PUBLISHED_ONLY = LEGACY_INSTABILITY.names
+"""Rows that only tables of a run scored as published have."""
 BY_FIELD = "field_exact_match"
 MAX_SLICES = 100
 """A tag with more values than this gets no slices: it differs for nearly every sample."""
@@ -61,7 +64,9 @@ def results_of(run: ScoredRun) -> list[Result]:
     for pool in pooled_benchmarks(run):
         rows.extend(_benchmark_rows(model, pool))
     rows = with_corrections(run, rows)
-    return rows if run.convention == "standard" else _as_printed(run, rows)
+    if run.convention != "standard":
+        return _as_printed(run, rows)
+    return [row for row in rows if row.metric not in AS_PUBLISHED_ONLY]
 
 
 def _with_headline(run: ScoredRun, kept: Sequence[Result]) -> list[Result]:
@@ -271,6 +276,8 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             yield _row(model, scored, protocol, method, "accuracy", share, f"template={template}")
         spread = template_spread(by_template, scored.spec.name, protocol)
         yield _row(model, scored, protocol, method, "template_spread", spread)
+        deviation = template_deviation(by_template)
+        yield _row(model, scored, protocol, method, "template_deviation", deviation)
 
 
 def scored_predictions(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -30,6 +31,19 @@ TEMPLATE_SPREAD = Metric(
 
 FOLDS = 10
 SPREAD_BOUNDS = (-1.0, 1.0)
+TEMPLATE_DEVIATION = Metric(
+    what="standard deviation of the accuracy over templates",
+    rows=(
+        share(
+            "template_deviation",
+            "accuracy's standard deviation over templates",
+            better="lower",
+            scale="",
+            interval="none",
+            unparsed="wrong",
+        ),
+    ),
+)
 Shares = Mapping[str, Sequence[tuple[float, str]]]
 """By template: for each presentation, 1 if right else 0, and its group (picture)."""
 
@@ -63,6 +77,25 @@ def template_spread(shares: Shares, *seed: str) -> Estimate:
     low, high = _limits([_shifts(pairs, places) for pairs in shares.values()])
     n = min(len(best), len(worst))
     return Estimate(value, spread.error, min(low, value), max(high, value), n, groups=spread.groups)
+
+
+def template_deviation(shares: Shares) -> Estimate:
+    """Estimate the standard deviation of the accuracy over prompt templates.
+
+    Args:
+        shares: For each template, a pair (1.0 if correct else 0.0, image group) per presentation.
+
+    Returns:
+        The sample standard deviation of the accuracies, without an interval: of few templates there is none worth
+        giving. It is above 0 by chance even if templates make no difference; `template_spread` is not.
+    """
+    accuracies = [
+        math.fsum(value for value, _ in pairs) / len(pairs) for pairs in shares.values() if pairs
+    ]
+    n = min((len(pairs) for pairs in shares.values()), default=0)
+    if len(accuracies) < 2:
+        return Estimate(None, None, None, None, n)
+    return Estimate(statistics.stdev(accuracies), None, None, None, n)
 
 
 class _Shifts(Struct, frozen=True):

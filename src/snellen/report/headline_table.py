@@ -261,15 +261,18 @@ def _side_cell(line: ModelMethodRow, number: HeadlineEstimate | None) -> Cell:
 
 
 def _lost_questions(lines: Sequence[ModelMethodRow]) -> dict[str, list[int]]:
-    """Return how many questions of the headlines have no value, by what happened to them."""
+    """Return how many requests failed, and how many questions of the headlines have no value for which reason."""
     counts: dict[str, list[int]] = {
         "requests failed": [],
+        "no reply": [],
         "not asked": [],
         "no ground truth": [],
     }
     for line in lines:
         estimates = [row.estimate for row in line.headlines.values()]
-        counts["requests failed"].append(sum(each.errors + each.absent for each in estimates))
+        is_first = line.view.method_rows[0].method == line.method
+        counts["requests failed"].append(line.view.run.failed if is_first else 0)
+        counts["no reply"].append(sum(each.errors + each.absent for each in estimates))
         counts["not asked"].append(sum(each.not_asked for each in estimates))
         counts["no ground truth"].append(sum(each.unscored for each in estimates))
     return counts

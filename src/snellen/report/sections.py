@@ -54,7 +54,7 @@ from snellen.report.table import (
     percent,
 )
 from snellen.runs.run_folder import BenchmarkUse, RunManifest
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, without_address
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 
 NO_ROW = (
@@ -180,7 +180,7 @@ def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
         for name in scored_benchmarks(views)
     ]
     places += [MatrixRow((name,), name) for name in pools_of(views)]
-    metrics = (*CHOICE_ROWS, *other_metrics(views), "template_spread")
+    metrics = (*CHOICE_ROWS, *other_metrics(views), "template_deviation")
     return [table for metric in metrics for table in _matrix("benchmark", places, views, metric)]
 
 
@@ -226,7 +226,15 @@ def other_metrics(views: Sequence[RunView]) -> list[str]:
         if m in measured
         and not _is_choice_row(m)
         and not m.endswith(OF_ANSWERED)  # shown beside the row
-        and m not in ("template_spread", HEADLINE, CAPABILITY, TASK_CAPABILITY, AVERAGE_RANK)
+        and m
+        not in (
+            "template_spread",
+            "template_deviation",
+            HEADLINE,
+            CAPABILITY,
+            TASK_CAPABILITY,
+            AVERAGE_RANK,
+        )
     ]
 
 
@@ -376,11 +384,11 @@ def _facts(view: RunView) -> Iterable[tuple[str, str]]:
     yield "started", manifest.started
     yield "protocols", ", ".join(manifest.protocols)
     for name, value in sorted(manifest.fingerprint.items()):
-        yield f"model: {name}", value
+        yield f"model: {name}", without_address(value)
     for role, use in manifest.roles.items():
-        yield role, use.model
+        yield role, without_address(use.model)
         for name, value in sorted(use.fingerprint.items()):
-            yield f"{role}: {name}", value
+            yield f"{role}: {name}", without_address(value)
     yield "templates", manifest.templates
     yield "response prefix", "yes" if manifest.prefix else "no"
     if manifest.few_shot:

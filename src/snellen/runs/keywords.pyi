@@ -54,6 +54,7 @@ class _SharedKeywords(TypedDict, total=False):
 
 class RunKeywords(_SharedKeywords, total=False):
     name: str | Path
+    label: str | Path
     runs: str | Path
     report: bool
 

@@ -323,6 +323,13 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             unless="from what is asked",
         ),
     ] = ""
+    label: Annotated[
+        str,
+        Option(
+            "What the model is called in tables, reports and exports; with several models it is followed by -0, -1, ...",
+            unless="its name, without its address",
+        ),
+    ] = ""
     runs: Annotated[str, Option("Folder of runs.")] = "runs"
     workers: Annotated[
         int,
@@ -516,11 +523,13 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return replace(self, execution=replace(self.execution, **fields))
 
     def for_model(self, number: int, name: str) -> "RunSpec":
-        """What is asked of one of several models: a name of the run gets the model's number."""
+        """Return what is asked of one of several models: name and label of the run get the model's number."""
         run_name = self.execution.name
-        if run_name and len(self.question.models) > 1:
-            run_name = f"{run_name}-{number}"
-        return self.with_question(models=(name,)).with_execution(name=run_name)
+        label = self.execution.label
+        if len(self.question.models) > 1:
+            run_name = f"{run_name}-{number}" if run_name else ""
+            label = f"{label}-{number}" if label else ""
+        return self.with_question(models=(name,)).with_execution(name=run_name, label=label)
 
     def of_model(self) -> "RunSpec":
         """What the model is asked, without what becomes of its replies later."""

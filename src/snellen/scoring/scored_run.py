@@ -6,6 +6,7 @@ Results as flat dicts of plain values, as `results.json` and frames have them, a
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -273,33 +274,63 @@ def reading_limits(run: ScoredRun, benchmark: ScoredBenchmark) -> list[str]:
     return [f"{name} {limit}" for limit in dict.fromkeys(limits) if limit]
 
 
+_ADDRESS = re.compile(r"@https?://[^?\s]*")
+
+
+def without_address(model: str) -> str:
+    """Return a model string without the address of its server, which is nobody's business in a report."""
+    return _ADDRESS.sub("", model)
+
+
+def model_label(manifest: RunManifest) -> str:
+    """Return what a run's model is called: the label that its user gave it, or its name without an address."""
+    given = [execution.label for execution in manifest.executed if execution.label]
+    return given[-1] if given else without_address(manifest.model)
+
+
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
-    """What to call each run beside the others: its model's name, with its folder where several runs share the model
-    (the whole path where their folders share the name, too), and `as published` where other runs are not."""
-    models = Counter((run.manifest.model, run.convention) for run in runs)
-    folders = Counter((run.manifest.model, run.convention, run.folder.name) for run in runs)
-    mixed = len({run.convention for run in runs}) > 1
-    labels = []
-    for run in runs:
-        alike = run.manifest.model, run.convention
-        folder = run.folder.name if folders[*alike, run.folder.name] == 1 else str(run.folder)
-        labels.append(
-            run.manifest.model
-            + (f" ({folder})" if models[alike] > 1 else "")
-            + (" as published" if mixed and run.convention != "standard" else "")
-        )
+    """Return what to call each run next to the others: the label of its model.
+
+    If several runs share it, the name of the folder follows (its whole path if several folders share their name, too);
+    and `as published` if other runs are not.
+    """
+    names = [model_label(run.manifest) for run in runs]
+    keys = [(name, run.convention) for name, run in zip(names, runs, strict=True)]
+    models = Counter(keys)
+    folders = Counter((*key, run.folder.name) for key, run in zip(keys, runs, strict=True))
+    is_mixed = len({run.convention for run in runs}) > 1
+    labels: list[str] = []
+    for name, key, run in zip(names, keys, runs, strict=True):
+        label = name
+        if models[key] > 1:
+            is_unique = folders[*key, run.folder.name] == 1
+            label += f" ({run.folder.name if is_unique else run.folder})"
+        if is_mixed and run.convention != "standard":
+            label += " as published"
+        labels.append(label)
     return labels
 
 
+SAME = 1e-12
+"""Standard errors below this are zero but for rounding."""
 _ESTIMATE = frozenset(Estimate.__struct_fields__)
 FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol")
 """Columns that stand first, so that a frame's few printed ones have the numbers."""
 
 
 def flat_row(row: Result) -> dict[str, Any]:
-    """A result as a flat dict of plain values."""
+    """Return a result as a flat dict of plain values.
+
+    It has no standard error if all values are the same: they show no spread, although others may differ from them.
+    """
     fields = {**asdict(row), **asdict(row.estimate)}
     del fields["estimate"]
+    if (
+        row.estimate.stderr is not None
+        and row.estimate.stderr < SAME
+        and row.estimate.low != row.estimate.high
+    ):
+        fields["stderr"] = None
     return {name: fields[name] for name in dict.fromkeys((*FIRST, *fields))}
 
 

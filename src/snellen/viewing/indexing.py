@@ -120,9 +120,10 @@ def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
     metrics = {row.metric for row in members}
     metric = metrics.pop() if len(metrics) == 1 else HEADLINE
     words = f"{metric_title(metric)} under {members[0].protocol}"
-    if len(members) > 1:
-        what = "headlines" if metric == HEADLINE else metric_title(metric)
-        words = f"mean {what} of {len(members)} benchmarks"
+    if len(members) > 1 and metric == HEADLINE:
+        words = f"on average over {len(members)} benchmarks"
+    elif len(members) > 1:
+        words = f"{metric_title(metric)} on average over {len(members)} benchmarks"
     elif len(run.benchmarks) > 1:
         words += f" of {members[0].benchmark}"
     return Headline(words, overall.estimate, overall.unit, members[0].protocol, metric)

@@ -23,6 +23,7 @@ from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE, metric_of
 from snellen.records import Exchange, Prediction, Result
+from snellen.report.headline_table import short_title
 from snellen.report.letters import corrected_letters, letter_sentences
 from snellen.report.rendering import page_style, report_asset, templates
 from snellen.report.run_view import OVER, is_of_first_alone
@@ -75,6 +76,7 @@ def _environment(look: ViewLook) -> Environment:
         run_columns={name: words for name, (words, _) in COLUMNS.items()},
         metric_title=metric_title,
         OVER=OVER,
+        short_title=short_title,
         dimension_title=dimension_title,
         share_unit=SHARE,
         QuestionFilter=QuestionFilter,

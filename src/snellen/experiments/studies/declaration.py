@@ -33,7 +33,7 @@ BUILD_OPTIONS, BUILD_DISTRACTORS = "build.options", "build.distractors"
 NOT_OF_A_RUN = (SAMPLE_SEED, SAMPLE_RATIO, BUILD_OPTIONS, BUILD_DISTRACTORS)
 OF_A_CELL = (*(name for name in QuestionSpec.__struct_fields__ if name != "models"), *NOT_OF_A_RUN)
 """What may differ between the cells of a study: what is asked of a model, the sample and the build."""
-NOT_FIXED = ("models", "name", "runs", "report", "judge")
+NOT_FIXED = ("models", "name", "label", "runs", "report", "judge")
 """Fields of a run that the study or its caller sets."""
 FIXED = tuple(name for name in RUN_FIELDS if name not in NOT_FIXED)
 Slot = Literal["cut", "blank"]

@@ -6,6 +6,7 @@ compute it again from the same votes.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -56,6 +57,8 @@ from snellen_server.arena_ratings.votes import (
 TAILS = (2.5, 97.5)
 Z = NormalDist().inv_cdf(0.975)
 ANOMALOUS = "by voters unlike all others"
+SAME_RATING = 1e-6
+"""Points by which the ends of an interval differ by rounding alone."""
 APART = "between models that cannot be compared"
 
 
@@ -136,7 +139,8 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
         ratings, lows, highs = (np.full(len(group), np.nan) for _ in range(3))
         if len(group) > 1:
             fitted = _fit_group(members, settings, number)
-            ratings, lows, highs = fitted.ratings, fitted.lows, fitted.highs
+            ratings = fitted.ratings
+            lows, highs = _without_zero_widths(members, fitted, settings)
             terms += fitted.terms
         rows += sorted(
             (
@@ -271,6 +275,34 @@ def _fit_style(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
         settings,
         group,
     )
+
+
+def _without_zero_widths(
+    votes: Votes, fitted: _Fitted, settings: RatingSettings
+) -> tuple[Array, Array]:
+    """Return intervals of ratings, with one from the share of wins where votes show no spread at all.
+
+    If all votes of a group are ties, voters do not differ, and both the sandwich estimator and a bootstrap give an
+    interval without width. The share of wins still has one (Wilson's, over voters). Its ends stand for ratings: a share
+    w against opponents of the same strength is a difference of log(w / (1 - w)), of which a model has (G - 1) / G as
+    the ratings of its G models are around their mean.
+    """
+    lows, highs = fitted.lows.copy(), fitted.highs.copy()
+    count = len(fitted.ratings)
+    for model in np.flatnonzero(highs - lows < SAME_RATING):
+        share = model_row(votes, int(model), 0, np.nan, np.nan, np.nan, lows).win_share
+        if share.low is None or share.high is None or share.value is None:
+            continue
+        middle = _log_odds(share.value)
+        reach = settings.points * (count - 1) / count
+        lows[model] = fitted.ratings[model] - reach * (middle - _log_odds(share.low))
+        highs[model] = fitted.ratings[model] + reach * (_log_odds(share.high) - middle)
+    return lows, highs
+
+
+def _log_odds(share: float) -> float:
+    bounded = min(max(share, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))
 
 
 def _term_names(model: PairModel) -> tuple[str, ...]:
