@@ -73,6 +73,10 @@ class TestAnswers(Struct, frozen=True):
         """What is known of the psychometric function."""
         return LevelScale.of(self.test).posterior(self.pairs, self.chance, self.silent)
 
+    def robust_posterior(self) -> Posterior:
+        """Return what is known if the curve need not fit."""
+        return LevelScale.of(self.test).robust_posterior(self.pairs, self.chance, self.silent)
+
 
 class AcuityRun(Struct, frozen=True, dict=True):
     """What was measured of one model."""
@@ -228,7 +232,7 @@ def _difference(
 ) -> ThresholdDifference:
     test = pair[0].test
     scale = LevelScale.of(test)
-    between = posterior_difference(*(answers.posterior() for answers in pair))
+    between = posterior_difference(*(answers.robust_posterior() for answers in pair))
     is_measured = all(answers.threshold().value is not None for answers in pair)
     return ThresholdDifference(
         *models,

@@ -22,6 +22,8 @@ THRESHOLDS, WIDTHS = 201, 12
 """Points of the grid along two of its four axes."""
 LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24)
 """Shares of answers that are wrong however easy the question is."""
+MANY_LAPSES = (*LAPSES, 0.32)
+"""Those where the answers to easy questions are often wrong: a quarter of them, or more."""
 SILENT_LAPSES, OFTEN = (*LAPSES, 0.4, 0.6), 0.01
 """Those where some replies named no option, and the density of any of them beside Beta(1, 20): a reader of text may
 find nothing in half of the pictures, however easy."""
@@ -35,6 +37,9 @@ MARGIN = 0.5
 """How far beyond the levels a threshold may lie, in parts of their range."""
 CREDIBILITY = 0.95
 MEDIAN_AND_ENDS = (0.5, (1 - CREDIBILITY) / 2, (1 + CREDIBILITY) / 2)
+FIT_DRAWS = 999
+FITTED_PARAMETERS = 2
+"""Parameters that answers determine, as a rule: the threshold and the width."""
 BINS = 1000
 """Steps of probability in which a curve's interval is found."""
 
@@ -47,6 +52,15 @@ class Interval(NamedTuple):
     high: float
 
 
+class Fit(NamedTuple):
+    """How well a curve fits."""
+
+    p: float
+    """Of the hypothesis that answers at a level are independent with the probability of the curve."""
+    overdispersion: float
+    """Pearson's statistic by its degrees of freedom, at least 1."""
+
+
 class ParameterGrid:
     """All psychometric functions that are considered for a test, and how likely they are before any answer.
 
@@ -55,14 +69,22 @@ class ParameterGrid:
     rates are near chance. Where some replies name no option, more lapses and fewer guesses are likely, too.
     """
 
-    def __init__(self, levels: Sequence[float], chance: float, always_answers: bool = True) -> None:
+    def __init__(
+        self,
+        levels: Sequence[float],
+        chance: float,
+        always_answers: bool = True,
+        many_lapses: bool = False,
+    ) -> None:
         self.levels, self.chance = np.asarray(levels, dtype=float), chance
         guesses = GUESSES if always_answers else SILENT_GUESSES
         least, most = self.levels.min(), self.levels.max()
         span = most - least
         self.thresholds = np.linspace(least - MARGIN * span, most + MARGIN * span, THRESHOLDS)
         self.widths = np.geomspace(span / 40, span, WIDTHS)
-        self.lapses = np.array(LAPSES if always_answers else SILENT_LAPSES)
+        lapses = MANY_LAPSES if many_lapses else LAPSES
+        self.lapses = np.array(lapses if always_answers else SILENT_LAPSES)
+        often = OFTEN if many_lapses or not always_answers else 0.0
         self.guesses = np.array(list(guesses)) * chance
         outside = np.maximum(
             np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0
@@ -70,8 +92,7 @@ class ParameterGrid:
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
             np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
-            ((1 - self.lapses) ** 19 + (0.0 if always_answers else OFTEN))
-            * np.gradient(self.lapses),
+            ((1 - self.lapses) ** 19 + often) * np.gradient(self.lapses),
             np.array(list(guesses.values())),
         )
 
@@ -135,9 +156,19 @@ class Posterior:
         total: npt.ArrayLike,
         weights: Array | None = None,
         silent: int = 0,
+        overdispersion: float = 1.0,
     ) -> None:
-        """`weights` are in proportion to what follows from the answers, where that is known already; `silent` of the
-        wrong answers named no option."""
+        """Weigh the grid by answers.
+
+        Args:
+            grid: The psychometric functions that are considered.
+            right: Correct answers at each level, shape (N,).
+            total: Answers at each level, shape (N,).
+            weights: In proportion to what follows from the answers, if that is known already.
+            silent: Wrong answers that named no option.
+            overdispersion: By how much the variance of answers at a level is greater than that of independent ones
+                (a quasi-likelihood; McCullagh and Nelder 1989, section 4.5).
+        """
         self.grid, self.right, self.total = (
             grid,
             np.asarray(right, dtype=float),
@@ -153,6 +184,7 @@ class Posterior:
                 logs += grid.likelihood_of_silence(
                     silent, float((self.total - self.right).sum()) - silent
                 )
+            logs /= overdispersion
             weights = grid.prior * np.exp(logs - logs.max())
         self.weights: Array = weights / weights.sum()
         """(T, K) as the grid's prior."""
@@ -198,6 +230,29 @@ class Posterior:
     def mean_right(self) -> Array:
         """(N,) the mean probability of a right answer at each level."""
         return np.asarray(self.right_with_threshold.sum(axis=1))
+
+    def fit(self, draws: int = FIT_DRAWS) -> Fit:
+        """Test whether answers scatter about the curve as independent ones do.
+
+        The statistic is Pearson's, sum_i (r_i - n_i p_i)^2 / (n_i p_i (1 - p_i)) over levels; its distribution is
+        simulated with as many answers at each level, so that few answers at a level do no harm.
+        """
+        asked = self.total > 0
+        total = self.total[asked]
+        expected = np.clip(self.mean_right[asked], 1e-3, 1 - 1e-3)
+
+        def pearson(right: Array) -> Array:
+            deviation = (right - total * expected) ** 2 / (total * expected * (1 - expected))
+            return np.asarray(deviation.sum(axis=-1))
+
+        observed = float(pearson(self.right[asked]))
+        rng = np.random.default_rng(0)
+        simulated = pearson(
+            rng.binomial(total.astype(int), expected, (draws, len(total))).astype(float)
+        )
+        p = (1 + int((simulated >= observed).sum())) / (draws + 1)
+        freedom = max(1, len(total) - FITTED_PARAMETERS)
+        return Fit(p, max(1.0, observed / freedom))
 
     def curve(self) -> Array:
         """(N, 3) the same, with its central interval to a thousandth."""

@@ -23,6 +23,12 @@ WITHIN, BEYOND = 0.8, 0.5
 """Posterior probability within the levels from which a threshold is given, and beyond them from which a bound is."""
 DIP = 0.005
 """Probability below which a level that is read worse than the curve, and than a harder one, is named."""
+MISFIT = 0.05
+"""Probability of so much scatter about the curve below which the curve does not fit."""
+FREQUENT_LAPSES = 0.05
+"""The share of lapses from which on still more frequent ones are considered."""
+STEEP = 1.5
+"""A curve that rises within so many gaps between levels is a step for all that answers tell."""
 FEW = 3
 """Answers at a level, or place, below which their share says little."""
 Answers = Sequence[tuple[float, bool]]
@@ -74,11 +80,50 @@ class LevelScale(Struct, frozen=True, dict=True):
             right[self.places[level]] += is_right
         return Posterior(grid, right, total, silent=silent)
 
+    def robust_posterior(self, answers: Answers, chance: float, silent: int = 0) -> Posterior:
+        """Return what is known if the curve need not fit: for results, not for the placement of questions.
+
+        If lapses are frequent, more frequent ones are considered, too. If answers scatter more than independent ones
+        do, as of sizes of two kinds, their likelihood counts for as much less.
+        """
+        posterior = self.posterior(answers, chance, silent)
+        grid = posterior.grid
+        if not silent and posterior.lapse.value >= FREQUENT_LAPSES:
+            grid = _grid(tuple(self.x(level) for level in self.levels), chance, True, True)
+            posterior = Posterior(grid, posterior.right, posterior.total)
+        fit = posterior.fit()
+        if fit.p >= MISFIT:
+            return posterior
+        return Posterior(
+            grid,
+            posterior.right,
+            posterior.total,
+            silent=silent,
+            overdispersion=fit.overdispersion,
+        )
+
+    def interval(self, posterior: Posterior) -> Interval:
+        """Return the threshold with its interval, which holds the gap between levels if the curve is steeper than that.
+
+        Of a step, answers tell no more than between which levels it is.
+        """
+        threshold = posterior.threshold
+        levels = posterior.grid.levels
+        place = int(levels.searchsorted(threshold.value))
+        if not 0 < place < len(levels):
+            return threshold
+        harder, easier = float(levels[place - 1]), float(levels[place])
+        if posterior.width.value > STEEP * (easier - harder):
+            return threshold
+        return Interval(threshold.value, min(threshold.low, harder), max(threshold.high, easier))
+
 
 @lru_cache(maxsize=48)
-def _grid(levels: tuple[float, ...], chance: float, always_answers: bool) -> ParameterGrid:
+def _grid(
+    levels: tuple[float, ...], chance: float, always_answers: bool, many_lapses: bool = False
+) -> ParameterGrid:
     """One for all tests of the same levels: each takes some 10 MB."""
-    return ParameterGrid(levels, chance, always_answers)
+    return ParameterGrid(levels, chance, always_answers, many_lapses)
 
 
 class LevelPoint(Struct, frozen=True):
@@ -193,8 +238,8 @@ def threshold_of(
 ) -> Threshold:
     """The threshold that answers speak for, of which `silent` named no option."""
     scale = LevelScale.of(test)
-    posterior = scale.posterior(answers, chance, silent)
-    ends, interval = posterior.grid.levels[[0, -1]], posterior.threshold
+    posterior = scale.robust_posterior(answers, chance, silent)
+    ends, interval = posterior.grid.levels[[0, -1]], scale.interval(posterior)
     verdict = _verdict(posterior)
     curve = posterior.curve()
     points = tuple(
@@ -226,7 +271,7 @@ def threshold_of(
         guess=posterior.guess,
         chance=chance,
         points=points,
-        notes=dips(points, test.unit),
+        notes=(*dips(points, test.unit), *misfit_notes(posterior)),
         ideal=ideal,
     )
 
@@ -241,6 +286,18 @@ def _verdict(posterior: Posterior) -> Verdict:
     if harder > BEYOND:
         return "sees all"
     return "threshold" if 1 - harder - easier > WITHIN else "undecided"
+
+
+def misfit_notes(posterior: Posterior) -> tuple[str, ...]:
+    """Return a sentence if answers scatter about the curve more than chance allows."""
+    fit = posterior.fit()
+    if fit.p >= MISFIT:
+        return ()
+    p = "< 0.01" if fit.p < 0.01 else f"= {fit.p:.2f}"
+    return (
+        f"the curve does not fit (p {p}): answers scatter about it {fit.overdispersion:.1f} times as much as chance "
+        "allows, and the interval is widened for that",
+    )
 
 
 def dips(points: Sequence[LevelPoint], unit: str) -> tuple[str, ...]:
