@@ -385,10 +385,7 @@ def test_an_entropy_that_was_never_seen_may_be_as_great_as_its_kinds_of_answer_a
     )
     results = sn.evaluate(model, str(make(small.rows(12, options=2)).folder), "instability?m=4")
     unseen = 1 - 0.05 ** (1 / 6)
-    for metric, greatest in (
-        ("instability", 1.5 * math.log(2)),
-        ("legacy_instability", math.log(4)),
-    ):
+    for metric, greatest in (("instability", 1.5 * math.log(2)),):
         [row] = [
             r for r in results.rows if r.metric == metric and r.benchmark == "mine" and not r.slice
         ]

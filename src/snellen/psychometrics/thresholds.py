@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
+import numpy as np
 from msgspec import Struct
 
 from snellen.analysis.statistics import wilson
@@ -92,15 +93,9 @@ class LevelScale(Struct, frozen=True, dict=True):
             grid = _grid(tuple(self.x(level) for level in self.levels), chance, True, True)
             posterior = Posterior(grid, posterior.right, posterior.total)
         fit = posterior.fit()
-        if fit.p >= MISFIT:
+        if silent or fit.p >= MISFIT:  # what a reader finds nothing in has parameters of its own
             return posterior
-        return Posterior(
-            grid,
-            posterior.right,
-            posterior.total,
-            silent=silent,
-            overdispersion=fit.overdispersion,
-        )
+        return Posterior(grid, posterior.right, posterior.total, overdispersion=fit.overdispersion)
 
     def interval(self, posterior: Posterior) -> Interval:
         """Return the threshold with its interval, which holds the gap between levels if the curve is steeper than that.
@@ -241,16 +236,10 @@ def threshold_of(
     posterior = scale.robust_posterior(answers, chance, silent)
     ends, interval = posterior.grid.levels[[0, -1]], scale.interval(posterior)
     verdict = _verdict(posterior)
-    curve = posterior.curve()
-    points = tuple(
-        LevelPoint(
-            level,
-            round(posterior.total[place]),
-            round(posterior.right[place]),
-            *map(float, curve[place]),
-        )
-        for place, level in enumerate(scale.levels)
-    )
+    points = _level_points(scale, posterior)
+    plain = scale.posterior(answers, chance, silent)
+    is_plain = np.array_equal(plain.weights, posterior.weights)
+    plain_points = points if is_plain else _level_points(scale, plain)
     is_within = verdict == "threshold"
     return Threshold(
         benchmark=benchmark,
@@ -271,9 +260,21 @@ def threshold_of(
         guess=posterior.guess,
         chance=chance,
         points=points,
-        notes=(*dips(points, test.unit), *misfit_notes(posterior)),
+        notes=(*dips(plain_points, test.unit), *(() if silent else misfit_notes(plain))),
         ideal=ideal,
     )
+
+
+def _level_points(scale: LevelScale, posterior: Posterior) -> tuple[LevelPoint, ...]:
+    """Return what was answered at each level, with the fitted curve."""
+    points: list[LevelPoint] = []
+    curve = posterior.curve()
+    for place, level in enumerate(scale.levels):
+        total = round(posterior.total[place])
+        right = round(posterior.right[place])
+        fitted, low, high = map(float, curve[place])
+        points.append(LevelPoint(level, total, right, fitted, low, high))
+    return tuple(points)
 
 
 def _verdict(posterior: Posterior) -> Verdict:

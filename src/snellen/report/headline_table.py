@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from snellen.analysis.headline import headlines_of
+from snellen.analysis.headline import ALL, headlines_of
 from snellen.analysis.ranks import mean_ranks
-from snellen.metrics.declaration import SHARE, declared
-from snellen.records import Estimate
+from snellen.metrics.declaration import SHARE, after_audit, declared
+from snellen.records import Estimate, Result
 from snellen.report.run_view import (
     OVER,
     HeadlineEstimate,
@@ -110,7 +110,7 @@ def _chance_cell(levels: Sequence[float | None]) -> str:
 def _benchmark_cell(line: ModelMethodRow, benchmark: str) -> Cell:
     row = line.headlines.get(benchmark)
     if row is not None:
-        return NumberCell(row.unit, row.estimate)
+        return NumberCell(row.unit, row.estimate, _audited(line, row))
     return AbsentCell(_why_absent(line, benchmark))
 
 
@@ -167,7 +167,16 @@ def _mean_cell(line: ModelMethodRow, most: int) -> Cell:
         return AbsentCell(f"{number.detail} have no common scale")
     count = len(line.headlines)
     note = f"of {count} of {most} benchmarks" if count < most else ""
-    return NumberCell(number.unit, number.estimate, note=note)
+    return NumberCell(number.unit, number.estimate, _audited(line, number), note)
+
+
+def _audited(line: ModelMethodRow, row: Result) -> tuple[tuple[str, Estimate], ...]:
+    """Return the number corrected by labels of replies, with its label, if there is one."""
+    corrected = after_audit(declared(row.metric))
+    dimension = row.dimension if row.benchmark == ALL else ""
+    key = (row.protocol, corrected.name, row.benchmark, dimension, "")
+    audited = line.view.results_by_key.get(key)
+    return ((corrected.label, audited.estimate),) if audited else ()
 
 
 def _rank_cells(lines: Sequence[ModelMethodRow]) -> list[Cell]:

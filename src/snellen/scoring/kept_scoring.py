@@ -152,7 +152,7 @@ def keep_scoring(
         (row for benchmark in scored.benchmarks for row in benchmark.score_rows.values()),
     )
     _write_lines(folder / COUNTS, (benchmark.tallies for benchmark in scored.benchmarks))
-    flat = [flat_row(row) for row in rows]
+    flat = [flat_row(row, is_kept=True) for row in rows]
     write_atomically(folder / RESULTS, json.dumps(flat, indent=1, ensure_ascii=False).encode())
     description = KeptScoring(
         snellen=__version__,

@@ -318,18 +318,17 @@ FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol"
 """Columns that stand first, so that a frame's few printed ones have the numbers."""
 
 
-def flat_row(row: Result) -> dict[str, Any]:
+def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
     """Return a result as a flat dict of plain values.
 
-    It has no standard error if all values are the same: they show no spread, although others may differ from them.
+    It has no standard error if all values are the same: they show no spread, although others may differ from them. A
+    row that is kept to be read again is as it is.
     """
     fields = {**asdict(row), **asdict(row.estimate)}
     del fields["estimate"]
-    if (
-        row.estimate.stderr is not None
-        and row.estimate.stderr < SAME
-        and row.estimate.low != row.estimate.high
-    ):
+    estimate = row.estimate
+    shows_no_spread = estimate.stderr is not None and estimate.stderr < SAME
+    if shows_no_spread and estimate.low != estimate.high and not is_kept:
         fields["stderr"] = None
     return {name: fields[name] for name in dict.fromkeys((*FIRST, *fields))}
 
