@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
+from snellen.extraction.closed_answers import AskedReply
 from snellen.metrics.hallucination import POPE, pope_counts, pope_rows, pope_yes_no, read_yes_no
 from snellen.metrics.normalise import vqa_normalise
+from snellen.metrics.numbers import relaxed_accuracy
+from snellen.metrics.ocr import exact_match
 from snellen.metrics.vqa import gqa_accuracy, legacy_vqa_accuracy, typed_match, vqa_accuracy
 from snellen.suites.lvlm_ehub.extraction import vqa_match
 
@@ -134,6 +137,57 @@ def test_gqa_forgives_case_blanks_and_the_full_stop_and_nothing_else():
 def test_yes_and_no_are_read_with_their_sense(reply, said, legacy_said):
     assert read_yes_no(reply) == said
     assert pope_yes_no(reply) == legacy_said
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "said"),
+    [
+        ("Are there two pens?", "There are three pens.", "no"),
+        ("Are there two pens?", "There are two pens.", "yes"),
+        ("Is the car red?", "The car is blue.", "no"),
+        ("Is there a dog in the image?", "There is no dog.", "no"),
+        ("Is there a dog in the image?", "No, there is no dog in the image.", "no"),
+        ("Is there a dog in the image?", "I'm sorry, I cannot help with that.", None),
+    ],
+)
+def test_yes_and_no_are_read_with_the_question(question, reply, said):
+    assert read_yes_no(AskedReply(reply, question)) == said
+    if said:
+        assert typed_match(AskedReply(reply, question), [said]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "value"),
+    [
+        ("seven hundred", "7", 0.0),
+        ("minus seven", "7", 0.0),
+        ("seven hundred", "700", 1.0),
+        ("Answer: 8\n\nExplanation: 5 + 3 = 8", "8", 1.0),
+        ("2011<|im_end|>", "2011", 1.0),
+        ("2011</s>", "2011", 1.0),
+        ("<think>2010 or 2011?</think>2011", "2011", 1.0),
+        ("<answer>2011</answer>", "2011", 1.0),
+        ("\\boxed{2011}", "2011", 1.0),
+        ("I'm sorry, I can't count the 3 people.", "3", 0.0),
+        ("The answer is B.", "B", 1.0),
+        ("It is not A. The answer is B.", "A", 0.0),
+    ],
+)
+def test_answers_pass_one_door_before_they_are_compared(reply, gold, value):
+    assert typed_match(reply, [gold]) == value
+
+
+@pytest.mark.parametrize(
+    "reply", ["2011<|im_end|>", "2011</s>", "<answer>2011</answer>", "\\boxed{2011}", "**2011**"]
+)
+def test_exact_match_sees_no_turn_tokens_and_frames(reply):
+    assert exact_match(reply, ["2011"]) == 1.0
+
+
+def test_relaxed_accuracy_takes_the_answer_that_a_reply_announces():
+    assert relaxed_accuracy("Answer: 8\n\nExplanation: 5 + 3 = 8", ["8"]) == 1.0
+    assert relaxed_accuracy("12M", ["12"]) == 0.0
+    assert relaxed_accuracy("I'm sorry, I can't read the 12 bars.", ["12"]) == 0.0
 
 
 GOLDS = ["yes", "no"] * 3

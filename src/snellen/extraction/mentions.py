@@ -210,7 +210,7 @@ def _is_verdict_word(text: str, tokens: list[Token], first: int, last: int) -> b
     if ends and begins:
         return True
     if tokens[first].form == "no" or tokens[first].form in ("right", "wrong", "correct"):
-        is_named = preceding in ("is", "be", "answer", "say", "with", ":")
+        is_named = preceding in ("is", "be", "answer", "say", "with", ":", "yes", "or")
         return (begins and first == 0 and following not in _AFTER_COUNTED_NO) or (is_named and ends)
     return True
 

@@ -178,6 +178,8 @@ def _read_view(
         detail = "framed as the answer" if view.part.framed else STATED
         return replace(reading, confidence="certain", detail=detail)
 
+    if _only_repeats_options(view, options):
+        return no_choice("ambiguous")
     chances = probabilities(
         describe(view.marked, view.forms, view.statements, question, options, cut=view.cut)
     )
@@ -211,6 +213,17 @@ def _naming(marked: MarkedReply, mention: Mention) -> ExtractedChoice:
     return ExtractedChoice(mention.option, method, "likely", span=span, follows_format=by_label)
 
 
+def _only_repeats_options(view: AnswerView, options: Sequence[str]) -> bool:
+    """Whether a reply names every option and has hardly another word: "Options: Yes No"."""
+    named = {mention.option for mention in view.marked.mentions if mention.kind != "part"}
+    if len(options) < 2 or len(named) < len(options):
+        return False
+    spoken = sum(token.form[0].isalnum() for token in view.marked.tokens)
+    in_options = sum(mention.last - mention.first + 1 for mention in view.marked.mentions)
+    return spoken - in_options <= _FEW_WORDS
+
+
+_FEW_WORDS = 2
 _MANY_WORDS = 60
 _REPEATS = 8
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
+from snellen.extraction.closed_answers import YesNo, answer_text, question_of, says_yes_or_no
 from snellen.metrics.declaration import (
     CorpusCountMetric,
     Counts,
@@ -16,8 +17,6 @@ from snellen.metrics.declaration import (
     reply_by_reply,
 )
 from snellen.metrics.normalise import standard_normalise
-
-YesNo = Literal["yes", "no"]
 
 # These match normalised clauses: no punctuation, one case, "isn't" as "isn t".
 _IDIOM = late_pattern(
@@ -43,13 +42,22 @@ _ASSERTED = late_pattern(
 def read_yes_no(reply: str) -> YesNo | None:
     """What a reply to a yes-no question says; None if it says neither, or both (`Options: Yes No`).
 
-    A yes decides, and so does a no that answers rather than counts (`No, ...`, `the answer is no`). Without
+    A reply that knows its question is read with it: "There are three pens." to "Are there two pens?" is no. Of any
+    other, a yes decides, and so does a no that answers rather than counts (`No, ...`, `the answer is no`). Without
     either, the first meaningful clause decides: one that denies (`there is no dog`, `I don't see a dog`)
     means no, one that asserts (`there is a dog`) yes, one that declines to answer neither. Idioms (`there
     is no doubt`) deny nothing. A letter alone is its word.
     """
-    if letter := _LETTER.fullmatch(reply):
+    text = answer_text(reply)
+    if letter := _LETTER.fullmatch(text):
         return "yes" if letter[1] in "Yy" else "no"
+    if question_of(reply) and (said := says_yes_or_no(reply)):
+        return said
+    return _by_words(text)
+
+
+def _by_words(reply: str) -> YesNo | None:
+    """What the words of a reply say to a question that is not known."""
     clauses = [standard_normalise(clause) for clause in re.split(r"[.,;:!?()\"\n]+", reply)]
     clauses = [" ".join(_IDIOM.sub(" ", clause).split()) for clause in clauses]
     yes, no = any(map(_YES.search, clauses)), any(map(_NO.search, clauses))

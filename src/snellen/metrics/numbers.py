@@ -12,6 +12,7 @@ from typing import Any
 
 from snellen.common.late import import_extra, late_pattern
 from snellen.errors import DataError
+from snellen.extraction.closed_answers import declines, stated_answer
 from snellen.formats.quantities import quantities, units_agree, whole_quantity
 from snellen.metrics.declaration import (
     CorpusCountMetric,
@@ -228,6 +229,7 @@ LEGACY_COUNTING = CorpusCountMetric(
 
 
 TOLERANCE = Fraction(1, 20)
+_MILLIONS = re.compile(r"(?<=\d)M\b")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 
 
@@ -240,7 +242,9 @@ def relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
     `normalise.standard`. Raises DataError as `word_accuracy`.
     """
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    words, numbers = standard_normalise(reply), _quantities_in(reply)
+    answer = stated_answer(reply)
+    words = standard_normalise(answer)
+    numbers = [] if declines(reply) else _quantities_in(_MILLIONS.sub(" million", answer))
     return float(
         any(
             words == gold

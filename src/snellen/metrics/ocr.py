@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.errors import DataError
+from snellen.extraction.closed_answers import answer_text
 from snellen.formats.quantities import holds_quantities, quantities_agree
 from snellen.metrics.declaration import class_mean, reply_metric
 from snellen.metrics.normalise import Normaliser, standard_normalise
@@ -51,6 +52,7 @@ def exact_match(reply: str, references: Sequence[str]) -> float:
 
     Numbers keep their sign and unit, as in `contains_answer`. Errors as in `word_accuracy`.
     """
+    reply = answer_text(reply)
     normalised_reply = standard_normalise(reply)
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
     return float(

@@ -9,6 +9,16 @@ import re
 from collections.abc import Sequence
 
 from snellen.errors import DataError
+from snellen.extraction.closed_answers import (
+    LETTERS,
+    AskedReply,
+    answer_text,
+    declines,
+    letter_in,
+    number_forms,
+    question_of,
+    stated_answer,
+)
 from snellen.formats.quantities import holds_quantities
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.hallucination import read_yes_no
@@ -70,24 +80,28 @@ def gqa_accuracy(reply: str, references: Sequence[str]) -> float:
 def typed_match(reply: str, references: Sequence[str]) -> float:
     """1 if the reply gives a gold, compared by the gold's type, else 0: the corrected form of word matching.
 
-    For a gold yes or no, the reply must say the same (`hallucination.read_yes_no`; neither is 0). A number must be the
-    only number in the reply, in figures (with its sign and unit) or words. The words of any other gold must occur
+    For a gold yes or no, the reply must say the same (`hallucination.read_yes_no`; neither is 0). For a gold that is a
+    capital letter, a sentence must name that option. A number must be the only number in the reply, or in the answer
+    that it announces, in figures (with its sign and unit) or words. The words of any other gold must occur
     consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). A gold with no
     word but an article counts only where it is the whole reply. Raises DataError if there is no reference, or no other.
     """
     golds = [(standard_normalise(reference), reference) for reference in references]
-    if all(gold in _WORDLESS for gold, _ in golds):
+    if all(gold in _WORDLESS and reference.strip() not in LETTERS for gold, reference in golds):
         normalised_references(references, standard_normalise)  # says so of an empty one
         raise DataError(
             f"gold {references[0]!r} is an article and would match almost any reply; correct or drop the sample"
         )
-    return float(any(_gives(reply, gold, reference) for gold, reference in golds))
+    answer = AskedReply(answer_text(reply), question_of(reply))
+    return float(any(_gives(answer, gold, reference) for gold, reference in golds))
 
 
 def _gives(reply: str, gold: str, reference: str) -> bool:
+    if reference.strip() in LETTERS and len(reply.split()) > 1:
+        return letter_in(reply) == reference.strip()
     if gold in _WORDLESS:
         return reply.strip().casefold() == reference.strip().casefold()
-    return _matches(reply, gold) and _same_numbers(reply, reference)
+    return _matches(reply, gold, reference) and _same_numbers(reply, reference)
 
 
 def _same_numbers(reply: str, reference: str) -> bool:
@@ -95,13 +109,18 @@ def _same_numbers(reply: str, reference: str) -> bool:
     return not any(map(str.isdigit, reply)) or holds_quantities(reply, reference)
 
 
-def _matches(reply: str, gold: str) -> bool:
+def _matches(reply: str, gold: str, reference: str) -> bool:
     if gold in ("yes", "no"):
         return read_yes_no(reply) == gold
     words = standard_normalise(reply).split()
     number = number_in(gold)
     if number is not None:
-        return {value for value in map(number_in, words) if value is not None} == {number}
+        if declines(reply):
+            return False
+        expected = [number_in(form) for form in number_forms(reference)]
+        values = [number_in(form) for form in number_forms(stated_answer(reply))]
+        found = {value for value in values if value is not None}
+        return found == (set(expected) if len(expected) == 1 else {number})
     gold_singulars = [_singular(word) for word in gold.split()]
     singulars = [_singular(word) for word in words]
     return any(
@@ -121,7 +140,7 @@ def number_in(word: str) -> float | None:
     """The number that a normalised word is, in figures or spelled out to twelve."""
     if word in _NUMBERS:
         return float(_NUMBERS.index(word))
-    return float(word) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", word) else None
+    return float(word) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", word) else None
 
 
 def _singular(word: str) -> str:

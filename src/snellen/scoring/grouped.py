@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError, MissingExtraError
+from snellen.extraction.closed_answers import AskedReply
 from snellen.metrics.declaration import (
     CorpusCountMetric,
     Counts,
@@ -117,7 +118,7 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
             return float(
                 question.answer is not None and prediction.choice in question.answer.options
             )
-        reply = prediction.text or ""
+        reply = AskedReply(prediction.text or "", question.turn.question)
         if isinstance(metric, CorpusCountMetric):
             return _counted_right(metric, reply, question.golds)
         return float(isinstance(metric, ReplyMetric) and metric.measure(reply, question.golds) >= 1)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError, MissingExtraError
+from snellen.extraction.closed_answers import AskedReply
 from snellen.metrics.declaration import CorpusCountMetric, Counts, summed_metric
 from snellen.protocols.base import Declaration, Protocol, declaration_of
 from snellen.reasons import NEVER_ANSWERED, NoMostLikelyReason, Reason
@@ -257,7 +258,12 @@ def _counts_of(
     try:
         for test in range(max((len(q.unbiased) for q in questions), default=0)):
             places = [i for i, q in enumerate(questions) if test < len(q.unbiased)]
-            replies = [_reply_of(questions[i], questions[i].unbiased[test]) for i in places]
+            replies = [
+                AskedReply(
+                    _reply_of(questions[i], questions[i].unbiased[test]), questions[i].turn.question
+                )
+                for i in places
+            ]
             counted = pooled.count(replies, [questions[i].golds for i in places])
             for i, counts in zip(places, counted, strict=True):
                 counts_of[i].append(counts)

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.errors import DataError, HookError, MissingExtraError, SnellenError, StoreError
+from snellen.extraction.closed_answers import AskedReply
 from snellen.metrics.declaration import CorpusMetric, Metric, MetricInput, ReplyMetric, find_metric
 from snellen.reasons import NEVER_ANSWERED
 from snellen.records import Prediction, Score
@@ -84,7 +85,12 @@ def _values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> list[Val
     def value(question: AskedQuestion) -> Value:
         try:
             references = getattr(question, metric.references)
-            return _mean([_value(metric, prediction, references) for prediction in question.came])
+            return _mean(
+                [
+                    _value(metric, prediction, references, question.turn.question)
+                    for prediction in question.came
+                ]
+            )
         except DataError as error:  # a gold that this metric cannot use: unscored, and said so
             return Unscored("metric undefined", str(error))
         except SnellenError:
@@ -95,13 +101,15 @@ def _values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> list[Val
     return [value(question) for question in questions]
 
 
-def _value(metric: ReplyMetric, prediction: Prediction, references: Sequence[str]) -> float:
+def _value(
+    metric: ReplyMetric, prediction: Prediction, references: Sequence[str], asked: str
+) -> float:
     """Of an answer that never came the worst value: a lenient rule may find that a text that says nothing is right."""
     row = metric.rows[0]
     worst = row.low if row.better == "higher" else row.high
     if prediction.reason in NEVER_ANSWERED and worst is not None:
         return worst
-    value = metric.measure(prediction.text or "", references)
+    value = metric.measure(AskedReply(prediction.text or "", asked), references)
     if not isinstance(value, Real):
         raise TypeError(f"{value!r} is not a number")
     return float(value)
