@@ -61,6 +61,7 @@ VERBS: dict[str, tuple[Line, ...]] = {
     ),
     "view": (("view --port 0", r"snellen view needs the package \w+: pip install '.*\[view\] "),),
     "compare": ("compare runs/sentences runs/exam -o c.md -o c.csv -o c.json",),
+    "reconcile": ("reconcile runs/sentences runs/oracle -o why.md",),
     "build": (
         "build eyechart/shape",
         ("build hf://nobody/nothing", r"pip install '.*\[hub\] "),

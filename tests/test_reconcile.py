@@ -273,6 +273,17 @@ def test_a_run_and_a_file_of_its_replies_are_reconciled(capsys: pytest.CaptureFi
     )
 
 
+def test_results_of_different_models_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, reply in (("one", "A"), ("two", "B")):
+        row = {"id": 1, "question": "Which?", "A": "cat", "B": "dog", "answer": "A"}
+        Path(f"{name}.jsonl").write_text(
+            json.dumps({**row, "prediction": reply, "model": name}) + "\n"
+        )
+    code, out, err = small.command(capsys, "reconcile", "one.jsonl", "two.jsonl")
+    assert code == 0, err
+    assert "The results are of different models (one and two)" in out
+
+
 def test_results_without_a_common_question_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for name, word in (("a.jsonl", "cat"), ("b.jsonl", "dog")):
         Path(name).write_text(

@@ -41,6 +41,8 @@ class ReconciledSide(Struct, frozen=True):
     label: str
     items: tuple[ReconciledItem, ...]
     notes: tuple[str, ...] = ()
+    model: str = ""
+    """The model's name; empty if the file does not say it."""
 
 
 def side_of_file(path: Path, reading: Reading, rule: str = "") -> ReconciledSide:
@@ -79,7 +81,7 @@ def side_of_file(path: Path, reading: Reading, rule: str = "") -> ReconciledSide
             f"The replies of {path.name}, which has no verdicts, are read by the rule of {read_by}"
         )
     items = tuple(_item_of_row(row, rule_name, taken) for row in rows)
-    return ReconciledSide(path.name, items, tuple(notes))
+    return ReconciledSide(path.name, items, tuple(notes), taken.file.model)
 
 
 def _reads(rule: str) -> Rule:
@@ -202,7 +204,7 @@ def side_of_run(run: ScoredRun) -> ReconciledSide:
         if prediction.protocol == label and prediction.variant.test == 0
     }
     items = tuple(_items_of_run(scored, label, exchanges, readings))
-    return ReconciledSide(str(run.folder), items)
+    return ReconciledSide(str(run.folder), items, model=run.manifest.model)
 
 
 def _items_of_run(

@@ -100,6 +100,11 @@ def reconcile_command(
     except ValueError as error:
         raise DataError(f"{first} and {second}: {error}; are they of the same benchmark?") from None
     notes = [note for side in sides for note in side.notes]
+    models = [side.model for side in sides]
+    if all(models) and models[0] != models[1]:
+        notes.append(
+            f"The results are of different models ({models[0]} and {models[1]}), which reply differently"
+        )
     for side, reported in zip(sides, (reported_a, reported_b), strict=True):
         notes += [_aggregation_note(side, reported)] if reported is not None else []
     found = replace(found, notes=tuple(notes))
