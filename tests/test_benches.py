@@ -22,6 +22,7 @@ SMALLEST = {
     "compare": "--questions 600 --benchmarks 2",
     "failures": "--runs 2 --questions 40",
     "fetching": "--seeds 1",
+    "gate": "--releases 30 --only 4",
     "interval_coverage": "--scale 0.002 --family share",
     "lint": "200",
     "mmbench": "--questions 8 --kilobytes 4",
