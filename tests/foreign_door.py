@@ -1,6 +1,6 @@
 """A part of `make style`: code that goes around the doors for bytes from elsewhere.
 
-    python tests/foreign_door.py [FOLDER]
+    python tests/foreign_door.py [FOLDER...]
 
 Files that users or others supply are opened by `snellen.common.foreign`, addresses by `snellen.common.addresses`, images
 decoded by `snellen.common.images`, modules that a user names imported by `snellen.registry`. Anything else that opens,
@@ -14,7 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCES = Path(__file__).parents[1] / "src" / "snellen"
+ROOT = Path(__file__).parents[1]
+TREES = (ROOT / "src" / "snellen", ROOT / "packages" / "snellen-server" / "src")
 
 DOORS = {
     "common/foreign.py": "the door for files",
@@ -67,11 +68,19 @@ EXCEPTIONS = {
     "runs/run_folder.py:is_held": "a lock, of which nothing is read",
     "fetching/parts.py:_read_by_ranges": "ranges of a file at the hub, as long as its list says",
     "formats/text_table.py:_parse": "a member of an archive whose sizes were checked",
+    "snellen_server/hosting/contributions.py:clean_picture": "bytes of a request, of which Pillow is asked for four forms",
+    "snellen_server/hosting/credentials.py:open_key": "opened for writing; what it holds is read by read_file",
+    "snellen_server/hosting/database.py:_folder": "revisions of features that are installed",
+    "snellen_server/hosting/database.py:back_up": "the server's own database, and an archive that is written",
+    "snellen_server/hosting/database.py:restore": "the database of a backup, unpacked to a file of its own",
+    "snellen_server/hosting/services.py:_assets": INSTALLED,
+    "snellen_server/hosting/services.py:_keep_private": "opened for writing",
+    "snellen_server/rating/feature.py:all_ratings": MADE,
 }
 """By module and function, why a call is no way around the doors."""
 
 
-def violations(folder: Path = SOURCES) -> Iterator[tuple[str, str, int, str]]:
+def violations(folder: Path) -> Iterator[tuple[str, str, int, str]]:
     """Yield the module, the function, the line and the call of whatever opens, fetches, decodes or imports."""
     for path in sorted(folder.rglob("*.py")):
         module = path.relative_to(folder).as_posix()
@@ -110,6 +119,8 @@ FORBIDDEN = frozenset(
         "pickle.loads",
         "torch.load",
         "sqlite3.connect",
+        "pq.read_table",
+        "pa.OSFile",
         "urlopen",
         "build_opener",
         "urlretrieve",
@@ -136,8 +147,17 @@ READS = frozenset({"read_text", "read_bytes", "exec_module"})
 """Methods of whatever object."""
 
 
-UNPACKING = frozenset({"gzip.open", "tarfile.open", "zipfile.ZipFile", "av.open"})
-"""Calls that may be given a file which was opened by `open_file`."""
+UNPACKING = frozenset(
+    {
+        "gzip.open",
+        "tarfile.open",
+        "zipfile.ZipFile",
+        "av.open",
+        "pq.ParquetFile",
+        "pa.memory_map",
+    }
+)
+"""Calls that may be given a file which was opened by `open_file`, or a path that `regular_file` looked at."""
 
 
 def _is_forbidden(call: ast.Call, opened: set[str]) -> bool:
@@ -147,10 +167,18 @@ def _is_forbidden(call: ast.Call, opened: set[str]) -> bool:
         return False
     if name in UNPACKING:
         given = [*call.args[:1], *(keyword.value for keyword in call.keywords)]
-        return not any(isinstance(value, ast.Name) and value.id in opened for value in given)
+        return not any(_is_checked(value, opened) for value in given)
     if name in FORBIDDEN and name != "open":
         return True
     return method in READS or ("open" in (method, name) and _reads(call, method))
+
+
+def _is_checked(value: ast.expr, opened: set[str]) -> bool:
+    """Whether what a call is given was opened by `open_file`, or is made by a call of `regular_file`."""
+    if isinstance(value, ast.Name):
+        return value.id in opened
+    calls = (node for node in ast.walk(value) if isinstance(node, ast.Call))
+    return any(ast.unparse(call.func) == "regular_file" for call in calls)
 
 
 def _names_of_opened_files(tree: ast.AST) -> set[str]:
@@ -192,19 +220,20 @@ def _reads(call: ast.Call, method: str) -> bool:
 
 def main() -> int:
     """Print what goes around the doors, and exceptions that nothing needs any more. Returns the exit code."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCES
+    folders = tuple(map(Path, sys.argv[1:])) or TREES
     used = set()
     faults = []
-    for module, function, line, call in violations(folder):
-        if f"{module}:{function}" in EXCEPTIONS:
-            used.add(f"{module}:{function}")
-        else:
+    for folder in folders:
+        for module, function, line, call in violations(folder):
+            if f"{module}:{function}" in EXCEPTIONS:
+                used.add(f"{module}:{function}")
+                continue
             faults.append(
                 f"{folder / module}:{line}: {call}() in {function or 'the module'} goes around the doors for bytes from "
                 "elsewhere; use open_file, read_file, read_text or open_gzip (snellen.common.foreign), open_address, "
                 "opened_image or the registry, or name it in tests/foreign_door.py with the reason"
             )
-    if folder == SOURCES:
+    if folders == TREES:
         faults += [
             f"tests/foreign_door.py: nothing needs the exception {name}"
             for name in sorted(EXCEPTIONS.keys() - used)

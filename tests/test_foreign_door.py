@@ -33,6 +33,8 @@ def test_nothing_goes_around_the_doors_and_no_exception_is_stale() -> None:
         "rows = gzip.open(path).read()",
         "rows = zipfile.ZipFile(path).namelist()",
         "rows = Image.open(path).size",
+        "rows = pq.ParquetFile(path).metadata",
+        "rows = pa.memory_map(str(path))",
         "rows = urllib.request.urlopen(address).read()",
         "rows = importlib.import_module(name)",
         "rows = importlib.util.spec_from_file_location(name, path)",
@@ -55,6 +57,8 @@ def test_a_reader_that_opens_a_users_file_itself_is_found(line: str, tmp_path: P
         'rows = files("snellen.report").joinpath("a.toml").read_text("utf-8")',
         'path.open("w").write("x")',
         'path.open(mode="ab").write(b"x")',
+        "rows = pq.ParquetFile(regular_file(path)).metadata",
+        "rows = pa.memory_map(str(regular_file(path)))",
         "with open_file(path) as packed, gzip.open(packed) as file: file.read()",
     ],
 )

@@ -20,6 +20,7 @@ from snellen.api import build_table
 from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.cli import main
 from snellen.formats.shown_text import csv_table
+from snellen.runs.journal import JournalReader, read_exchange_at
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,7 @@ def test_a_build_of_an_earlier_format_says_to_build_again() -> None:
     manifest = folder / "benchmark.json"
     manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
     with pytest.raises(
-        sn.DataError, match=f"built in format 1, this Snellen reads {FORMAT}; build it again"
+        sn.DataError, match=rf"built in format 1, this Snellen reads \d to {FORMAT}; build it again"
     ):
         Benchmark(folder)
 
@@ -147,12 +148,30 @@ def test_a_pipe_is_no_picture_and_is_not_waited_for() -> None:
 
 def test_deep_nesting_is_one_line_naming_the_file() -> None:
     Path("t.jsonl").write_text("[" * 100_000 + "\n")
+    with pytest.raises(sn.DataError, match=r"t.jsonl: not JSON"):
+        build_table("t.jsonl", to="mine")
+    Path("t.jsonl").write_text('{"a":' * 100_000 + "\n")
     with pytest.raises(sn.DataError, match=r"t.jsonl:1: not JSON"):
         build_table("t.jsonl", to="mine")
     Path("exam.toml").write_text("models = " + "[" * 5000)
     with pytest.raises(SystemExit) as stopped:
         main(["run", "exam.toml"])
     assert stopped.value.code == 2
+
+
+def test_a_line_of_a_received_journal_is_not_read_without_end() -> None:
+    """A line whose place is kept is read again by it; the file may have been replaced since."""
+    journal = Path("journal-0.jsonl")
+    with journal.open("wb") as file:
+        file.write(b"{")
+        file.truncate(1 << 40)
+    with (
+        JournalReader([journal]) as reader,
+        pytest.raises(sn.StoreError, match=r"journal-0\.jsonl:1: .*a line of it has more than"),
+    ):
+        reader.read(0)
+    with pytest.raises(sn.StoreError, match="a line of it has more than"):
+        read_exchange_at(journal, 0)
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_what_is_no_backup_is_refused_and_writes_nothing_elsewhere(tmp_path: Pat
     with tarfile.open(evil, "w") as tar:
         tar.addfile(tarfile.TarInfo("../outside"), io.BytesIO())
     for archive in (cut, evil):
-        with pytest.raises(DataError, match="cannot be read as a backup"):
+        with pytest.raises(DataError, match=r"cannot be read as a backup|is not a backup"):
             restore(archive, tmp_path / archive.stem)
     assert not (tmp_path / "outside").exists()
 

@@ -1039,6 +1039,7 @@ def test_any_model_name_is_understood(name: str) -> None:
     assert model.fingerprint() == {
         "adapter": "openai-2",
         "model": name,
+        "address": "127.0.0.1:8000",
         "endpoint": "/v1",
         "address": "127.0.0.1:8000",
         "prefix": "auto",

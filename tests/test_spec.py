@@ -144,7 +144,7 @@ def test_verbs_that_score_take_the_fields_of_its_record() -> None:
         == SCORING
         | JUDGE_FLAGS
         | of_runs
-        | {"benchmark", "to", "model", "form"}
+        | {"benchmark", "to", "model", "form", "columns", "answer_is", "published"}
         | TERMINAL_ONLY
         | DETAILS
     )

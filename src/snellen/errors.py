@@ -33,6 +33,10 @@ class WrongRowsError(DataError):
         super().__init__("\n".join([*faults[: self.SHOWN], *more]))
 
 
+class BuildLimitError(SnellenError):
+    """A build whose images together have more pixels than are allowed. It ends the build, unlike the fault of a row."""
+
+
 class UnknownNameError(SnellenError):
     """A benchmark, model, protocol, metric or template that nobody registered."""
 

@@ -35,11 +35,17 @@ from snellen.common.drafts import Outline as Outline
 from snellen.common.drafts import PictureSpec as PictureSpec
 from snellen.common.drafts import QuestionDraft as QuestionDraft
 from snellen.common.drafts import SourceReader as SourceReader
+from snellen.common.drafts import picture_bytes as picture_bytes
 from snellen.common.drafts import read_params as read_params
 from snellen.common.drafts import without_exclusions as without_exclusions
+from snellen.common.foreign import open_file as open_file
+from snellen.common.foreign import read_file as read_file
+from snellen.common.foreign import read_text as read_text
+from snellen.common.foreign import regular_file as regular_file
 from snellen.common.images import Images as Images
 from snellen.common.images import ImageStore as ImageStore
 from snellen.common.images import decode_picture as decode_picture
+from snellen.common.images import opened_image as opened_image
 from snellen.common.paths import check_folder_name as check_folder_name
 from snellen.common.seeds import rng_for as rng_for
 from snellen.errors import DataError as DataError

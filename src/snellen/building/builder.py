@@ -65,7 +65,7 @@ from snellen.common.drafts import (
     Draft,
 )
 from snellen.common.foreign import read_file
-from snellen.common.images import ImageStore
+from snellen.common.images import ImageStore, limited_pixels
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
@@ -438,6 +438,7 @@ def _write(
     checker = DraftChecker(spec, ImageStore(folder / "images"))
     digest, questions_digest = hashlib.sha256(), hashlib.sha256()
     with ExitStack() as stack:
+        stack.enter_context(limited_pixels())
         samples = stack.enter_context(RecordWriter(folder / SAMPLES))
         answers = stack.enter_context(RecordWriter(folder / ANSWERS))
         histories = stack.enter_context(RecordWriter(folder / HISTORY))

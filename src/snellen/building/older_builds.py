@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import msgspec.inspect as msgspec_inspect
 
+from snellen.common.foreign import regular_file
 from snellen.errors import DataError
 from snellen.formats.record_files import ENDING, Stored, read_records
 
@@ -114,7 +115,7 @@ def _parquet_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(regular_file(path)) as file:
             maps = [field.name for field in file.schema_arrow if pa.types.is_map(field.type)]
             for batch in file.iter_batches(batch_size=PARQUET_ROWS, use_threads=False):
                 for row in batch.to_pylist():

@@ -114,6 +114,12 @@ def open_file(path: Path, *, buffering: int = -1) -> io.BufferedReader:
         raise
 
 
+def regular_file(path: Path) -> Path:
+    """Return the path of a file that a library opens by itself. Raises OSError as `open_file` does."""
+    open_file(path).close()
+    return path
+
+
 def read_file(path: Path, most: int = SETTINGS_BYTES) -> bytes:
     """Return the content of a regular file of at most `most` bytes. Raises OSError, LimitError for a larger one."""
     limit = int(raised(most))

@@ -16,6 +16,7 @@ from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -24,8 +25,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from snellen.common.drafts import Colour, ImageFile, PictureSpec, picture_bytes
-from snellen.common.foreign import IMAGE_BYTES, raised, read_file
-from snellen.errors import DataError, UnknownNameError
+from snellen.common.foreign import IMAGE_BYTES, LimitError, raised, read_file
+from snellen.errors import BuildLimitError, DataError, UnknownNameError
 from snellen.records import Box, ImageRef
 
 
@@ -168,6 +169,37 @@ def degraded(image: ImageRef, picture: Any) -> Any:
 MAX_PIXELS = 100_000_000
 """Larger images are refused as decompression bombs; $SNELLEN_LIMITS and $SNELLEN_MAX_PIXELS change the limit."""
 
+BUILD_PIXELS = 1_000_000_000_000
+"""Most pixels of all images that one build opens; 40 times those of the training part of VQA v2."""
+
+_opened_pixels: ContextVar[PixelCount | None] = ContextVar("_opened_pixels", default=None)
+
+
+class PixelCount:
+    """The pixels of all images that a build opens, of which there may be `BUILD_PIXELS`."""
+
+    def __init__(self) -> None:
+        self._limit = int(raised(BUILD_PIXELS))
+        self._pixels = 0
+
+    def add(self, pixels: int, where: str) -> None:
+        """Count an image before it is decoded. Raises BuildLimitError if there are too many pixels."""
+        self._pixels += pixels
+        if self._pixels > self._limit:
+            error = LimitError(f"the images of this build have more than {self._limit:,} pixels")
+            raise BuildLimitError(f"{where}: {error.strerror}")
+
+
+@contextmanager
+def limited_pixels() -> Iterator[None]:
+    """Limit the pixels of all images that are opened in the body; opening more raises BuildLimitError."""
+    token = _opened_pixels.set(PixelCount())
+    try:
+        yield
+    finally:
+        _opened_pixels.reset(token)
+
+
 MEDIA_TYPES = {
     "PNG": "image/png",
     "JPEG": "image/jpeg",
@@ -263,6 +295,9 @@ def opened_image(content: bytes, where: str) -> Iterator[Any]:
     from PIL import Image, UnidentifiedImageError
 
     limit = _max_pixels()
+    if Image.MAX_IMAGE_PIXELS is not None and limit > 2 * Image.MAX_IMAGE_PIXELS:
+        # Beyond twice its own limit Pillow refuses what the user has allowed here.
+        Image.MAX_IMAGE_PIXELS = limit
     if not content:
         raise DataError(f"{where}: the image file is empty; replace it")
     try:
@@ -281,6 +316,8 @@ def opened_image(content: bytes, where: str) -> Iterator[Any]:
                     raise DataError(
                         f"{where}: image format {kind} is not supported; convert it to PNG or JPEG"
                     )
+                if (count := _opened_pixels.get()) is not None:
+                    count.add(width * height, where)
                 yield picture
     except Image.DecompressionBombError as error:
         raise DataError(

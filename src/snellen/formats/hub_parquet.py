@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from snellen.common.drafts import LazyImage
+from snellen.common.foreign import regular_file
 from snellen.errors import DataError
 from snellen.formats.json_files import converted
 
@@ -312,11 +313,14 @@ def _opened(path: Path, buffer: int = 0) -> pq.ParquetFile:
     opener = _opener.get()
     try:
         return pq.ParquetFile(
-            opener(path) if opener else path, buffer_size=buffer, pre_buffer=not buffer
+            opener(path) if opener else regular_file(path),
+            buffer_size=buffer,
+            pre_buffer=not buffer,
         )
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: {_one_line(error)}; is the download complete?") from None
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    fault = getattr(error, "strerror", None) or str(error)
+    return " ".join(fault.split())[:200]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import re
 import struct
 from collections import Counter
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from snellen.common.drafts import LazyImage
+from snellen.common.foreign import regular_file
 from snellen.errors import DataError
 from snellen.formats.containers import records_in
 from snellen.formats.delimited import (
@@ -31,6 +33,7 @@ from snellen.formats.delimited import (
     open_text,
 )
 from snellen.formats.json_files import JSON_FAULTS, decoded_json, read_json_value
+from snellen.formats.shown_text import whole_characters
 from snellen.formats.text_table import largest_sheet, read_sheet, sheet_pictures
 
 PARQUET, ARROW, SHEET = ".parquet", ".arrow", ".xlsx"
@@ -54,6 +57,8 @@ class SourceRow(NamedTuple):
     cells: dict[str, Any]
     fault: str = ""
     """Why the row cannot be read."""
+    holds_half_pair: bool = False
+    """Whether its only fault is half of a surrogate pair, for which the cells have U+FFFD."""
 
 
 def row_suffix(path: Path) -> str:
@@ -208,21 +213,18 @@ def _json_lines(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
-    try:
-        encoded = msgspec.json.encode(record)
-    except UnicodeEncodeError as error:
-        half = error.object[error.start : error.end]
-        return SourceRow(
-            where,
-            number,
-            {},
-            f"{where}: a text holds {half!r}, half of a surrogate pair; replace it with the whole character",
-        )
     if not isinstance(record, dict):
-        beginning = encoded.decode()[:40]
+        beginning = json.dumps(record)[:40]
         return SourceRow(
             where, number, {}, f"{where}: a row must be an object with a question, not {beginning}"
         )
+    try:
+        msgspec.json.encode(record)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.end]
+        fault = f"{where}: a text holds {half!r}, half of a surrogate pair; replace it with the whole character"
+        whole = json.loads(whole_characters(json.dumps(record, ensure_ascii=False)))
+        return SourceRow(where, number, flat_record(whole), fault, holds_half_pair=True)
     return SourceRow(where, number, flat_record(record))
 
 
@@ -384,10 +386,10 @@ def _arrow_rows(path: Path) -> Iterator[SourceRow]:
     number = 0
     for file in _arrow_files(path):
         try:
-            table = pa.ipc.open_stream(pa.memory_map(str(file))).read_all()
+            table = pa.ipc.open_stream(pa.memory_map(str(regular_file(file)))).read_all()
         except (pa.ArrowException, OSError) as error:
             raise DataError(
-                f"{file}: not an Arrow file of the `datasets` library ({error})"
+                f"{file}: not an Arrow file of the `datasets` library ({getattr(error, 'strerror', None) or error})"
             ) from None
         pictures = [
             name for name in table.column_names if _holds_bytes(table.schema.field(name).type, pa)
@@ -408,7 +410,7 @@ def _arrow_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _arrow_files(path: Path) -> list[Path]:
-    if path.is_file():
+    if not path.is_dir():
         return [path]
     state = read_json_value(path / DATASET_STATE)
     if state.get("_indices_data_files"):

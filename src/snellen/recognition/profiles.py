@@ -17,8 +17,8 @@ LOOKED_AT = 2000
 """Rows that are looked at for what a column holds. Ids and answers are looked at in all rows."""
 MANY = 1000
 """Different texts of a column that are kept."""
-ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
-"""How data URLs and the base64 of PNG, JPEG, GIF and WebP begin."""
+ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "SUkqA", "TU0AK")
+"""How data URLs and the base64 of PNG, JPEG, GIF, WebP and TIFF begin."""
 TALKS = ("messages", "conversation", "conversations", "dialog", "dialogue")
 """Names of columns with conversations, whose texts may be said in turn by the user and the model."""
 URL = ("http://", "https://")

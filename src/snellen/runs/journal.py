@@ -489,9 +489,8 @@ class JournalReader:
         file = self._files.get(number) or self._files.setdefault(
             number, open_file(self._paths[number])
         )
-        file.seek(offset)
         try:
-            return read_line(file.readline())
+            return read_line(_line_at(file, offset))
         except StoreError as error:
             file.seek(0)
             raise _at_line(self._paths[number], file.read(offset).count(b"\n") + 1, error) from None
@@ -555,5 +554,13 @@ def _asked_sample(protocol: str, benchmark: str, sample_id: str) -> bytes:
 def read_exchange_at(path: Path, offset: int) -> Exchange:
     """The exchange whose line begins at an offset that `read_journal` gave."""
     with open_file(path) as file:
-        file.seek(offset)
-        return read_line(file.readline())
+        return read_line(_line_at(file, offset))
+
+
+def _line_at(file: BinaryIO, offset: int) -> bytes:
+    """The line that begins at an offset. Raises StoreError for one that is longer than a line may be."""
+    file.seek(offset)
+    try:
+        return next(lines_of(file), b"")
+    except OSError as error:
+        raise StoreError(f"it cannot be read ({error.strerror})") from None

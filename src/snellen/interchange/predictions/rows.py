@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -9,12 +10,14 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.catalogue.entries import Grouping
 from snellen.errors import DataError
 from snellen.formats.json_files import first_row_fault
+from snellen.formats.shown_text import whole_characters
 from snellen.records import Method
 
 
@@ -134,6 +137,25 @@ def only_model(path: Path, models: Iterable[str]) -> str:
             f"{path} has replies of {len(names)} models ({', '.join(names)}); give each a file of its own"
         )
     return names[0] if names else ""
+
+
+HALF_PAIRS = "rows with half of a surrogate pair, read as U+FFFD"
+"""A model may write half of a pair, and JSON can spell it. The replies of served models are read in the same way."""
+
+
+def with_whole_characters(file: PredictionFile) -> PredictionFile:
+    """Return the file with U+FFFD for each half of a surrogate pair, which no run can hold, and a note of the rows."""
+    rows: list[PredictedRow] = []
+    findings = Findings()
+    for row in file.rows:
+        try:
+            msgspec.json.encode(row)
+        except UnicodeEncodeError:
+            findings.add(HALF_PAIRS, row.where)
+            content = json.dumps(msgspec.to_builtins(row), ensure_ascii=False)
+            row = msgspec.json.decode(whole_characters(content), type=PredictedRow)
+        rows.append(row)
+    return replace(file, rows=tuple(rows), notes=(*file.notes, *findings.notes()))
 
 
 class Findings:

@@ -30,6 +30,7 @@ from snellen.formats.rows import (
 )
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.rows import (
+    HALF_PAIRS,
     LONGEST_PATH,
     Findings,
     PredictedRow,
@@ -256,7 +257,9 @@ class _RowReader:
 
     def predicted(self, row: SourceRow) -> Iterator[PredictedRow]:
         """Yield a prediction for each reply of a row; none for a row that cannot be used."""
-        if row.fault:
+        if row.holds_half_pair:
+            self.findings.add(HALF_PAIRS, row.where)
+        elif row.fault:
             self.findings.add("rows left out, that cannot be read", row.where)
             return
         cells = row.cells

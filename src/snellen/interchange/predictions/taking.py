@@ -45,6 +45,7 @@ from snellen.interchange.predictions.rows import (
     PredictionFile,
     folded_question,
     with_failure,
+    with_whole_characters,
 )
 from snellen.interchange.predictions.tables import (
     TABLE,
@@ -181,6 +182,7 @@ def taken_files(path: Path, reading: Reading) -> list[TakenFile]:
     taken: list[TakenFile] = []
     for file in files:
         whole = replace(file, rows=tuple(map(with_failure, file.rows)))
+        whole = with_whole_characters(whole)
         if not reading.benchmark and questions is None:
             whole = with_types(as_named(whole))
         taken.append(TakenFile(path, form, title, whole, questions, len(files) > 1))

@@ -27,6 +27,7 @@ from snellen.plugin_api import (
     SnellenError,
     Variant,
     find_benchmarks,
+    picture_bytes,
     read_exchanges,
     read_manifest,
 )
@@ -383,7 +384,7 @@ def _pictures_of(source: str, most: int) -> list[tuple[bytes, str]]:
     """The first pictures of a folder, or of a benchmark with a question about each. Raises SnellenError."""
     folder = Path(source).expanduser()
     if files := sorted(file for file in folder.glob("*") if file.suffix.lower() in PICTURE_ENDINGS):
-        return [(file.read_bytes(), "") for file in files[:most]]
+        return [(picture_bytes(file, source), "") for file in files[:most]]
     pictures = list[tuple[bytes, str]]()
     for selected in find_benchmarks([source]):
         for sample in selected.benchmark.samples():

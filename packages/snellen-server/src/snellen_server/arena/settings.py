@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from snellen.plugin_api import DataError
+from snellen.plugin_api import DataError, read_text
 
 Sampling = Literal["uniform", "need"]
 ARENA = "arena"
@@ -74,7 +74,7 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def read_arena_file(file: Path) -> Mapping[str, Any]:
     """The content of the TOML file of an arena alone, checked. Raises DataError."""
     try:
-        content: dict[str, Any] = msgspec.toml.decode(file.read_bytes(), type=dict[str, Any])
+        content: dict[str, Any] = msgspec.toml.decode(read_text(file), type=dict[str, Any])
         msgspec.convert(content, ArenaSettings)
     except OSError as error:
         raise DataError(

@@ -22,7 +22,15 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from snellen import __version__
-from snellen.plugin_api import DataError, Estimate, rng_for, student_t, wilson, write_atomically
+from snellen.plugin_api import (
+    DataError,
+    Estimate,
+    read_text,
+    rng_for,
+    student_t,
+    wilson,
+    write_atomically,
+)
 from snellen_server.arena_ratings.anomalies import check_voters
 from snellen_server.arena_ratings.bradley_terry import (
     LARGEST_STEP,
@@ -539,12 +547,14 @@ def encode_snapshot(rating: ArenaRating) -> bytes:
 def read_snapshot(path: Path) -> Snapshot:
     """A frozen rating. Raises DataError when the file is not one."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Snapshot)
+        return msgspec.json.decode(read_text(path), type=Snapshot)
     except FileNotFoundError:
         raise DataError(
             f"{path}: no such file; `snellen arena rate LOG --snapshot {shlex.quote(str(path))}` writes one"
         ) from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a snapshot of ratings ({error})") from None
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.plugin_api import DataError
+from snellen.plugin_api import DataError, read_text
 from snellen_server.hosting.limits import parse_networks, parse_rate
 
 DATABASE, KEY_FILE, PICTURES = "snellen.sqlite", "key", "pictures"
@@ -83,15 +83,17 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def load_configuration(folder: Path, file: Path | None = None, **overrides: Any) -> Configuration:
     """The record of a TOML file and of `overrides`, which win. Raises DataError."""
-    where, content = "the command line", b""
+    where, content = "the command line", ""
     if file is not None:
         where = str(file)
         try:
-            content = file.read_bytes()
+            content = read_text(file)
         except OSError as error:
             raise DataError(
                 f"{file} cannot be read ({error.strerror}); give a TOML file with --config"
             ) from None
+        except UnicodeDecodeError:
+            raise DataError(f"{file} is not text in UTF-8; save it in that encoding") from None
     try:
         decoded = msgspec.toml.decode(content, type=dict[str, Any])
         if "folder" in decoded:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from snellen.plugin_api import DataError, decode_picture
+from snellen.plugin_api import DataError, decode_picture, read_file
 from snellen_server.hosting.features import find
 from snellen_server.hosting.monitoring import LOGGER
 
@@ -104,7 +104,7 @@ class PictureStore:
         if not _DIGEST.fullmatch(digest):
             return None
         try:
-            return self._path(digest).read_bytes()
+            return read_file(self._path(digest))
         except FileNotFoundError:
             return None
 

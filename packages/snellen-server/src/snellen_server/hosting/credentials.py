@@ -15,7 +15,7 @@ from pathlib import Path
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from snellen.plugin_api import StoreError
+from snellen.plugin_api import StoreError, read_file
 
 KEY_PREFIX = "snl_"
 """What an API key begins with, so that logs and scanners of repositories find it."""
@@ -70,7 +70,12 @@ def open_key(file: Path) -> bytes:
             key_file.write(secrets.token_bytes(_BYTES))
     except FileExistsError:
         pass
-    key = file.read_bytes()
+    try:
+        key = read_file(file)
+    except OSError as error:
+        raise StoreError(
+            f"{file} cannot be read ({error.strerror}); put back the key that was here"
+        ) from None
     if len(key) != _BYTES:
         raise StoreError(f"{file} is not a key of {_BYTES} bytes; put back the one that was here")
     return key

@@ -14,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import re
 import sqlite3
 import tarfile
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -39,7 +41,7 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from snellen.plugin_api import DataError, SnellenError, StoreError, write_ahead
+from snellen.plugin_api import DataError, SnellenError, StoreError, open_file, write_ahead
 from snellen_server.hosting.configuration import DATABASE, KEY_FILE, PICTURES, Configuration
 
 Found = TypeVar("Found")
@@ -413,6 +415,10 @@ def back_up(configuration: Configuration, archive: Path) -> int:
     return len(pictures)
 
 
+_BACKED_UP = re.compile(rf"{DATABASE}|{KEY_FILE}|{PICTURES}/[^/]+/[^/]+")
+"""Names of the files that `back_up` writes."""
+
+
 def restore(archive: Path, folder: Path) -> None:
     """Put a backup into a folder that is empty or not there, and check the database. Raises StoreError, DataError."""
     if folder.exists() and any(folder.iterdir()):
@@ -421,13 +427,23 @@ def restore(archive: Path, folder: Path) -> None:
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
-    except (OSError, tarfile.TarError) as error:
+        with open_file(archive) as file, tarfile.open(fileobj=file) as tar:
+            for member in tar:
+                if not (member.isfile() and _BACKED_UP.fullmatch(member.name)):
+                    raise DataError(
+                        f"{archive} is not a backup of a server: it holds {member.name!r}, which a backup never does"
+                    )
+                tar.extract(member, folder, filter="data")
+    except OSError as error:
+        raise DataError(
+            f"{archive} cannot be read as a backup ({error.strerror or error})"
+        ) from None
+    except (tarfile.TarError, EOFError, zlib.error) as error:
         raise DataError(f"{archive} cannot be read as a backup ({error})") from None
     database = folder / DATABASE
-    if not database.is_file():
-        raise DataError(f"{archive} is not a backup of a server: it holds no {DATABASE}")
+    for name in (DATABASE, KEY_FILE):
+        if not (folder / name).is_file():
+            raise DataError(f"{archive} is not a backup of a server: it holds no {name}")
     (folder / KEY_FILE).chmod(0o600)
     with closing(sqlite3.connect(database)) as connection:
         [(outcome,)] = connection.execute("PRAGMA integrity_check(1)").fetchall()

@@ -32,8 +32,10 @@ from snellen.plugin_api import (
     PlacedRow,
     PredictedRow,
     Sample,
+    open_file,
     places_of,
     read_sheet,
+    regular_file,
 )
 
 LONGEST_REPLY = 100_000
@@ -115,7 +117,7 @@ def _has_half_pair(record: Any) -> bool:
 
 def _read_jsonl(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
     decoder = msgspec.json.Decoder(UploadedRow)
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
@@ -139,7 +141,9 @@ def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> It
     known_columns = UploadedRow.__struct_fields__
     try:
         file = pq.ParquetFile(
-            path, thrift_string_size_limit=1 << 24, thrift_container_size_limit=1 << 20
+            regular_file(path),
+            thrift_string_size_limit=1 << 24,
+            thrift_container_size_limit=1 << 20,
         )
         facts = file.metadata
         if facts.num_rows > limits.rows:

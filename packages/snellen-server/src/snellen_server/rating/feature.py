@@ -6,7 +6,6 @@ Studies that raters take part in: which replies, in whose order, and what was ra
 from __future__ import annotations
 
 import asyncio
-import io
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +17,6 @@ import msgspec
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec import Struct
-from PIL import Image
 from sqlalchemy import (
     JSON,
     Column,
@@ -42,6 +40,7 @@ from snellen.plugin_api import (
     SnellenError,
     check_folder_name,
     find_rating_study,
+    opened_image,
     prepare_form,
     rng_for,
     write_questionnaire,
@@ -249,8 +248,9 @@ async def rating_item_page(
 
 def _size(content: bytes) -> tuple[int, int]:
     """Width and height of a picture, for which a page keeps room until it is there."""
-    with Image.open(io.BytesIO(content)) as picture:
-        return picture.size
+    with opened_image(content, "the picture") as picture:
+        width, height = picture.size
+    return width, height
 
 
 @router.post(
