@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,56 @@ def test_an_argument_that_is_not_in_utf8_is_one_line(folder: Path) -> None:
         assert code == 2
         assert messages.startswith("snellen: the argument ") and "not in UTF-8" in messages
         assert messages.count("\n") == 1
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with 4 KB left."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if os.getuid() or subprocess.run(mounting, check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to mount")
+    (disk / "filler").write_bytes(bytes(60 << 10))
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-o DISK/samples.parquet",
+        "--as inspect -o DISK/logs",
+    ],
+)
+def test_an_export_to_a_full_disk_is_one_line_and_leaves_nothing_half(
+    words: str, folder: Path, full_disk: Path
+) -> None:
+    # Noise in the prompts, so that no form packs the questions into what is left.
+    export = f"snellen export {folder}/runs/large {words.replace('DISK', str(full_disk))}"
+    if not (folder / "runs" / "large").exists():
+        large = [{**row, "question": f"Which of {os.urandom(400).hex()}?"} for row in rows(100)]
+        built(large, folder / "large", name="large")
+        sn.evaluate(
+            "snellen:always-a",
+            str(folder / "large"),
+            "vanilla",
+            name="large",
+            runs=folder / "runs",
+        )
+    code, messages = shell(export, folder)
+    assert code == 2, messages
+    assert len(messages.splitlines()) == 1, messages
+    assert "the disk is full; free some space" in messages and str(full_disk) in messages
+    left = sorted(path.name for path in full_disk.rglob("*") if path.is_file())
+    assert left == ["filler"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_an_exam_with_a_byte_order_mark_runs(encoding: str, folder: Path, tmp_path: Path) -> None:
+    exam = tmp_path / "exam.toml"
+    benchmark = folder / "mine"
+    exam.write_text(f'models = ["snellen:always-a"]\nbenchmarks = ["{benchmark}"]\n', encoding)
+    code, messages = shell(f"snellen run {exam} --name marked", tmp_path)
+    assert code == 0, messages
+    assert (tmp_path / "runs" / "marked" / "manifest.json").exists()

@@ -4,6 +4,7 @@ that belongs to each (question, gold, request, response, reading, scores), also 
 
 from __future__ import annotations
 
+import io
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from msgspec import Struct
 from snellen.building.benchmark import Benchmark
 from snellen.common.late import check_polars
 from snellen.common.paths import slug
-from snellen.errors import DataError, StoreError
+from snellen.errors import DataError
 from snellen.formats.whole_files import write_atomically
 from snellen.records import (
     Answer,
@@ -288,14 +289,10 @@ def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
 
 def write_frame(frame: polars.DataFrame, path: Path) -> Path:
     """Write a frame as Parquet, complete or not at all. Raises StoreError."""
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        frame.write_parquet(part)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise StoreError(f"{path} cannot be written ({error.strerror or error})") from None
+    # Polars reports a full disk as an error of its own, which is no OSError.
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    write_atomically(path, content.getvalue())
     return path
 
 

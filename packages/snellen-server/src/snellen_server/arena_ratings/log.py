@@ -8,6 +8,7 @@ wrote are read as battles, too, or refused for a reason that is counted.
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import secrets
 from collections import Counter
@@ -417,8 +418,9 @@ def vote_log(battles: Iterable[Battle]) -> VoteLog:
 def write_votes(path: Path, table: pl.DataFrame) -> None:
     """Write battles as .jsonl or .parquet. Raises DataError on another ending, StoreError when it cannot be written."""
     if path.suffix == ".parquet":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        table.select(*SCHEMA).write_parquet(path)
+        content = io.BytesIO()
+        table.select(*SCHEMA).write_parquet(content)
+        write_atomically(path, content.getvalue())
     elif path.suffix == ".jsonl":
         encoder = msgspec.json.Encoder()
         rows = table.select(*SCHEMA).iter_rows(named=True)
