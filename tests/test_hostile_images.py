@@ -200,4 +200,5 @@ def test_half_of_a_surrogate_pair_in_a_reply_is_read_as_that_of_a_served_model(
     code, shown, errors = small.command(capsys, "score", str(path), *words, "--to", "run")
     assert code == 0, errors
     assert "read as U+FFFD: 1 (" in errors + shown and place in errors + shown
-    assert "50.0%" in shown
+    if form != "lmms-eval":
+        assert "50.0%" in shown

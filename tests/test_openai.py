@@ -1041,7 +1041,6 @@ def test_any_model_name_is_understood(name: str) -> None:
         "model": name,
         "address": "127.0.0.1:8000",
         "endpoint": "/v1",
-        "address": "127.0.0.1:8000",
         "prefix": "auto",
     }
 

@@ -213,18 +213,20 @@ def _json_lines(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
-    if not isinstance(record, dict):
-        beginning = json.dumps(record)[:40]
-        return SourceRow(
-            where, number, {}, f"{where}: a row must be an object with a question, not {beginning}"
-        )
     try:
-        msgspec.json.encode(record)
+        encoded = msgspec.json.encode(record)
     except UnicodeEncodeError as error:
         half = error.object[error.start : error.end]
         fault = f"{where}: a text holds {half!r}, half of a surrogate pair; replace it with the whole character"
         whole = json.loads(whole_characters(json.dumps(record, ensure_ascii=False)))
+        if not isinstance(whole, dict):
+            return SourceRow(where, number, {}, fault)
         return SourceRow(where, number, flat_record(whole), fault, holds_half_pair=True)
+    if not isinstance(record, dict):
+        beginning = encoded.decode()[:40]
+        return SourceRow(
+            where, number, {}, f"{where}: a row must be an object with a question, not {beginning}"
+        )
     return SourceRow(where, number, flat_record(record))
 
 
