@@ -273,6 +273,25 @@ def test_a_run_and_a_file_of_its_replies_are_reconciled(capsys: pytest.CaptureFi
     )
 
 
+def test_the_metric_in_samples_of_lmms_eval_is_its_verdict(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    listed = "Which is it?\nA. cat\nB. dog"
+    lmms = {"doc_id": 1, "target": "A", "filtered_resps": ["cat"], "input": listed, "doc_hash": ""}
+    lmms["mmmu_acc"] = {"id": "1", "parsed_pred": "B", "answer": "A"}
+    table = {"id": "1", "prompt": listed, "answer": "A", "prediction": "cat", "hit": 1}
+    Path("x_samples_mmmu.jsonl").write_text(json.dumps(lmms) + "\n")
+    Path("kit.jsonl").write_text(json.dumps(table) + "\n")
+    code, out, err = small.command(
+        capsys, "reconcile", "x_samples_mmmu.jsonl", "kit.jsonl", "--json"
+    )
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["first_number"], found["second_number"]) == (0, 1)
+    [difference] = found["differences"]
+    assert (difference["cause"], difference["first"]["reading"]) == ("reading", "dog")
+
+
 def test_results_of_different_models_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
     for name, reply in (("one", "A"), ("two", "B")):
         row = {"id": 1, "question": "Which?", "A": "cat", "B": "dog", "answer": "A"}

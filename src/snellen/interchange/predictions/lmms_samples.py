@@ -82,11 +82,46 @@ def _rows(record: Mapping[str, Any], name: str, where: str) -> list[PredictedRow
         gold=gold,
         references=() if options or not target.strip() else (target,),
         scores=tuple(-loss for loss in losses),
+        verdict=_verdict(record),
+        reading=_parsed(record),
     )
     if losses:
         return [row]
     replies = _replies(record, where)
     return [replace(row, presentation=test, reply=reply) for test, reply in enumerate(replies)]
+
+
+_ANSWERS = ("answer", "gt", "ground_truth", "target")
+_NO_METRICS = frozenset(
+    ("doc_id", "doc", "target", "resps", "filtered_resps", "input", "arguments")
+)
+
+
+def _verdict(record: Mapping[str, Any]) -> float | None:
+    """How right a task's own metric says that the reply is; None if no field is such a metric.
+
+    A metric is a number from 0 to 1, or an object with what was parsed and the answer, as of MMMU.
+    """
+    for name, value in record.items():
+        if name in _NO_METRICS or name.endswith("_hash"):
+            continue
+        if isinstance(value, dict):
+            parsed = value.get("parsed_pred")
+            answer = next((value[key] for key in _ANSWERS if key in value), None)
+            if isinstance(parsed, str) and isinstance(answer, str):
+                return float(parsed == answer)
+            value = value.get("score")
+        if isinstance(value, (bool, int, float)) and 0 <= value <= 1:
+            return float(value)
+    return None
+
+
+def _parsed(record: Mapping[str, Any]) -> str | None:
+    """What the task read in the reply, where its metric has that."""
+    for value in record.values():
+        if isinstance(value, dict) and isinstance(value.get("parsed_pred"), str):
+            return str(value["parsed_pred"])
+    return None
 
 
 def _gold(target: str, options: tuple[str, ...], by_place: bool) -> tuple[int, ...]:
