@@ -13,7 +13,6 @@ import pytest
 BENCH = Path(__file__).parent.parent / "bench"
 
 SMALLEST = {
-    "ablate_extraction": "--every 400",
     "acuity": "--observers 1",
     "aggregate": "--samples 400 --presentations 2",
     "audit_coverage": "--audits 2",

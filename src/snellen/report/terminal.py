@@ -225,13 +225,6 @@ def _words(cell: Cell, notes: dict[str, int]) -> Text:
     return Text(short_name(cell_text(cell, notes)))
 
 
-def _render(cell: Cell, notes: dict[str, int]) -> Text | _Figure:
-    if isinstance(cell, NumberCell):
-        note = footnote_of(cell)
-        return _Figure(cell, superscript(notes[note]) if note in notes else "")
-    return Text(cell_text(cell, notes))
-
-
 class _Figure:
     """A number that may break between value, interval and n, but never within one of them."""
 
