@@ -346,7 +346,7 @@ def test_a_folder_that_is_no_benchmark_says_so(tmp_path: Path) -> None:
     [
         (b"{", "benchmark.json: .*; build the benchmark again"),
         (b"{}", "benchmark.json: .*; build the benchmark again"),
-        (None, f"built in format 0, this Snellen reads {FORMAT}; build it again"),
+        (None, f"built in format 0, this Snellen reads 2 to {FORMAT}; build it again"),
     ],
 )
 def test_a_manifest_of_another_kind_is_one_line(

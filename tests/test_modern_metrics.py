@@ -502,7 +502,10 @@ def test_the_points_of_a_category_alone_say_why_there_are_none(tmp_path: Path) -
         row.estimate.value is None and row.estimate.n for row in slices
     )
     assert {(row.reason, row.detail) for row in slices} == {
-        ("metric undefined", "a category has no question")
+        (
+            "metric undefined",
+            "one of its categories has no question, and its points are the sum over all of them",
+        )
     }
     [whole] = [row for row in results.rows if row.metric == "mme_perception" and not row.slice]
     assert whole.estimate.value and whole.reason is None

@@ -20,7 +20,7 @@ from snellen.interchange.predictions.known_names import known_benchmark
 from snellen.interchange.predictions.tables import (
     read_predictions,
     recognise_predictions,
-    replies_of,
+    replies_in_cell,
 )
 from snellen.recognition.answer_types import answer_type
 from snellen.runs.run_folder import read_manifest
@@ -283,13 +283,13 @@ def test_results_of_coco_are_joined_by_the_numbers_of_images() -> None:
 
 
 def test_the_replies_in_a_cell() -> None:
-    assert replies_of("x") == ("x",)
-    assert replies_of(None) == replies_of([]) == ()
-    assert replies_of([["a"], ["b"]]) == ("a", "b")
-    assert replies_of([{"message": {"content": "a"}}]) == ("a",)
-    assert replies_of([{"type": "reasoning", "text": "no"}, {"type": "text", "text": "a"}]) == (
-        "a",
-    )
+    assert replies_in_cell("x") == ("x",)
+    assert replies_in_cell(None) == replies_in_cell([]) == ()
+    assert replies_in_cell([["a"], ["b"]]) == ("a", "b")
+    assert replies_in_cell([{"message": {"content": "a"}}]) == ("a",)
+    assert replies_in_cell(
+        [{"type": "reasoning", "text": "no"}, {"type": "text", "text": "a"}]
+    ) == ("a",)
 
 
 # --- rows that cannot be used ----------------------------------------------------------------------------------------------

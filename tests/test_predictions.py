@@ -235,7 +235,6 @@ CHOICE_METRICS = (
     "accuracy_of_parsed",
     "accuracy_upper",
     "instability",
-    "legacy_instability",
     "hit_rate",
 )
 

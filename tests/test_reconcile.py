@@ -19,8 +19,8 @@ import snellen as sn
 from snellen.analysis.reconciling import (
     CAUSES,
     ReconciledItem,
-    aggregation_of,
     cause_of,
+    guess_aggregation,
     reconcile,
 )
 from snellen.interchange.harness_rules import RULES, mmmu, vlmevalkit
@@ -318,9 +318,9 @@ def test_how_a_reported_number_was_aggregated() -> None:
         item(id=str(n), category="one" if n < 2 else "two", verdict=Fraction(n < 3))
         for n in range(6)
     ]
-    assert aggregation_of(items, 50.0) == "mean over questions"
-    assert aggregation_of(items, 62.5) == "mean of the means over categories"
-    assert aggregation_of(items, 70.0) == ""
+    assert guess_aggregation(items, 50.0) == "mean over questions"
+    assert guess_aggregation(items, 62.5) == "mean of the means over categories"
+    assert guess_aggregation(items, 70.0) == ""
 
 
 @pytest.mark.parametrize(

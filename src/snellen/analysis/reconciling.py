@@ -197,7 +197,7 @@ def _cause_steps(differences: Iterable[Difference], common: int) -> list[BridgeS
 # --- joining ----------------------------------------------------------------------------------------------------------------
 
 
-def folded(text: str) -> str:
+def folded_text(text: str) -> str:
     """A text without what harnesses change: blanks, capitals, marks for images, a final full stop or question mark."""
     plain = text.replace("<image>", " ").replace("<image 1>", " ")
     return " ".join(plain.split()).casefold().rstrip(".?").rstrip()
@@ -227,17 +227,17 @@ def joined_items(
 
 def _may_be_same(one: ReconciledItem, other: ReconciledItem) -> bool:
     """Whether two items of one id may be the same question: neither text, or one text is within the other's."""
-    texts = [folded(item.question or item.prompt) for item in (one, other)]
+    texts = [folded_text(item.question or item.prompt) for item in (one, other)]
     if not all(texts):
         return True
     return texts[0] in texts[1] or texts[1] in texts[0] or set(one.options) == set(other.options)
 
 
 def _content_key(item: ReconciledItem) -> tuple[object, ...]:
-    text = folded(item.question or item.prompt)
+    text = folded_text(item.question or item.prompt)
     if not text:
         return ()
-    return text, frozenset(map(folded, item.options)), item.image.rpartition("/")[2]
+    return text, frozenset(map(folded_text, item.options)), item.image.rpartition("/")[2]
 
 
 def _joined_by(
@@ -284,8 +284,8 @@ def cause_of(one: ReconciledItem, other: ReconciledItem) -> Cause:
 
 def _input_cause(one: ReconciledItem, other: ReconciledItem) -> Cause | None:
     """What of the question or its input differs; None if nothing does that is recorded on both sides."""
-    options = [frozenset(map(folded, item.options)) for item in (one, other)]
-    golds = [frozenset(map(folded, item.golds)) for item in (one, other)]
+    options = [frozenset(map(folded_text, item.options)) for item in (one, other)]
+    golds = [frozenset(map(folded_text, item.golds)) for item in (one, other)]
     if all(golds) and golds[0] != golds[1]:
         return "right answer"
     if all(options) and options[0] != options[1]:
@@ -293,8 +293,8 @@ def _input_cause(one: ReconciledItem, other: ReconciledItem) -> Cause | None:
     same_reply = one.reply is not None and _reply_text(one) == _reply_text(other)
     if same_reply:
         return None  # the same reply was scored, whatever was asked
-    prompts = [folded(item.prompt) for item in (one, other)]
-    orders = [tuple(map(folded, item.options)) for item in (one, other)]
+    prompts = [folded_text(item.prompt) for item in (one, other)]
+    orders = [tuple(map(folded_text, item.options)) for item in (one, other)]
     other_order = all(orders) and orders[0] != orders[1]
     if all(prompts) and _without_options(prompts[0], orders[0]) != _without_options(
         prompts[1], orders[1]
@@ -335,7 +335,7 @@ def _scoring_cause(one: ReconciledItem, other: ReconciledItem) -> Cause:
     """Why the same reply has two verdicts."""
     readings = [item.reading for item in (one, other)]
     if readings[0] is not None and readings[1] is not None:
-        if folded(readings[0]) != folded(readings[1]):
+        if folded_text(readings[0]) != folded_text(readings[1]):
             return "random fallback" if one.is_drawn or other.is_drawn else "reading"
         if one.judge != other.judge:
             return "judge"
@@ -348,7 +348,7 @@ def _scoring_cause(one: ReconciledItem, other: ReconciledItem) -> Cause:
 # --- aggregation ------------------------------------------------------------------------------------------------------------
 
 
-def aggregation_of(
+def guess_aggregation(
     items: Sequence[ReconciledItem], reported: float, tolerance: float = 0.006
 ) -> str:
     """Return how verdicts are aggregated to a reported number in percent; empty if no known way gives it."""

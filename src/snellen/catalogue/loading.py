@@ -31,7 +31,7 @@ from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Aggregation, HookGroup, Suite, parse_suite
 from snellen.common.faults import check_names
 from snellen.errors import DataError, SuiteWarning, UnknownNameError
-from snellen.formats.json_files import parse_toml, read_text
+from snellen.formats.json_files import parse_toml, read_packaged_text
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"
@@ -227,7 +227,7 @@ def declared_file(kind: Literal["study", "analysis"], name: str) -> DeclaredFile
     if not matches:
         raise registry.unknown(kind, name, files)
     [full] = matches
-    return DeclaredFile(full, str(files[full]), read_text(files[full]))
+    return DeclaredFile(full, str(files[full]), read_packaged_text(files[full]))
 
 
 def study_files() -> Mapping[str, Traversable]:
@@ -524,7 +524,9 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
         if (folder / SUITE_FILE).exists()
         else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
     )
-    yield from (_suite_in(home, read_text(home / SUITE_FILE), named=True) for home in homes)
+    yield from (
+        _suite_in(home, read_packaged_text(home / SUITE_FILE), named=True) for home in homes
+    )
     bare = () if folder in homes else _toml_files(folder)
     declarations = {
         kind: () if folder in homes else _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS
@@ -584,7 +586,7 @@ def read_entry_file(file: Path) -> LoadedEntry:
 
 def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
     """The tables of an entry's file, over those of the file beside it that it includes."""
-    content = parse_toml(read_text(file), str(file))
+    content = parse_toml(read_packaged_text(file), str(file))
     name = content.pop("include", None)
     if name is None:
         return content
@@ -593,7 +595,7 @@ def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
             f"{file}: include = {name!r}; name a file beside it whose name begins with {SHARED!r}"
         )
     beside = folder.joinpath(name)
-    return merged(_included(read_text(beside), str(beside)), content)
+    return merged(_included(read_packaged_text(beside), str(beside)), content)
 
 
 @cache

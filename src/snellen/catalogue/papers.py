@@ -20,7 +20,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.catalogue.loading import suite_folders
 from snellen.errors import DataError
-from snellen.formats.json_files import read_text, read_toml
+from snellen.formats.json_files import read_packaged_text, read_toml
 from snellen.records import METHODS, Method
 
 FOLDER, TABLES, DERIVATIONS, ERRATA = "paper", "tables.toml", "derivations.toml", "errata.toml"
@@ -312,7 +312,7 @@ def _read_csv(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows. Raises DataError naming the file and the line."""
     try:
-        lines = [tuple(row) for row in csv.reader(io.StringIO(read_text(file)))]
+        lines = [tuple(row) for row in csv.reader(io.StringIO(read_packaged_text(file)))]
     except csv.Error as error:
         raise DataError(f"{file}: cannot read the table ({error})") from None
     header, rows = (lines[0], lines[1:]) if lines else ((), [])

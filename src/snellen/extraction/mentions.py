@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from snellen.extraction.cue_words import words_of
 from snellen.extraction.normalisation import normalise_reply
-from snellen.extraction.tokens import Token, common_prefix, is_article, tokenise
+from snellen.extraction.tokens import Token, is_article, shared_prefix, tokenise
 
 MentionKind = Literal["label", "bare label", "label+text", "text", "part"]
 """`label`: set off from the sentence, as in `(B)`, `B.` or `option B`. `bare label`: a capital letter in running text.
@@ -450,6 +450,6 @@ def _other_form(form: str, owner: dict[str, int], forms: OptionForms) -> str | N
         word
         for word in forms.words_by_prefix.get(form[:_PREFIX], ())
         if word in owner
-        and common_prefix(word, form) >= max(_PREFIX, max(len(word), len(form)) - 3)
+        and shared_prefix(word, form) >= max(_PREFIX, max(len(word), len(form)) - 3)
     ]
     return alike[0] if len(alike) == 1 else None

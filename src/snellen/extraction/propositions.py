@@ -14,7 +14,7 @@ from snellen.extraction.cue_words import cue_classes, opposites
 from snellen.extraction.tokens import Token, tokenise
 
 
-class Relation(NamedTuple):
+class StatedRelation(NamedTuple):
     """How a sentence relates to a claim."""
 
     covered: float
@@ -90,7 +90,7 @@ def _opposite_stems() -> dict[str, frozenset[str]]:
     return table
 
 
-def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> Relation | None:
+def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> StatedRelation | None:
     """Relate a sentence to the words of a claim; None if they share no word."""
     words = _content(sentence)[:_MOST_WORDS]
     if not words or not claim:
@@ -120,7 +120,7 @@ def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> Relation | None
     tied = bool(_TIES & set(forms)) and bool(_COMPARATIVES & claimed)
     denials = sum("negation" in cue_classes().get(form, ()) for form in forms)
     turns = contrary + denials + swapped + tied
-    return Relation(
+    return StatedRelation(
         (len(shared) + min(contrary, len(claimed - shared))) / len(claimed),
         turns % 2 == 0,
         not swapped,

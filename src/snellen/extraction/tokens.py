@@ -177,7 +177,7 @@ def is_article(form: str) -> bool:
     return form in words_of("articles")
 
 
-def common_prefix(one: str, another: str) -> int:
+def shared_prefix(one: str, another: str) -> int:
     """How many characters two words have in common from their beginnings on."""
     length = 0
     for first, second in zip(one, another, strict=False):

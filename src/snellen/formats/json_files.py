@@ -68,7 +68,7 @@ def converted(content: Any, form: type[RecordT], where: str) -> RecordT:
         raise DataError(f"{where}: {told_in_line(error, form, content)}") from None
 
 
-def read_text(file: Path | Traversable) -> str:
+def read_packaged_text(file: Path | Traversable) -> str:
     """A file in UTF-8. Raises DataError naming it."""
     try:
         return foreign.read_text(file)
@@ -78,7 +78,7 @@ def read_text(file: Path | Traversable) -> str:
 
 def read_toml(file: Path | Traversable, form: type[RecordT]) -> RecordT:
     """A TOML file as a typed record. Raises DataError naming the file and the wrong field."""
-    return converted(parse_toml(read_text(file), str(file)), form, str(file))
+    return converted(parse_toml(read_packaged_text(file), str(file)), form, str(file))
 
 
 def packaged_toml(package: str, name: str, form: type[RecordT]) -> RecordT:

@@ -19,7 +19,7 @@ from snellen.extraction.standard import read_choice
 from snellen.interchange.harness_rules import RULES, Rule
 from snellen.interchange.predictions.joining import shown_labels
 from snellen.interchange.predictions.rows import PredictedRow, gold_places
-from snellen.interchange.predictions.taking import Reading, TakenFile, taken_files
+from snellen.interchange.predictions.taking import FileReading, TakenFile, taken_files
 from snellen.metrics.vqa import typed_match
 from snellen.records import Exchange, TextPart
 from snellen.runs.journal import read_exchanges
@@ -45,7 +45,7 @@ class ReconciledSide(Struct, frozen=True):
     """The model's name; empty if the file does not say it."""
 
 
-def side_of_file(path: Path, reading: Reading, rule: str = "") -> ReconciledSide:
+def side_of_file(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
     """Return what a file of predictions says, with the verdicts that it records.
 
     Args:

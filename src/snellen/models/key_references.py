@@ -1,4 +1,4 @@
-"""Keys in model strings: refused where they are written out, filled in where `${NAME}` names an environment variable.
+"""Keys in model strings: refused where they are written out, with_keys in where `${NAME}` names an environment variable.
 
 A model string is stored with the run and printed. `${NAME}` in an address or in `extra_body` stays in it as it is and is
 replaced by the variable's value only in what is sent.
@@ -60,10 +60,10 @@ def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[st
             "environment variable and write ${ITS_NAME} in its place"
         )
     for text in (address, *options.values()):
-        filled(text)
+        with_keys(text)
 
 
-def filled(text: str) -> str:
+def with_keys(text: str) -> str:
     """Return text with the values of the environment variables that it names, which are secrets from now on.
 
     Raises ModelError for a variable that is not set.
@@ -83,7 +83,7 @@ def filled(text: str) -> str:
 def filled_fields(fields: Any) -> Any:
     """Return the fields of a body with such values, at whatever depth."""
     if isinstance(fields, str):
-        return filled(fields)
+        return with_keys(fields)
     if isinstance(fields, dict):
         return {name: filled_fields(value) for name, value in fields.items()}
     if isinstance(fields, list):

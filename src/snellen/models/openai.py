@@ -48,7 +48,7 @@ from snellen.models.client import (
     presentable,
 )
 from snellen.models.connections import HttpReply, HttpRequest, check_url
-from snellen.models.key_references import filled
+from snellen.models.key_references import with_keys
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.models.template_dates import date_note
 from snellen.records import Kind, Request, Response
@@ -119,7 +119,7 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
     refuse_secrets(spec)
     options = read_options(spec, OpenAIOptions)
     model, references = _split_target(spec)
-    urls = tuple(map(filled, references))
+    urls = tuple(map(with_keys, references))
     hosted = _is_openai(urls[0])
     # OPENAI_API_KEY is sent only to OpenAI, unless named explicitly.
     key = api_key(
@@ -148,7 +148,7 @@ def open_azure(spec: ModelSpec) -> OpenAIModel:
             f"address into the environment variable {AZURE_ADDRESS}"
         )
     check_url(spec.text, url)
-    url = filled(url)
+    url = with_keys(url)
     key = api_key(spec, options.api_key_env, ("AZURE_OPENAI_API_KEY",))
     dated = options.api_version
     base = f"{url}/openai/deployments/{quote(deployment, safe='')}" if dated else f"{url}/openai/v1"

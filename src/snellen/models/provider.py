@@ -41,7 +41,7 @@ from snellen.models.client import (
     says_unsupported,
 )
 from snellen.models.connections import HttpReply, HttpRequest, check_url
-from snellen.models.key_references import filled
+from snellen.models.key_references import with_keys
 from snellen.models.request_options import with_extra_fields
 from snellen.records import ImagePart, ImageRef, Kind, Request, Response, Role
 
@@ -153,7 +153,7 @@ class Provider(Struct, frozen=True):
             raise ModelError(f"{spec.text}: cannot be read; write {self.name}:MODEL{needs}")
         url = (url or self.url.format(**facts)).rstrip("/")
         check_url(spec.text, url)
-        url = filled(url)
+        url = with_keys(url)
         headers = self.open_headers(spec, options)
         key = "" if headers else api_key(spec, options.api_key_env, self.key_variables)
         return ProviderModel(spec, self, model, ServiceAddress(url, key, headers), options)

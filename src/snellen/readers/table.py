@@ -412,7 +412,7 @@ def _draft(row: SourceRow, source: TableSource) -> Draft:
     question = cells.get(columns.question)
     if not isinstance(question, str) or not question.strip():
         raise DataError(f"{where}: the question is empty")
-    options = read_options(cells, source, where)
+    options = option_texts_of(cells, source, where)
     gold, texts = read_answer(cells, options, source, where)
     if source.classes and texts:
         options, gold, texts = _choice_among(source.classes, texts, where)
@@ -494,7 +494,7 @@ def has_option_columns(source: TableSource) -> bool:
     return len(source.options) > 1 or source.options[:1] in [(letter,) for letter in LETTERS]
 
 
-def read_options(cells: Mapping[str, Any], source: TableSource, where: str) -> tuple[str, ...]:
+def option_texts_of(cells: Mapping[str, Any], source: TableSource, where: str) -> tuple[str, ...]:
     """The options of a row; none for an open question. Raises DataError for options that cannot be used."""
     if not source.options:
         return ()

@@ -39,7 +39,7 @@ def bridge_table(found: Reconciliation) -> Table:
     return Table("From the first number to the second", header, tuple(rows), notes=notes)
 
 
-def summary(found: Reconciliation) -> list[str]:
+def bridge_summary(found: Reconciliation) -> list[str]:
     """Sentences that open a reconciliation."""
     gap = found.second_number - found.first_number
     sentences = [
@@ -117,7 +117,7 @@ def as_values(found: Reconciliation) -> dict[str, object]:
 def as_markdown(found: Reconciliation) -> str:
     """The reconciliation as a section of a report in Markdown."""
     table = bridge_table(found)
-    lines = ["## Why the numbers differ", "", *summary(found), ""]
+    lines = ["## Why the numbers differ", "", *bridge_summary(found), ""]
     lines.append(f"| {' | '.join(table.header)} |")
     lines.append(f"|{'---|' * len(table.header)}")
     lines += [f"| {' | '.join(map(str, row))} |" for row in table.rows]

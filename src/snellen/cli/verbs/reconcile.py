@@ -9,14 +9,14 @@ import msgspec
 from msgspec.structs import replace
 from rich.text import Text
 
-from snellen.analysis.reconciling import Reconciliation, aggregation_of, reconcile
+from snellen.analysis.reconciling import Reconciliation, guess_aggregation, reconcile
 from snellen.cli.flags import PATH, Number, WholeNumber, column_flags, json_flag
 from snellen.cli.show import announce, out, print_tables
 from snellen.errors import DataError
 from snellen.experiments.scored_folders import score_folders
 from snellen.formats.whole_files import write_in_form
 from snellen.interchange.harness_rules import RULES
-from snellen.interchange.predictions.taking import Reading
+from snellen.interchange.predictions.taking import FileReading
 from snellen.interchange.reconciled_sources import (
     SNELLEN,
     ReconciledSide,
@@ -28,10 +28,10 @@ from snellen.report.reconciliation import (
     EXAMPLES,
     as_markdown,
     as_values,
+    bridge_summary,
     bridge_table,
     example_lines,
     examples,
-    summary,
 )
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 
@@ -61,7 +61,11 @@ RULE = click.Choice([*RULES, SNELLEN])
     help="For files: the column that is reply, verdict, reading, answer, options, question or id; repeat for more.",
 )
 @click.option(
-    "--examples", "most", type=WholeNumber(0), default=EXAMPLES, help="Examples of each cause.  [2]"
+    "--examples-per-cause",
+    "most",
+    type=WholeNumber(0),
+    default=EXAMPLES,
+    help="Examples of each cause.  [2]",
 )
 @click.option("-o", "--output", type=PATH, help="File to write: .md or .json.")
 @json_flag
@@ -90,7 +94,7 @@ def reconcile_command(
     The verdicts that a file records count (hit, correct, exact_match ...), as they make the number that its harness
     printed. See docs/why-numbers-differ.md.
     """
-    reading = Reading(columns=column_flags(columns))
+    reading = FileReading(columns=column_flags(columns))
     sides = [_side(path, reading, rule or "") for path, rule in ((first, rule_a), (second, rule_b))]
     items = [side.items for side in sides]
     if first.is_dir() != second.is_dir():
@@ -117,7 +121,7 @@ def reconcile_command(
     _show(found, most)
 
 
-def _side(path: Path, reading: Reading, rule: str) -> ReconciledSide:
+def _side(path: Path, reading: FileReading, rule: str) -> ReconciledSide:
     if path.is_dir():
         [run] = score_folders([path], ScoringSpec(), JudgeSpec(), announce)
         return side_of_run(run)
@@ -125,7 +129,7 @@ def _side(path: Path, reading: Reading, rule: str) -> ReconciledSide:
 
 
 def _aggregation_note(side: ReconciledSide, reported: float) -> str:
-    words = aggregation_of(side.items, reported)
+    words = guess_aggregation(side.items, reported)
     if words:
         return f"The number {reported:g} reported for {side.label} is the {words} of its verdicts"
     return (
@@ -139,7 +143,7 @@ def _json_bytes(found: Reconciliation) -> bytes:
 
 
 def _show(found: Reconciliation, most: int) -> None:
-    for sentence in summary(found):
+    for sentence in bridge_summary(found):
         out.print(Text(sentence))
     out.print()
     print_tables([bridge_table(found)])

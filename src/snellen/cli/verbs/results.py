@@ -36,7 +36,7 @@ from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.verification.certificate import ERROR_LIMIT
 
 if TYPE_CHECKING:
-    from snellen.interchange.predictions.taking import Reading
+    from snellen.interchange.predictions.taking import FileReading
 
 
 @click.command()
@@ -116,9 +116,9 @@ def score_command(
         )
     folders = [run for run in runs if run not in files]
     if files:
-        from snellen.interchange.predictions.taking import Reading
+        from snellen.interchange.predictions.taking import FileReading
 
-        reading = Reading(benchmark, form, column_flags(columns), answer_is or "")
+        reading = FileReading(benchmark, form, column_flags(columns), answer_is or "")
         folders += _taken(files, reading, to, model)
     results = Results(
         score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce)
@@ -135,7 +135,7 @@ def score_command(
         _show_published(results, published)
 
 
-def _taken(files: list[Path], reading: Reading, to: Path | None, model: str) -> list[Path]:
+def _taken(files: list[Path], reading: FileReading, to: Path | None, model: str) -> list[Path]:
     """The runs of files of predictions, and what was found in each."""
     from snellen.interchange.predictions.taking import import_runs
 

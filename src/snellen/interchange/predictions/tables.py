@@ -43,8 +43,8 @@ from snellen.readers.table import (
     TableColumns,
     TableSource,
     has_option_columns,
+    option_texts_of,
     read_answer,
-    read_options,
 )
 from snellen.recognition.columns import SEVERAL, Doubt, as_text, folded_name, is_name_of_reply
 from snellen.recognition.tables import (
@@ -276,7 +276,7 @@ class _RowReader:
         if fault and not self._is_joined:
             self.findings.add(f"rows left out, {fault}", name)
             return
-        replies = replies_of(cells.get(self._reply)) if self._reply else asked.replies
+        replies = replies_in_cell(cells.get(self._reply)) if self._reply else asked.replies
         pictures = _picture_names(cells, self._source.pictures)
         tags = {
             folded_name(column): _cell_text(cells[column])
@@ -323,7 +323,7 @@ class _RowReader:
                 if self._is_joined:
                     return ShownOptions(_cells_to_last(cells, self._source.options))
                 return _option_cells(cells, self._source.options)
-            return ShownOptions(read_options(cells, self._source, where))
+            return ShownOptions(option_texts_of(cells, self._source, where))
         in_prompt = listed_options(asked.prompt) or listed_options(asked.question)
         if in_prompt and (not self._columns.answer or self._names_one_of(cells, in_prompt)):
             return ShownOptions(in_prompt)
@@ -478,7 +478,7 @@ def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             continue
         role = str(message.get("role") or message.get("from") or "")
         content = message.get("content", message.get("value"))
-        text = "\n".join(replies_of(content))
+        text = "\n".join(replies_in_cell(content))
         if role in ("assistant", "gpt", "model"):
             assistant.append(text)
         elif role in ("user", "human"):
@@ -486,14 +486,14 @@ def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(user), tuple(assistant)
 
 
-def replies_of(cell: Any) -> tuple[str, ...]:
+def replies_in_cell(cell: Any) -> tuple[str, ...]:
     """Return the replies in a cell: a text, several texts, a service's completions, or the end of a conversation."""
     if cell is None:
         return ()
     if isinstance(cell, dict):
         for name in ("content", "text", "message", "answer", "response", "value"):
             if name in cell:
-                return replies_of(cell[name])
+                return replies_in_cell(cell[name])
         return ()
     if not isinstance(cell, list):
         return (as_text(cell),)
@@ -508,7 +508,7 @@ def replies_of(cell: Any) -> tuple[str, ...]:
                 part.get("text", "") for part in cell if part.get("type") in ("text", "output_text")
             ]
             return ("\n".join(map(str, parts)),)
-    return tuple(reply for value in cell for reply in replies_of(value))
+    return tuple(reply for value in cell for reply in replies_in_cell(value))
 
 
 def _cell_text(cell: Any) -> str:

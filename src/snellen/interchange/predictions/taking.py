@@ -66,7 +66,7 @@ from snellen.runs.imported_predictions import (
 )
 
 
-class Reading(Struct, frozen=True):
+class FileReading(Struct, frozen=True):
     """What a user says about files of predictions."""
 
     benchmark: str = ""
@@ -126,7 +126,7 @@ def import_run(
         role: (names,) if isinstance(names, str) else tuple(names)
         for role, names in (columns or {}).items()
     }
-    reading = Reading(benchmark, form, lists, answer_is)
+    reading = FileReading(benchmark, form, lists, answer_is)
     folders = import_runs([Path(path)], reading, Path(to) if to else None, model)
     if len(folders) > 1:
         names = ", ".join(folder.name for folder in folders)
@@ -137,7 +137,7 @@ def import_run(
 
 
 def import_runs(
-    paths: Sequence[Path], reading: Reading, to: Path | None = None, model: str = ""
+    paths: Sequence[Path], reading: FileReading, to: Path | None = None, model: str = ""
 ) -> list[Path]:
     """Make runs of files of predictions, one for each model, and return their folders.
 
@@ -162,7 +162,7 @@ def import_runs(
     return [runs[place] for place in sorted(runs)]
 
 
-def taken_files(path: Path, reading: Reading) -> list[TakenFile]:
+def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
     """The predictions of a file, one part for each model. Raises DataError."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,7 +106,9 @@ def serve(
         )
     click.echo(f"{configuration.public_url}  (listening on {host}:{port}; Ctrl-C ends it)")
     log_to_stderr()
-    HostingServer(services).run(sockets=[listener])
+    # uvicorn raises the signal that stopped it once more; the log has said so already.
+    with suppress(KeyboardInterrupt):
+        HostingServer(services).run(sockets=[listener])
 
 
 def arena_of_flag(source: str) -> Mapping[str, Any]:
