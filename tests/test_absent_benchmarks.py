@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ def test_python_says_so_too(questions: Benchmark) -> None:
     with pytest.raises(sn.DataError, match="cannot be fetched"):
         sn.evaluate("snellen:uniform", benchmarks, name="strict", strict=True)
     assert not Path("runs/strict").exists()
+
+
+def test_a_benchmark_that_needs_a_package_is_left_out_too(
+    questions: Benchmark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)  # as if it was not installed
+    code, _, error = small.command(
+        capsys, "run", "snellen:uniform", ABSENT, str(questions.folder), "--name", "run"
+    )
+    assert code == 3
+    assert f"left out: {ABSENT}; " in error.splitlines()[-1] and "huggingface_hub" in error
+    assert sn.score("runs/run").value("accuracy", benchmark="mine") is not None
 
 
 def test_a_run_of_nothing_else_stops(questions: Benchmark) -> None:

@@ -16,7 +16,14 @@ from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.catalogue.forms import unknown_benchmark
 from snellen.common.conditions import Condition
 from snellen.common.paths import as_word, benchmark_folder
-from snellen.errors import DataError, NoSourceError, NotFetchedError, UnknownNameError
+from snellen.errors import (
+    DataError,
+    MissingExtraError,
+    NoSourceError,
+    NotFetchedError,
+    SnellenError,
+    UnknownNameError,
+)
 from snellen.protocols.prompts.templates import (
     declared_sets,
 )
@@ -101,7 +108,7 @@ def find_benchmarks(
     """
     condition = Condition(where) if where else None
     by_folder: dict[Path, Benchmark] = {}
-    faults: list[tuple[str, DataError]] | None = None if absent is None else []
+    faults: list[tuple[str, SnellenError]] | None = None if absent is None else []
     for pattern in patterns:
         for benchmark in _open(
             pattern, condition, announce, without, partial, None if where else limit, faults
@@ -193,7 +200,7 @@ def _open(
     without: Collection[str],
     partial: bool,
     limit: int | None,
-    faults: list[tuple[str, DataError]] | None,
+    faults: list[tuple[str, SnellenError]] | None,
 ) -> Iterator[Benchmark]:
     """Yield the benchmarks of a pattern; those that cannot be fetched are added to `faults`, if that is given."""
     folder = Path(pattern).expanduser()
@@ -221,7 +228,7 @@ def _open(
         for spec in specs:
             try:
                 yield _built_benchmark(spec, announce, limit)
-            except NoSourceError as error:
+            except (NoSourceError, MissingExtraError) as error:
                 if faults is None:
                     raise
                 faults.append((spec.name, error))
@@ -232,11 +239,11 @@ def _open(
 
         announce_fetch(missing)
     opened: list[Benchmark] = []
-    left_out: list[tuple[BenchmarkSpec, DataError]] = []
+    left_out: list[tuple[BenchmarkSpec, SnellenError]] = []
     for spec in specs:
         try:
             opened.append(_built_benchmark(spec, announce, limit))
-        except DataError as error:
+        except (DataError, MissingExtraError) as error:
             if spec not in missing:
                 raise
             left_out.append((spec, error))
@@ -246,7 +253,7 @@ def _open(
         faults.append((pattern, left_out[0][1]))
         return
     for spec, fault in left_out:
-        if isinstance(fault, NotFetchedError) and faults is not None:
+        if isinstance(fault, NotFetchedError | MissingExtraError) and faults is not None:
             faults.append((spec.name, fault))
         elif not isinstance(fault, NoSourceError):
             announce(f"{spec.name} is not built: {fault}")
