@@ -55,13 +55,21 @@ NOT_RUN = {
     "pages": "opens every kind of page in a browser: minutes",
     "parity": "needs checkouts of other harnesses",
     "prompts_of_others": "needs checkouts of other harnesses",
+    "reading_error": "needs clones of repositories with published replies",
     "reading_of_others": "needs checkouts of other harnesses",
     "real_replies": "needs clones of repositories with published replies",
     "reliability": "kills and damages runs for three minutes",
     "run_speed": "loads and asks a model several ways: more than 25 seconds of CPU at its smallest",
 }
 """Benches that tests do not run, with the reason."""
-PARTS = {"equality_registered", "parity_groups", "parity_replies", "probe_cost", "real_sources"}
+PARTS = {
+    "equality_registered",
+    "parity_groups",
+    "parity_replies",
+    "probe_cost",
+    "published_replies",
+    "real_sources",
+}
 """Modules that other benches import."""
 
 

@@ -360,7 +360,7 @@ def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_
 ) -> None:
     def reply(request: Request) -> str:
         place = request.variant.order.index(0)
-        refusals = ("I'm sorry, I cannot tell.", "Sorry, I cannot help with that.")
+        refusals = ("I'm sorry, I cannot tell.", "I'm sorry, but I can't help with that.")
         unread = refusals[request.variant.test % 2]
         return f"({request.variant.labels[place]})" if request.variant.test in right else unread
 

@@ -19,13 +19,13 @@ def test_the_demo_prints_seven_rows_with_their_numbers_and_writes_a_report(
     shown = capsys.readouterr().out
     assert stopped.value.code == 0
     for row in (
-        "snellen:tiny generation",
-        "snellen:tiny likelihood",
-        "snellen:tiny-xs generation",
-        "snellen:tiny-xs likelihood",
-        "snellen:uniform generation",
-        "snellen:always-a generation",
-        "snellen:oracle generation",
+        "snellen:tiny, generation",
+        "snellen:tiny, likelihood",
+        "snellen:tiny-xs, generation",
+        "snellen:tiny-xs, likelihood",
+        "snellen:uniform, generation",
+        "snellen:always-a, generation",
+        "snellen:oracle, generation",
     ):
         [line] = [line for line in shown.splitlines() if line.startswith(row)]
         assert "n=" in line and "[" in line

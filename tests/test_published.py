@@ -527,8 +527,8 @@ def test_one_command_imports_all_that_is_there(
         "both",
     ]
     code, _, said = small.command(capsys, "run", "snellen:oracle", *asked)
-    # Of the suite what is built is asked, and what is not is named.
-    assert code == 0 and "not built yet, left out of reform-eval: a-okvqa, " in said
+    # Of the suite what is built is asked, what cannot be fetched is named, and the exit code says so.
+    assert code == 3 and "not built yet, left out of reform-eval: a-okvqa, " in said
     assert {use.name for use in read_manifest(tmp_path / "runs" / "both").benchmarks} == {
         "reform-eval/vsr",
         "reform-eval/snli-ve",

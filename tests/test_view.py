@@ -522,7 +522,7 @@ def test_a_run_cut_short_is_stopped_at_once_and_one_that_is_scored_is_under_way(
         return "X"
 
     judging = sn.JudgeSpec(models=(sn.Scripted(judge),))
-    unread = Replying("unread", lambda request: -1)
+    unread = sn.Scripted(lambda request: "Maybe the cat, maybe the dog.", name="unread")
     sn.evaluate(unread, str(benchmark.folder), "vanilla", runs=tmp_path, name="run", judge=judging)
     assert set(states) == {"under way"}, "it is judged, long after its last answer"
     journal = folder / "journal-0.jsonl"

@@ -245,6 +245,7 @@ def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in
     model = Scripted(lambda request: replies.get(request.sample_id, "zzz"))
     results = evaluate(model, str(benchmark.folder), runs=tmp_path, name="run")
     assert {row.metric for row in results.rows if not row.slice} == {
+        "headline",
         "contains_answer",
         "typed_match",
         "legacy_visdial_reciprocal_rank",

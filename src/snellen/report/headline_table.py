@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from snellen.analysis.headline import ALL, headlines_of
 from snellen.analysis.ranks import mean_ranks
-from snellen.metrics.declaration import SHARE, after_audit, declared
+from snellen.metrics.declaration import SHARE, as_read, declared
 from snellen.records import Estimate, Result
+from snellen.report.reply_notes import grader_notes, unread_notes
 from snellen.report.run_view import (
     OVER,
     HeadlineEstimate,
@@ -36,16 +37,29 @@ MOST_NOTES = 3
 """Footnotes below the first table; a report and `--details` have all others."""
 LONGEST_TITLE = 20
 LABELS = ("benchmark", "metric", "guessing")
-SIDE_METRICS = ("circular_accuracy", "instability", "hit_rate", "unparsed_rate", "unsure_rate")
+SIDE_METRICS = (
+    "circular_accuracy",
+    "instability",
+    "hit_rate",
+    "unparsed_rate",
+    "unsure_rate",
+    "pass_at_k",
+    "majority_vote",
+)
 """The rows of the second table, if they say something."""
 
 
-def headline_table(views: Sequence[RunView]) -> Table:
-    """Return the headline of each benchmark, a column for each model and method, and the mean in the last row."""
+def headline_table(views: Sequence[RunView], *, values_alone: bool = False) -> Table:
+    """Return the headline of each benchmark, a column for each model and method, and the mean in the last row.
+
+    With `values_alone` only the mean has its interval, so that more models fit side by side.
+    """
     lines = method_rows(views)
     rows: list[tuple[Cell, ...]] = []
     for name in benchmarks_of(views):
         cells = [_benchmark_cell(line, name) for line in lines]
+        if values_alone:
+            cells = [_value_alone(cell) for cell in cells]
         metrics = dict.fromkeys(_metric_of(line, name) for line in lines)
         levels = [line.chances.get(name) for line in lines if name in line.headlines]
         rows.append((name, " or ".join(filter(None, metrics)), _chance_cell(levels), *cells))
@@ -110,7 +124,7 @@ def _chance_cell(levels: Sequence[float | None]) -> str:
 def _benchmark_cell(line: ModelMethodRow, benchmark: str) -> Cell:
     row = line.headlines.get(benchmark)
     if row is not None:
-        return NumberCell(row.unit, row.estimate, _audited(line, row))
+        return NumberCell(row.unit, row.estimate, _as_read(line, row))
     return AbsentCell(_why_absent(line, benchmark))
 
 
@@ -167,16 +181,16 @@ def _mean_cell(line: ModelMethodRow, most: int) -> Cell:
         return AbsentCell(f"{number.detail} have no common scale")
     count = len(line.headlines)
     note = f"of {count} of {most} benchmarks" if count < most else ""
-    return NumberCell(number.unit, number.estimate, _audited(line, number), note)
+    return NumberCell(number.unit, number.estimate, _as_read(line, number), note)
 
 
-def _audited(line: ModelMethodRow, row: Result) -> tuple[tuple[str, Estimate], ...]:
-    """Return the number corrected by labels of replies, with its label, if there is one."""
-    corrected = after_audit(declared(row.metric))
+def _as_read(line: ModelMethodRow, row: Result) -> tuple[tuple[str, Estimate], ...]:
+    """Return the number as read, with its label, if labels of replies have corrected it."""
+    read = as_read(declared(row.metric))
     dimension = row.dimension if row.benchmark == ALL else ""
-    key = (row.protocol, corrected.name, row.benchmark, dimension, "")
-    audited = line.view.results_by_key.get(key)
-    return ((corrected.label, audited.estimate),) if audited else ()
+    key = (row.protocol, read.name, row.benchmark, dimension, "")
+    number = line.view.results_by_key.get(key)
+    return ((read.label, number.estimate),) if number else ()
 
 
 def _rank_cells(lines: Sequence[ModelMethodRow]) -> list[Cell]:
@@ -199,8 +213,9 @@ def _rank_cells(lines: Sequence[ModelMethodRow]) -> list[Cell]:
 
 
 def _notes(lines: Sequence[ModelMethodRow]) -> list[str]:
-    """Return what changes the meaning of the table: other questions, and other rules."""
-    notes: list[str] = []
+    """Return what changes the meaning of the table: odd replies, other questions, and other rules."""
+    shown = list({line.view.label: line.view for line in lines}.values())
+    notes = [*grader_notes(shown), *unread_notes(shown)]
     by_method: dict[str, set[str]] = defaultdict(set)
     for line in lines:
         if line.headline is not None:

@@ -13,6 +13,7 @@ from snellen.records import Method, Result
 from snellen.report.findings import findings
 from snellen.report.headline_table import headline_table, side_table, why_without_value
 from snellen.report.rendering import part
+from snellen.report.reply_notes import grader_notes, unread_notes
 from snellen.report.run_view import (
     HeadlineEstimate,
     ModelMethodRow,
@@ -31,7 +32,7 @@ from snellen.report.table import (
     metric_title,
     percent,
 )
-from snellen.scoring.scored_run import ScoredRun, reading_limits
+from snellen.scoring.scored_run import ScoredRun
 
 COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
 """The metric rows of the summary."""
@@ -85,11 +86,11 @@ def summary(views: Sequence[RunView]) -> Table:
             f"value [95% interval] n questions; {_how_taken(views)}; instability in nats.",
             *_coverage_notes(views),
             *_convention_notes(views),
-            *_reading_notes(views),
+            *unread_notes(views),
             *_bound_notes(rows),
             *_chance_notes(views),
             *_source_notes(views),
-            *_grader_notes(views),
+            *grader_notes(views),
         ),
     )
 
@@ -196,19 +197,6 @@ def _convention_notes(views: Sequence[RunView]) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def _reading_notes(views: Sequence[RunView]) -> list[str]:
-    """Which rules cannot read a right reply to what was asked, and why."""
-    unread: dict[str, set[str]] = defaultdict(set)
-    for view in views:
-        for scored in view.run.benchmarks:
-            for limit in reading_limits(view.run, scored):
-                unread[limit].add(scored.spec.name)
-    return [
-        f"Right replies may go unread: {limit} ({min(names)}{f' and {len(names) - 1} more' if len(names) > 1 else ''})."
-        for limit, names in unread.items()
-    ]
-
-
 def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
     cells = [
         cell
@@ -252,25 +240,6 @@ def _chance_notes(views: Sequence[RunView]) -> list[str]:
         + ", ".join(f"{level} ({label})" for label, level in levels.items())
         + "."
     ]
-
-
-def _grader_notes(views: Sequence[RunView]) -> list[str]:
-    """Which models addressed their grader, how often, and an example."""
-    notes = []
-    for view in views:
-        speaking = [
-            p for scored in view.run.benchmarks for p in scored.predictions if p.addresses_grader
-        ]
-        if speaking:
-            first = speaking[0]
-            replies = (
-                f"{len(speaking):,} {'reply speaks' if len(speaking) == 1 else 'replies speak'}"
-            )
-            notes.append(
-                f"{replies} to the grader ({view.label}; {first.sample_id}: {first.addresses_grader!r}); read as any "
-                "other."
-            )
-    return notes
 
 
 def _source_notes(views: Sequence[RunView]) -> list[str]:

@@ -28,6 +28,7 @@ from snellen.report.rendering import escaped
 from snellen.report.run_view import (
     HeadlineEstimate,
     RunView,
+    benchmarks_of,
     dimensions_of,
     each_choice_benchmark,
     method_rows,
@@ -57,12 +58,19 @@ LEAST = 60
 """Characters: wider than any column, narrower than any table."""
 GAP = 2
 MOST_LINES = 4
+"""Models and methods with an interval each that fit side by side."""
+MOST_COLUMNS = 6
+"""Benchmarks that fit side by side next to the mean."""
 
 
 def first_tables(views: Sequence[RunView]) -> list[RichTable]:
     """The headline of each benchmark by model, and a second table with what says something about these numbers."""
     many = len(method_rows(views)) > MOST_LINES
-    tables = [headline_by_model(views) if many else headline_table(views), side_table(views)]
+    if many and len(benchmarks_of(views)) <= MOST_COLUMNS:
+        first = headline_by_model(views)
+    else:
+        first = headline_table(views, values_alone=many)
+    tables = [first, side_table(views)]
     return [plain_table(replace(table, title="")) for table in tables if table is not None]
 
 

@@ -1,0 +1,41 @@
+"""Notes on the replies of runs that change what a number means: unread ones, and ones that speak to the grader."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from snellen.report.run_view import RunView
+from snellen.scoring.scored_run import reading_limits
+
+
+def unread_notes(views: Sequence[RunView]) -> list[str]:
+    """Return which extractors cannot read a correct reply to what was asked, and why."""
+    unread: dict[str, set[str]] = defaultdict(set)
+    for view in views:
+        for scored in view.run.benchmarks:
+            for limit in reading_limits(view.run, scored):
+                unread[limit].add(scored.spec.name)
+    return [
+        f"Right replies may go unread: {limit} ({min(names)}{f' and {len(names) - 1} more' if len(names) > 1 else ''})."
+        for limit, names in unread.items()
+    ]
+
+
+def grader_notes(views: Sequence[RunView]) -> list[str]:
+    """Return which models addressed their grader, how often, and an example."""
+    notes = []
+    for view in views:
+        speaking = [
+            p for scored in view.run.benchmarks for p in scored.predictions if p.addresses_grader
+        ]
+        if speaking:
+            first = speaking[0]
+            replies = (
+                f"{len(speaking):,} {'reply speaks' if len(speaking) == 1 else 'replies speak'}"
+            )
+            notes.append(
+                f"{replies} to the grader ({view.label}; {first.sample_id}: {first.addresses_grader!r}); read as any "
+                "other."
+            )
+    return notes
