@@ -530,7 +530,8 @@ def test_a_model_without_room_is_asked_no_more_in_one_clear_line(tmp_path: Path)
 
 
 def test_a_reply_that_takes_too_long_voids_the_battle(tmp_path: Path) -> None:
-    with fighting(tmp_path, models("quokka", "numbat", seconds=0.05)) as running:
+    # Long enough for the question that each model is asked at the start, on a busy machine.
+    with fighting(tmp_path, models("quokka", "numbat", seconds=2)) as running:
         fight = Fight(running.visitor(), "wait quokka")
         assert fight.outcome == "voided"
         assert row(running, fight.id).fault == "quokka: timeout"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +46,16 @@ VISITOR = click.option(
 )
 
 
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Let no other user read what is written in the block: pictures, uploads and logs of a server."""
+    previous = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(previous)
+
+
 @click.command()
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--host", default="127.0.0.1", help="Address to listen on.  [127.0.0.1]")
@@ -68,6 +78,7 @@ VISITOR = click.option(
     is_flag=True,
     help="Print a link by which one person becomes an administrator.",
 )
+@private_files()
 def serve(
     folder: Path,
     host: str,
@@ -89,7 +100,6 @@ def serve(
     from snellen_server.hosting.monitoring import log_to_stderr
     from snellen_server.hosting.services import open_services
 
-    os.umask(0o077)  # pictures, uploads and logs of the server are nobody else's
     configuration = _configuration(folder, file, database)
     if arena is not None:
         configuration = replace(
