@@ -228,5 +228,6 @@ def test_every_module_imports_or_belongs_to_an_extra(core: Environment, tmp_path
     assert {module for module, _ in failing} == {
         "snellen.viewing.local_pages",
         "snellen.viewing.pages",
+        "snellen.viewing.patience",
         "snellen.viewing.serving",
     }

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.extraction.closed_answers import AskedReply
+from snellen.extraction.asked_reply import AskedReply
 from snellen.metrics.hallucination import POPE, pope_counts, pope_rows, pope_yes_no, read_yes_no
 from snellen.metrics.normalise import vqa_normalise
 from snellen.metrics.numbers import relaxed_accuracy

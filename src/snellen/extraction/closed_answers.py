@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from snellen.common.late import late_pattern
+from snellen.extraction.asked_reply import question_of
 from snellen.extraction.cue_words import refusal_count
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
 from snellen.extraction.standard import read_choice
@@ -17,24 +18,6 @@ from snellen.extraction.tokens import tokenise
 YesNo = Literal["yes", "no"]
 YES_NO: tuple[YesNo, YesNo] = ("yes", "no")
 LETTERS = tuple("ABCDEFGHIJ")
-
-
-class AskedReply(str):
-    """A reply that knows what was asked, as scoring hands it to metrics."""
-
-    __slots__ = ("question",)
-    question: str
-
-    def __new__(cls, reply: str, question: str) -> AskedReply:
-        """Make a reply of a text and its question."""
-        asked = super().__new__(cls, reply)
-        asked.question = question
-        return asked
-
-
-def question_of(reply: str) -> str:
-    """Return what was asked, or an empty text if the reply does not know."""
-    return reply.question if isinstance(reply, AskedReply) else ""
 
 
 def answer_text(reply: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
-from snellen.extraction.closed_answers import YesNo, answer_text, question_of, says_yes_or_no
+from snellen.extraction.asked_reply import question_of
+from snellen.extraction.closed_answers import YesNo, answer_text, says_yes_or_no
 from snellen.metrics.declaration import (
     CorpusCountMetric,
     Counts,

@@ -9,14 +9,13 @@ import re
 from collections.abc import Sequence
 
 from snellen.errors import DataError
+from snellen.extraction.asked_reply import AskedReply, question_of
 from snellen.extraction.closed_answers import (
     LETTERS,
-    AskedReply,
     answer_text,
     declines,
     letter_in,
     number_forms,
-    question_of,
     stated_answer,
 )
 from snellen.formats.quantities import holds_quantities

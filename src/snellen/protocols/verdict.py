@@ -19,10 +19,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import registry
+from snellen import extraction, registry
 from snellen.errors import DataError
 from snellen.extraction.normalisation import find_final_answer
-from snellen.extraction.standard import read_choice
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.protocols.prompts.role_prompts import judge_prompt
 from snellen.records import Decoding, ImageRef, Message, Request, Response, TextPart, Variant
@@ -261,7 +260,7 @@ def read_label(
     if len(places) == 1:
         return Verdict("given", places[0])
 
-    reading = read_choice(text, (*options, NONE_OF_THEM), (*labels, no_option))
+    reading = extraction.read_choice(text, (*options, NONE_OF_THEM), (*labels, no_option))
     if reading.choice is None or reading.confidence != "certain":
         return None
     if reading.choice == len(options):

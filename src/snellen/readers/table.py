@@ -25,13 +25,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.answer_forms import AnswerForm
 from snellen.common.drafts import DistractorSpec, Draft, LazyImage, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.delimited import LETTERS, decode_base64
 from snellen.formats.locate import PICTURE_FILE, PictureFinder
 from snellen.formats.rows import SHEET, TEXTS, SourceRow, listed, read_rows
 from snellen.recognition.answer_types import class_of
-from snellen.recognition.columns import AnswerForm, as_text, option_meant
+from snellen.recognition.columns import as_text, option_meant
 from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
 from snellen.registry import nearest_names

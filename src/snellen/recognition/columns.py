@@ -9,24 +9,16 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from snellen.common.answer_forms import FORMS, AnswerForm
 from snellen.formats.delimited import LETTERS
 from snellen.formats.json_files import packaged_toml
 from snellen.recognition.profiles import ColumnProfile
 
-AnswerForm = Literal["any", "letter", "text", "index0", "index1"]
-FORMS: tuple[AnswerForm, ...] = ("letter", "text", "index0", "index1")
-FORM_WORDS = {
-    "any": "letter, text or number from 0",
-    "letter": "letter",
-    "text": "text of an option",
-    "index0": "number of an option from 0",
-    "index1": "number of an option from 1",
-}
 _LABELLED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+\S.*", re.DOTALL)
 _SEPARATORS = re.compile(r"[-_\s]+")
 _SPLITS = ("\n", "|", ";")

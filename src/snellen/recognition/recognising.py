@@ -10,13 +10,14 @@ from typing import Any, Literal, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.answer_forms import FORM_WORDS
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
 from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
 from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, read_rows, text_encoding
 from snellen.formats.text_table import filled_sheets
 from snellen.recognition.answer_types import answer_type
-from snellen.recognition.columns import FORM_WORDS, Doubt, Roles, usual_names
+from snellen.recognition.columns import Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder, share_there
 from snellen.recognition.tables import ANSWER_TAG, TableRoles, accepted_texts, table_roles
 

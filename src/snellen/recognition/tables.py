@@ -11,16 +11,15 @@ from typing import Any, Literal, cast
 from msgspec import Struct, field
 
 from snellen import registry
+from snellen.common.answer_forms import FORMS, AnswerForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, unknown_columns
 from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.columns import (
-    FORMS,
     PARTLY,
     SEVERAL,
     AnswerColumn,
-    AnswerForm,
     Doubt,
     Roles,
     as_text,

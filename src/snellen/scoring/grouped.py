@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError, MissingExtraError
-from snellen.extraction.closed_answers import AskedReply
+from snellen.extraction.asked_reply import AskedReply
 from snellen.metrics.declaration import (
     CorpusCountMetric,
     Counts,

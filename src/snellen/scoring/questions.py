@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError, MissingExtraError
-from snellen.extraction.closed_answers import AskedReply
+from snellen.extraction.asked_reply import AskedReply
 from snellen.metrics.declaration import CorpusCountMetric, Counts, summed_metric
 from snellen.protocols.base import Declaration, Protocol, declaration_of
 from snellen.reasons import NEVER_ANSWERED, NoMostLikelyReason, Reason

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.errors import DataError, HookError, MissingExtraError, SnellenError, StoreError
-from snellen.extraction.closed_answers import AskedReply
+from snellen.extraction.asked_reply import AskedReply
 from snellen.metrics.declaration import CorpusMetric, Metric, MetricInput, ReplyMetric, find_metric
 from snellen.reasons import NEVER_ANSWERED
 from snellen.records import Prediction, Score

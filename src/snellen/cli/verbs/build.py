@@ -47,10 +47,11 @@ from snellen.cli.show import (
     show_table,
     show_verification,
 )
+from snellen.common.answer_forms import FORM_WORDS, FORMS
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError, WrongRowsError
 from snellen.models.base import load_model
-from snellen.recognition.columns import FORM_WORDS, FORMS, Doubt
+from snellen.recognition.columns import Doubt
 from snellen.recognition.own_sources import (
     ENDING,
     OwnSource,

@@ -24,12 +24,12 @@ from snellen.cli.flags import (
     subset_flags,
 )
 from snellen.cli.show import announce, err, out, print_records, print_tables, show_results
+from snellen.common.answer_forms import FORMS
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
-from snellen.recognition.columns import FORMS
 from snellen.runs.mending import DAMAGED, mend_run
 from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, TokenPrice

@@ -1,0 +1,15 @@
+"""How the answer column of a table names the correct option."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+AnswerForm = Literal["any", "letter", "text", "index0", "index1"]
+FORMS: tuple[AnswerForm, ...] = ("letter", "text", "index0", "index1")
+FORM_WORDS = {
+    "any": "letter, text or number from 0",
+    "letter": "letter",
+    "text": "text of an option",
+    "index0": "number of an option from 0",
+    "index1": "number of an option from 1",
+}
