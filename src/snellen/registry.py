@@ -125,7 +125,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "wordnet": "snellen.reformulation.distractors:wordnet_neighbours",
         "near-text": "snellen.reformulation.distractors:near_text",
         "near-picture": "snellen.reformulation.distractors:near_picture",
-        "near-meaning": "snellen.reformulation.distractors:near_meaning",
+        "near-meaning": "snellen.reformulation.near_meaning:near_meaning",
         "written": "snellen.reformulation.distractors:pool",
     },
     "readers": {

@@ -31,7 +31,6 @@ from snellen.common.drafts import (
 )
 from snellen.common.images import decode_picture, picture_content
 from snellen.common.seeds import rng_for
-from snellen.common.sentence_embeddings import embed
 from snellen.errors import DataError
 from snellen.reformulation.answer_equality import fold_answer, opposite_yes_no, same_answer
 from snellen.reformulation.wordnet import open_wordnet
@@ -313,11 +312,6 @@ SIDE = 16
 def near_text(context: SourceContext) -> Ranking:
     """Candidates by how alike their words and letters are to those of the answer."""
     return rank_by_vectors(context, text_vectors)
-
-
-def near_meaning(context: SourceContext) -> Ranking:
-    """Candidates by how near they are to the answer in meaning. Raises MissingExtraError without the model."""
-    return rank_by_vectors(context, embed)
 
 
 def rank_by_vectors(context: SourceContext, vectors_of: Callable[[Sequence[str]], Any]) -> Ranking:
