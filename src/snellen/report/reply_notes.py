@@ -26,9 +26,7 @@ def grader_notes(views: Sequence[RunView]) -> list[str]:
     """Return which models addressed their grader, how often, and an example."""
     notes = []
     for view in views:
-        speaking = [
-            p for scored in view.run.benchmarks for p in scored.predictions if p.addresses_grader
-        ]
+        speaking = view.replies_to_grader
         if speaking:
             first = speaking[0]
             replies = (

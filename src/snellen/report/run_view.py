@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from operator import mul
 
 import msgspec
@@ -202,6 +203,12 @@ class RunView(Struct, frozen=True, dict=True):
     label: str
     run: ScoredRun
     rows: tuple[Result, ...]
+
+    @cached_property
+    def replies_to_grader(self) -> list[Prediction]:
+        """Predictions of the replies that speak to whoever grades them; found in one pass, as several tables ask."""
+        predictions = chain.from_iterable(scored.predictions for scored in self.run.benchmarks)
+        return [prediction for prediction in predictions if prediction.addresses_grader]
 
     @cached_property
     def results_by_key(self) -> dict[tuple[str, str, str, str, str], Result]:
