@@ -125,7 +125,9 @@ def look(report: Path) -> None:
     """How long the page is on a phone, on a desk and on a wide screen, and when its first content is painted."""
     if CHROMIUM is None:
         return
-    with tempfile.TemporaryDirectory() as profile, browsing(Path(profile)) as page:
+    # A browser that was killed can write for a moment longer.
+    held = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    with held as profile, browsing(Path(profile)) as page:
         for width in (390, 1280, 2560):
             page.resize(width)
             page.open(report.resolve().as_uri())

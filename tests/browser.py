@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -259,13 +260,15 @@ def browsing(folder: Path) -> Iterator[Page]:
         close_fds=False,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     os.close(to_browser)
     os.close(from_browser)
     try:
         yield Page(from_us, to_us, folder)
     finally:
-        browser.kill()
+        # Its helper processes too: one that lives on would write into a profile that is being removed.
+        os.killpg(browser.pid, signal.SIGKILL)
         browser.wait()
         os.close(from_us)
         os.close(to_us)
