@@ -646,6 +646,27 @@ def test_benchmarks_that_no_protocol_can_ask_are_said_and_a_run_of_these_alone_i
     assert code == 2 and f"{line}; `-p vanilla` asks any question" in error
 
 
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["re"], ["report", "reform", "reconcile"]),
+        (["run", "--likelihood-r"], ["--likelihood-rule"]),
+        (["run", "--method", "b"], ["both"]),
+        (["nosuchverb", "x"], []),
+    ],
+)
+def test_a_shell_completes_verbs_flags_and_choices(words: list[str], completed: list[str]) -> None:
+    environment = {
+        "_SNELLEN_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["snellen", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    shown = subprocess.run(
+        SNELLEN, env={**os.environ, **environment}, check=True, capture_output=True, text=True
+    ).stdout
+    assert shown.split() == [f"plain,{word}" for word in completed]
+
+
 def test_snellen_alone_shows_how_to_begin_and_six_verbs_on_a_small_screen() -> None:
     shown = CliRunner().invoke(cli, [], env={"COLUMNS": "80"})
     verbs = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.output, re.MULTILINE)

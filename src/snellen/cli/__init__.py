@@ -6,7 +6,6 @@ import atexit
 import errno
 import gc
 import importlib
-import os
 import signal
 import sys
 import threading
@@ -150,8 +149,6 @@ _OF_SERVER = ("arena", "serve", "serve-data")
 """Verbs that the package snellen-server brings."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_COMPLETING = "_SNELLEN_COMPLETE"
-"""The environment variable by which a shell asks click for completions."""
 
 
 class _VerbGroup(click.Group):
@@ -161,24 +158,15 @@ class _VerbGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _OWN and cmd_name not in installed_verbs():
             return None
-        command = self._loaded(cmd_name)
-        if ctx.resilient_parsing:  # a shell asks what a word may become
-            from snellen.cli.completion import completing
-
-            return completing(cmd_name, command)
-        return command
-
-    def _loaded(self, name: str) -> click.Command:
-        if name in _OWN:
-            command: click.Command = imported(
-                f"snellen.cli.verbs.{_MODULES.get(name, name)}:{name}_command"
-            )
+        if cmd_name in _OWN:
+            module = _MODULES.get(cmd_name, cmd_name)
+            command: click.Command = imported(f"snellen.cli.verbs.{module}:{cmd_name}_command")
             return command
         try:
-            added: click.Command = imported(declared_verb(installed_verbs()[name]).command)
+            added: click.Command = imported(declared_verb(installed_verbs()[cmd_name]).command)
         except ImportError as error:
             raise SnellenError(
-                f"`snellen {name}` cannot be loaded: {error}; mend or remove its package"
+                f"`snellen {cmd_name}` cannot be loaded: {error}; mend or remove its package"
             ) from error
         return added
 
@@ -210,10 +198,12 @@ class _VerbGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        verbs = ((verb, line) for verbs in _sections().values() for verb, line in verbs.items())
-        completions = [
-            CompletionItem(verb, help=line) for verb, line in verbs if verb.startswith(incomplete)
-        ]
+        # click would import the modules of all verbs for their help, which takes a second.
+        completions = []
+        for verbs in _sections().values():
+            for verb, line in verbs.items():
+                if verb.startswith(incomplete):
+                    completions.append(CompletionItem(verb, help=line))
         return completions + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -363,10 +353,6 @@ def main(args: Sequence[str] | None = None) -> None:
         guard_streams()
     words = list(sys.argv[1:] if args is None else args)
     warnings.formatwarning = _line_of_warning
-    if _COMPLETING in os.environ:
-        from snellen.cli.completion import prepare
-
-        prepare()
     try:
         _check_encoding(words)
         with (

@@ -24,7 +24,6 @@ from packaging.specifiers import SpecifierSet
 
 from snellen import __version__, registry
 from snellen.catalogue.loading import broken_suites, hooks_of_others
-from snellen.cli.completion import hub_cache
 from snellen.cli.flags import json_flag
 from snellen.cli.show import out, show_table
 from snellen.common.paths import home
@@ -126,6 +125,14 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
         yield Diagnosis(
             "machine", f"{kind}:{number}", "good", f"{memory}, torch {torch.__version__}"
         )
+
+
+def hub_cache() -> Path:
+    """Where the Hugging Face hub keeps what it fetched, by the environment variables that it documents."""
+    if chosen := os.environ.get("HF_HUB_CACHE"):
+        return Path(chosen).expanduser()
+    default = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "huggingface")
+    return Path(os.environ.get("HF_HOME", default), "hub").expanduser()
 
 
 def diagnose_places(runs: Path) -> Iterator[Diagnosis]:
