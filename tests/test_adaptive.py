@@ -33,8 +33,8 @@ from snellen.experiments.evaluation import Cast, Rounds, ask_more
 from snellen.records import Failure, Request, Response
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import ignore_progress, plan_run, with_parts
+from snellen.runs.rounds import FIRST_IMAGES, empty_parts
 from snellen.runs.run_folder import read_manifest
-from snellen.runs.runner import FIRST_PICTURES, no_parts
 from snellen.runs.spec import run_spec
 from snellen.runs.workers import run_workers
 from snellen.scoring.kept_scoring import has_ended
@@ -239,7 +239,7 @@ def test_a_run_that_is_killed_between_two_rounds_was_stopped_and_says_what_goes_
     plan = plan_run(spec)
     rounds = Rounds(
         plan,
-        no_parts(plan, {shared_pictures.name: "accuracy ±10"}),
+        empty_parts(plan, {shared_pictures.name: "accuracy ±10"}),
         "snellen:always-a",
         Cast({}),
         ignore_progress,
@@ -408,7 +408,7 @@ def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(
 
     class Impatient(SaysA):
         def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
-            if len(self.asked) > FIRST_PICTURES:
+            if len(self.asked) > FIRST_IMAGES:
                 raise KeyboardInterrupt
             return super().generate(requests, images)
 

@@ -35,8 +35,8 @@ from snellen.runs.journal import (
 )
 from snellen.runs.plan import plan_run, work_items
 from snellen.runs.run_folder import journals, read_manifest
-from snellen.runs.runner import unfinished_items
 from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec
+from snellen.runs.unfinished import unfinished_items
 from snellen.scoring import stored_records
 from snellen.scoring.kept_scoring import PREDICTIONS, load_scoring
 from snellen.scoring.run_scoring import score_run

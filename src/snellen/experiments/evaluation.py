@@ -62,6 +62,8 @@ from snellen.runs.plan import (
     progress_of,
     with_parts,
 )
+from snellen.runs.resuming import choose_folder, with_name_by_fingerprint
+from snellen.runs.rounds import empty_parts, next_parts
 from snellen.runs.run_folder import (
     RUN_MANIFEST,
     held_while_scored,
@@ -72,15 +74,7 @@ from snellen.runs.run_folder import (
     read_manifest,
     write_manifest,
 )
-from snellen.runs.runner import (
-    RunOutcome,
-    choose_folder,
-    next_parts,
-    no_parts,
-    run_plan,
-    summed_outcome,
-    with_name_by_fingerprint,
-)
+from snellen.runs.runner import RunOutcome, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.run_scoring import check_scoring_of
@@ -262,7 +256,7 @@ def _evaluate_one(
     model, plan = _in_own_folder(model, plan, cast, announce)
     if execution.until:
         rules = {use.benchmark.name: execution.until for use in plan.benchmarks}
-        rounds = Rounds(plan, no_parts(plan, rules), model, cast, progress)
+        rounds = Rounds(plan, empty_parts(plan, rules), model, cast, progress)
         outcome, scored = _ask_until(width_rule(execution.until), rounds, announce)
     else:
         outcome = carry_out(plan, model, cast, progress, announce)
@@ -582,7 +576,8 @@ def decide_between(
             for use in plan.benchmarks
         }
         parts = {
-            name: replace(part, awaits_verdict=True) for name, part in no_parts(plan, rules).items()
+            name: replace(part, awaits_verdict=True)
+            for name, part in empty_parts(plan, rules).items()
         }
         rounds.append(Rounds(plan, parts, model, cast, progress))
     if rounds[0].plan.folder == rounds[1].plan.folder:

@@ -1,0 +1,126 @@
+"""Make the manifest of the present session of a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from snellen import __version__
+from snellen.building.benchmark import EXAMPLES, Benchmark
+from snellen.installation import installed_versions
+from snellen.models.base import AsyncModel, Model, answers_by_sample, identity_of
+from snellen.protocols.base import declaration_of
+from snellen.records import EVALUATED
+from snellen.runs.driving import NO_ROLES, Roles
+from snellen.runs.finding import SelectedBenchmark
+from snellen.runs.plan import RunPlan, example_source, protocols_of
+from snellen.runs.run_folder import RUN_FORMAT, BenchmarkUse, RoleModel, RunManifest, Stretch
+from snellen.runs.server_checks import ServerFacts
+
+RECORDED_PACKAGES = ("msgspec", "pyarrow", "pillow", "torch", "transformers", "tokenizers")
+
+
+def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> RunManifest:
+    """Describe what a plan will ask of which models, without asking anything."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    uses = []
+    labels: dict[str, None] = {}
+    versions_of_words = {}
+    for selected in plan.benchmarks:
+        protocols = protocols_of(selected.benchmark.spec, plan)
+        own_labels = tuple(protocol.label for protocol in protocols)
+        uses.append(_benchmark_use(selected, own_labels, plan))
+        labels.update(dict.fromkeys(own_labels))
+        for protocol in protocols:
+            version_of = declaration_of(protocol).words
+            if version_of is not None:
+                versions_of_words[protocol.label] = version_of(plan.templates)
+
+    model_strings = {EVALUATED: model.name}
+    role_models = {}
+    for role, role_model in roles.items():
+        model_strings[role] = role_model.name
+        role_models[role] = RoleModel(
+            role_model.name,
+            identity_of(role_model).fingerprint,
+            answers_by_sample=answers_by_sample(role_model),
+        )
+
+    return RunManifest(
+        format=RUN_FORMAT,
+        model=model.name,
+        fingerprint=identity_of(model).fingerprint,
+        benchmarks=tuple(uses),
+        protocols=tuple(labels),
+        templates=plan.templates.id,
+        asked=(plan.question,),
+        executed=(plan.execution,),
+        software={
+            "snellen": __version__,
+            "python": platform.python_version(),
+            **installed_versions(RECORDED_PACKAGES),
+        },
+        hardware={
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "cores": str(os.cpu_count()),
+        },
+        started=started,
+        stretches=(Stretch(started, model_strings),),
+        answers_by_sample=answers_by_sample(model),
+        roles=role_models,
+        words=versions_of_words,
+    )
+
+
+def _benchmark_use(
+    selected: SelectedBenchmark, labels: tuple[str, ...], plan: RunPlan
+) -> BenchmarkUse:
+    benchmark = selected.benchmark
+    examples_from, examples = _examples_shown(benchmark, plan)
+    return BenchmarkUse(
+        benchmark.name,
+        benchmark.manifest.version,
+        str(benchmark.folder.resolve()),
+        selected.selection.where,
+        _effective_limit(selected),
+        labels,
+        benchmark.manifest.questions,
+        selected.selection.part,
+        examples_from,
+        examples,
+        origin=benchmark.manifest.made.origin,
+    )
+
+
+def _effective_limit(selected: SelectedBenchmark) -> int | None:
+    """Return the limit of a benchmark's samples; None if it leaves none out."""
+    limit = selected.selection.limit
+    if limit is None:
+        return None
+    benchmark_manifest = selected.benchmark.manifest
+    build_limit = benchmark_manifest.made.limit
+    may_lack_samples = 0 < build_limit <= benchmark_manifest.counts.samples
+    if may_lack_samples:
+        return limit
+    without_limit = replace(selected.selection, limit=None, part=None)
+    if limit < selected.benchmark.count(without_limit):
+        return limit
+    return None
+
+
+def _examples_shown(benchmark: Benchmark, plan: RunPlan) -> tuple[str, str]:
+    """Return the folder of the few-shot examples of a benchmark and their digest; empty if there are none."""
+    if not plan.question.few_shot:
+        return "", ""
+    source = example_source(benchmark, plan)
+    return str(source.folder.resolve()), source.manifest.files.get(EXAMPLES, "")
+
+
+def with_servers(manifest: RunManifest, servers: dict[str, ServerFacts]) -> RunManifest:
+    """Return the manifest with what servers stated in its last stretch."""
+    *before, last = manifest.stretches
+    return replace(manifest, stretches=(*before, replace(last, servers=servers)))

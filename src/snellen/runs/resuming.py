@@ -1,0 +1,253 @@
+"""Begin a run in a folder, or resume the run that is there if it asks the same of the same models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from snellen.errors import StoreError
+from snellen.models.base import AsyncModel, Model, identity_of
+from snellen.models.object_digest import why_not_fingerprinted
+from snellen.records import EVALUATED
+from snellen.runs.driving import NO_ROLES, Roles
+from snellen.runs.finding import Announce
+from snellen.runs.journal import read_journal
+from snellen.runs.making_manifest import manifest_of
+from snellen.runs.plan import RunPlan, digest
+from snellen.runs.run_folder import (
+    RUN_MANIFEST,
+    BenchmarkUse,
+    RunManifest,
+    Stretch,
+    check_identity,
+    holds_answers,
+    journals,
+    read_manifest,
+    write_manifest,
+)
+from snellen.runs.run_models import (
+    check_same_models,
+    model_difference,
+    models_of,
+    only_replies,
+)
+
+T = TypeVar("T")
+
+
+def begin_or_resume(
+    folder: Path, current: RunManifest, *, writes: bool, moved: bool
+) -> RunManifest:
+    """Write the manifest of a new run, or merge it into that of the run in the folder.
+
+    Args:
+        folder: The folder of the run.
+        current: The manifest of the present session.
+        writes: Whether this process writes the manifest; of several workers the first one does.
+        moved: Whether the user says that the models are the same at another address or server.
+
+    Returns:
+        The manifest of all sessions of the run.
+
+    Raises:
+        StoreError: The folder holds a run that differs in its models, settings or benchmarks.
+    """
+    if _has_lost_manifest(folder) or not holds_answers(folder):
+        _check_journals(folder, current)
+        if writes:
+            write_manifest(folder, current)
+        return current
+    earlier = read_manifest(folder)
+    check_same_models(folder, earlier, current, moved=moved)
+    _check_same_settings(folder, earlier, current)
+    _check_same_benchmarks(folder, earlier, current)
+    merged = merge_manifests(earlier, current)
+    if writes and merged != earlier:
+        write_manifest(folder, merged)
+    return merged
+
+
+def _has_lost_manifest(folder: Path) -> bool:
+    """Whether a folder has no manifest, or one that was restored from journals and does not say how it was asked."""
+    if not (folder / RUN_MANIFEST).exists():
+        return True
+    return bool(read_manifest(folder).authors_by_journal)
+
+
+def _check_journals(folder: Path, current: RunManifest) -> None:
+    """Check that journals without a manifest hold replies of the present models."""
+    for model in models_of(current).values():
+        check_identity(folder, model.model, model.fingerprint)
+    for path in journals(folder):
+        for _ in read_journal(path, current.authors):
+            pass  # reading raises StoreError for another author
+
+
+def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifest) -> None:
+    differences = []
+    for name, before, now in _settings(earlier, current):
+        if before != now:
+            differences.append(f"{name} {before}, now {now}")
+    if differences:
+        raise StoreError(
+            f"{folder} holds a run with {'; '.join(differences)}; choose another --name"
+        )
+    if earlier.few_shot != current.few_shot:
+        raise StoreError(
+            f"{folder} holds a run with other examples before its questions; choose another --name"
+        )
+    for label, version in current.words.items():
+        earlier_version = earlier.words.get(label, version)
+        if earlier_version != version:
+            raise StoreError(
+                f"{folder}: {label} was asked in the words {earlier_version}, now {version}; choose another --name"
+            )
+
+
+def _settings(earlier: RunManifest, current: RunManifest) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the settings that must not change within a run: the name of the flag, the earlier and the present value."""
+    if earlier.templates != current.templates:
+        yield ("templates", *_template_names(earlier, current))
+    yield "prefix", earlier.prefix, current.prefix
+    earlier_decoding = _decoding_settings(earlier)
+    for name, now in _decoding_settings(current).items():
+        yield name.replace("_", "-"), earlier_decoding[name], now
+
+
+def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, str]:
+    """Return two template files by the names they were given or, if those are equal, by digest."""
+    earlier_name = earlier.asked[0].templates if earlier.asked else ""
+    current_name = current.asked[0].templates if current.asked else ""
+    if earlier_name == current_name:
+        return earlier.templates[:12], current.templates[:12]
+    return earlier_name or "as usual", current_name or "as usual"
+
+
+def _decoding_settings(manifest: RunManifest) -> dict[str, Any]:
+    settings = asdict(manifest.decoding)
+    settings["max_new_tokens"] = manifest.decoding.max_new_tokens or "the benchmark's"
+    return settings
+
+
+def _check_same_benchmarks(folder: Path, earlier: RunManifest, current: RunManifest) -> None:
+    current_uses = {use.name: use for use in current.benchmarks}
+    for use in earlier.benchmarks:
+        current_use = current_uses.get(use.name)
+        if current_use is None:
+            continue
+        if not use.fits(current_use.version, current_use.questions):
+            raise StoreError(
+                f"{folder} was run on version {use.version} of {use.name}, which is now {current_use.version}; choose "
+                "another --name, which runs everything again except what a --cache of both runs holds, or rebuild "
+                "that version from its original source"
+            )
+        if use.examples != current_use.examples:
+            raise StoreError(
+                f"{folder}: {use.name} was shown other examples; choose another --name"
+            )
+
+
+def merge_manifests(earlier: RunManifest, current: RunManifest) -> RunManifest:
+    """Return the manifest of a run that has gone on with another session."""
+    return replace(
+        earlier,
+        benchmarks=_merged_benchmarks(earlier, current),
+        protocols=_merged(earlier.protocols, current.protocols),
+        asked=_merged(earlier.asked, current.asked),
+        executed=_merged(earlier.executed, current.executed),
+        notes=_merged(earlier.notes, current.notes),
+        answers_by_sample=earlier.answers_by_sample or current.answers_by_sample,
+        roles={**current.roles, **earlier.roles},
+        stretches=_merged_stretches(earlier.stretches, current.stretches),
+        words={**current.words, **earlier.words},
+    )
+
+
+def _merged(earlier: tuple[T, ...], current: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys((*earlier, *current)))
+
+
+def _merged_benchmarks(earlier: RunManifest, current: RunManifest) -> tuple[BenchmarkUse, ...]:
+    current_names = {use.name for use in current.benchmarks}
+    earlier_protocols = {}
+    merged = []
+    for use in earlier.benchmarks:
+        earlier_protocols[use.name] = use.protocols or earlier.protocols
+        if use.name not in current_names:
+            merged.append(use)
+    for use in current.benchmarks:
+        protocols = _merged(earlier_protocols.get(use.name, ()), use.protocols)
+        merged.append(replace(use, protocols=protocols))
+    return tuple(merged)
+
+
+def _merged_stretches(
+    earlier: tuple[Stretch, ...], current: tuple[Stretch, ...]
+) -> tuple[Stretch, ...]:
+    """Add a stretch if the models are reached in another way, or a server states something new."""
+    if not earlier or earlier[-1].models != current[-1].models:
+        return (*earlier, *current)
+    servers = {**earlier[-1].servers, **current[-1].servers}
+    if servers == earlier[-1].servers:
+        return earlier
+    return (*earlier, *current)
+
+
+# --- the automatic name of a run --------------------------------------------------------------------------------------
+
+
+def choose_folder(
+    plan: RunPlan, model: Model | AsyncModel, roles: Roles, announce: Announce
+) -> RunPlan:
+    """Return the plan with a folder that holds no other model's replies, if the folder was named automatically.
+
+    The name of a run follows from what is asked and from the model string. A checkpoint that was trained further or a
+    class that was edited has the same model string. All but the first therefore get a digest of their fingerprint
+    behind the name, and `announce` receives a line that says which is which.
+    """
+    folder = plan.folder
+    if not plan.has_automatic_name or _has_lost_manifest(folder) or not holds_answers(folder):
+        return plan
+    earlier = read_manifest(folder)
+    current = manifest_of(model, plan, roles)
+    difference = _first_model_difference(earlier, current)
+    if not difference:
+        return plan
+    own_plan = with_name_by_fingerprint(plan, model, roles)
+    announce(
+        f"{folder} holds answers of {earlier.model} from before it changed ({difference}); those of now are in "
+        f"{own_plan.folder}"
+    )
+    return own_plan
+
+
+def _first_model_difference(earlier: RunManifest, current: RunManifest) -> str:
+    """Describe how a model has certainly changed; empty if none has, or if a fingerprint is missing."""
+    earlier_models = models_of(earlier)
+    current_models = models_of(current)
+    if any(why_not_fingerprinted(model.fingerprint) for model in current_models.values()):
+        return ""
+    for role, model in current_models.items():
+        difference = model_difference(
+            earlier_models.get(role, model),
+            model,
+            only_replies=only_replies(role, earlier, current),
+        )
+        if difference:
+            return difference
+    return ""
+
+
+def with_name_by_fingerprint(
+    plan: RunPlan, model: Model | AsyncModel, roles: Roles = NO_ROLES
+) -> RunPlan:
+    """Return the plan with a digest of its models' fingerprints behind the name of its run."""
+    fingerprints = {EVALUATED: identity_of(model).fingerprint}
+    for role, role_model in roles.items():
+        fingerprints[role] = identity_of(role_model).fingerprint
+    suffix = digest(msgspec.json.encode(fingerprints, order="sorted").decode())
+    return replace(plan, spec=plan.spec.with_execution(name=f"{plan.execution.name}-{suffix}"))

@@ -1,0 +1,51 @@
+"""Rounds of an adaptive run: how many images of each benchmark are evaluated next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from msgspec.structs import replace
+
+from snellen.building.benchmark import RandomPart
+from snellen.runs.plan import RunPlan
+
+FIRST_IMAGES = 16
+"""Images of each benchmark in the first round."""
+GROWTH = 1.25
+"""Factor by which each round grows. It is small, so that few requests are sent in vain; scoring is cheap."""
+GROWTH_OF_WORKERS = 2.0
+"""The same factor where each round starts processes that load the model."""
+
+
+def empty_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart]:
+    """Return, for each benchmark of a plan, the part without any image.
+
+    Args:
+        plan: The plan of the run.
+        rules: The rule that stops each benchmark, by the benchmark's name.
+    """
+    seed = plan.question.seed
+    parts = {}
+    for use in plan.benchmarks:
+        name = use.benchmark.name
+        parts[name] = use.benchmark.random_part(use.selection, seed, rules[name])
+    return parts
+
+
+def larger_part(part: RandomPart, *, reloads: bool) -> RandomPart:
+    """Return the part of the next round. `reloads` says whether a round loads the model again."""
+    growth = GROWTH_OF_WORKERS if reloads else GROWTH
+    by_factor = math.ceil(part.pictures * growth)
+    by_count = part.pictures + FIRST_IMAGES
+    return replace(part, pictures=min(part.of, max(by_factor, by_count)))
+
+
+def next_parts(
+    parts: Mapping[str, RandomPart], open_benchmarks: Collection[str], *, reloads: bool
+) -> dict[str, RandomPart]:
+    """Return the parts of the next round: larger ones of the benchmarks whose rule has not stopped them."""
+    following = dict(parts)
+    for name in open_benchmarks:
+        following[name] = larger_part(parts[name], reloads=reloads)
+    return following

@@ -1,0 +1,185 @@
+"""The models of a run by role, and whether stored replies are those of the model at hand.
+
+A model is recognised by its fingerprint, its address and what its server states, never by its name alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from snellen.errors import SnellenError, StoreError
+from snellen.models.base import ADDRESS, address_of, as_latest_adapter
+from snellen.models.object_digest import why_not_fingerprinted
+from snellen.protocols.base import needed_kind, parse_protocol
+from snellen.records import EVALUATED
+from snellen.runs.run_folder import (
+    RoleModel,
+    RunManifest,
+    changed_fact,
+    check_identity,
+    holds_answers,
+    read_manifest,
+    way_out,
+)
+from snellen.runs.server_checks import ServerFacts, changed_server_fact
+
+
+def models_of(manifest: RunManifest) -> dict[str, RoleModel]:
+    """Return all models of a run by role, the evaluated one first."""
+    evaluated = RoleModel(
+        manifest.model, manifest.fingerprint, manifest.left_as, manifest.answers_by_sample
+    )
+    return {EVALUATED: evaluated, **manifest.roles}
+
+
+def with_model(manifest: RunManifest, role: str, model: RoleModel) -> RunManifest:
+    """Return the manifest with another state of the model of a role."""
+    if role == EVALUATED:
+        return replace(manifest, left_as=model.left_as)
+    return replace(manifest, roles={**manifest.roles, role: model})
+
+
+def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) -> str:
+    """Describe the first difference between two models, apart from their addresses; empty if there is none.
+
+    With `only_replies`, versions of an adapter that give the same replies do not differ.
+    """
+    facts_now = _without_address(now.fingerprint)
+    known_facts = [_without_address(facts) for facts in (earlier.fingerprint, earlier.left_as)]
+    if only_replies:
+        facts_now = as_latest_adapter(facts_now)
+        known_facts = [as_latest_adapter(facts) for facts in known_facts]
+    if facts_now not in known_facts:
+        return changed_fact(known_facts[0], facts_now)
+    if earlier.identity != now.identity:
+        return f"the model was {earlier.identity}, is {now.identity}"
+    return ""
+
+
+def _without_address(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in fingerprint.items() if name != ADDRESS}
+
+
+def only_replies(role: str, *manifests: RunManifest) -> bool:
+    """Return whether the model of a role only replies in these runs, and scores no options."""
+    if role != EVALUATED:
+        return True
+    labels = {label for manifest in manifests for label in manifest.protocols}
+    try:
+        return all(needed_kind(parse_protocol(label)) == "generate" for label in labels)
+    except SnellenError:  # a protocol of a package that is not installed now
+        return False
+
+
+def addresses_of(manifest: RunManifest, role: str) -> frozenset[str]:
+    """Return the addresses at which the model of a role was reached. Earlier versions kept them in model strings only."""
+    addresses = set()
+    for stretch in manifest.stretches:
+        if role in stretch.models:
+            addresses.add(address_of(stretch.models[role]))
+    model = models_of(manifest).get(role)
+    if model is not None:
+        addresses.add(model.fingerprint.get(ADDRESS, ""))
+    return frozenset(addresses - {""})
+
+
+def server_facts_now(manifest: RunManifest, role: str) -> ServerFacts:
+    """Return what the servers of a role's model stated in the last stretch."""
+    return manifest.stretches[-1].servers.get(role, {})
+
+
+def known_server_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
+    """Return all values of each fact that the servers of a role's model stated in any stretch."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for stretch in manifest.stretches:
+        for name, text in stretch.servers.get(role, {}).items():
+            values[name].add(text)
+    return values
+
+
+def check_same_models(
+    folder: Path, earlier: RunManifest, current: RunManifest, *, moved: bool
+) -> None:
+    """Check that the models at hand are those of a stored run.
+
+    Args:
+        folder: The folder of the run.
+        earlier: The stored manifest.
+        current: The manifest of the present session.
+        moved: Whether the user says that the models are the same at another address or server.
+
+    Raises:
+        StoreError: A model differs, or may differ.
+    """
+    earlier_models = models_of(earlier)
+    for role, model in models_of(current).items():
+        _check_same_model(
+            folder,
+            role,
+            earlier_models.get(role, model),
+            model,
+            addresses=frozenset() if moved else addresses_of(earlier, role),
+            only_replies=only_replies(role, earlier, current),
+        )
+        changed = changed_server_fact(
+            known_server_facts(earlier, role), server_facts_now(current, role)
+        )
+        if changed and not moved:
+            raise StoreError(
+                f"{folder} holds answers of {model.identity} from when its server stated something else ({changed}); if "
+                "it is the same model, go on with --moved (moved=True), else choose another --name"
+            )
+
+
+def _check_same_model(
+    folder: Path,
+    role: str,
+    earlier: RoleModel,
+    now: RoleModel,
+    *,
+    addresses: Collection[str],
+    only_replies: bool,
+) -> None:
+    """Check the model of one role. `addresses` are those where it may be reached; empty for any."""
+    check_identity(folder, now.model, now.fingerprint)
+    difference = model_difference(earlier, now, only_replies=only_replies)
+    if difference:
+        owner = f"with another {role}" if role else "of another model"
+        raise StoreError(f"{folder} holds a run {owner} ({difference}); {way_out(now.fingerprint)}")
+    address = now.fingerprint.get(ADDRESS, "")
+    if addresses and address and address not in addresses:
+        raise StoreError(
+            f"{folder} holds answers of {now.identity} at {' and '.join(sorted(addresses))}, and {address} may have "
+            "another model of that name; if it is the same model that has moved, go on with --moved (moved=True), "
+            "else choose another --name"
+        )
+
+
+def has_same_models(folder: Path, manifest: RunManifest) -> bool:
+    """Return whether the replies in another run's folder are certainly those of the models of this run."""
+    models = models_of(manifest)
+    if not holds_answers(folder):
+        return False
+    if any(why_not_fingerprinted(model.fingerprint) for model in models.values()):
+        return False
+    other = read_manifest(folder)
+    other_models = models_of(other)
+    if other_models.keys() != models.keys():
+        return False
+    for role, model in models.items():
+        other_model = other_models[role]
+        if model_difference(other_model, model, only_replies=only_replies(role, other, manifest)):
+            return False
+        if other_model.answers_by_sample != model.answers_by_sample:
+            return False
+        address = model.fingerprint.get(ADDRESS, "")
+        if addresses_of(other, role) - {address}:
+            return False
+        known_facts = known_server_facts(other, role)
+        if changed_server_fact(known_facts, server_facts_now(manifest, role)):
+            return False
+    return True

@@ -1,0 +1,54 @@
+"""Samples that a resumed run has finished already, and that it passes over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from snellen.protocols.base import declaration_of
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, SampleItem, questions_of
+from snellen.runs.journal import RunStore
+
+ONE_IN = 200
+"""One in this many of the samples that seem finished is checked against the store."""
+
+
+def unfinished_items(
+    items: Iterator[SampleItem], store: RunStore, progress: ProgressCallback
+) -> Iterator[SampleItem]:
+    """Yield the items that may have missing replies, and report the others to `progress`.
+
+    An item seems finished if its protocol promises a number of presentations, whatever the model replies, and that
+    many are in the store. The first such item of each benchmark and protocol, and one in `ONE_IN` of the others, are
+    checked request by request. If a request is not in the store, for example because a prompt changed, no further
+    item of that benchmark and protocol is passed over.
+    """
+    seemingly_finished: Counter[tuple[str, str]] = Counter()
+    changed: set[tuple[str, str]] = set()
+    for item in items:
+        kind = (item.sample.benchmark, item.label)
+        if kind in changed or not _seems_finished(item, store):
+            yield item
+            continue
+        seemingly_finished[kind] += 1
+        is_checked = seemingly_finished[kind] % ONE_IN == 1
+        if is_checked and not _has_all_requests(item, store):
+            changed.add(kind)
+            yield item
+            continue
+        progress(ProgressUpdate(questions=questions_of(item)))
+
+
+def _seems_finished(item: SampleItem, store: RunStore) -> bool:
+    declared = declaration_of(item.protocol)
+    if declared.presentations is None or declared.stops_early:
+        return False
+    if declared.baselines or declared.conclude:
+        return False
+    promised = declared.n_presentations(item.sample) * len(item.sample.rounds)
+    return store.presentations_of(item.label, item.sample) >= promised
+
+
+def _has_all_requests(item: SampleItem, store: RunStore) -> bool:
+    first_requests = next(item.start(), ())
+    return all(store.knows(item.label, request) for request in first_requests)
