@@ -1,15 +1,22 @@
-"""Harness error: the score that a reader of replies gives each model, against that of the authors, worst first.
+"""Harness error: the score that a reader of replies gives each model, against a careful person's, worst first.
 
     python bench/reading_error.py CLONES [--fetch] [--sources BLINK EMMA] [--most 1000] [--without FOLDER]
 
 CLONES holds clones of public repositories as OWNER+NAME/repo; `--fetch` makes those that are missing. The rules of
 VLMEvalKit, lmms-eval and evalscope are run as their clones have them; what they would draw at random, or send to a judge,
 counts as unread. `--without FOLDER` has `BLINK.json` and so on: weights that were learnt without that source.
+
+The careful score is that of the authors' extraction, except where `careful_labels.csv` says what a reply means: labels by
+people who saw the question, the options and the reply, and no reading of it. They labelled every reply on which Snellen
+and the authors gave different verdicts, for models whose scores differed by .5 points or more, mixed with others.
+A reply labelled `either` is left out of all scores of its model. `silent` is the share of replies that Snellen
+reads with 90 % or more and otherwise than the careful reading.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import subprocess
 import tempfile
@@ -24,6 +31,7 @@ from published_replies import SOURCES, TRAINING, Case, published_cases
 from real_sources import Clone
 from snellen.extraction import reader
 from snellen.extraction.standard import read_choice
+from snellen.records import SURE
 
 PEERS = {
     "VLMEvalKit": "open-compass/VLMEvalKit",
@@ -31,6 +39,20 @@ PEERS = {
     "evalscope": "modelscope/evalscope",
 }
 Rule = Callable[[Case], int | None]
+LARGE = 200
+"""Replies from which on a share of silent errors is counted."""
+CAREFUL_LABELS = Path(__file__).parent / "careful_labels.csv"
+
+
+def careful_labels() -> dict[tuple[str, str, str], int | str | None]:
+    """Labels by source, model and row: the index of an option, None for no answer, or "either"."""
+    meanings: dict[tuple[str, str, str], int | str | None] = {}
+    with CAREFUL_LABELS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            label = row["label"]
+            meaning = int(label) if label.isdigit() else None if label == "none" else label
+            meanings[row["source"], row["model"], row["row"]] = meaning
+    return meanings
 
 
 def fetch(clones: Path, repository: str) -> None:
@@ -97,6 +119,7 @@ def main() -> None:
             fetch(given.clones, repository)
 
     own_weights = reader.weights
+    labels = careful_labels()
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
         peers = rules(given.clones, Path(folder))
@@ -110,18 +133,35 @@ def main() -> None:
                 if case["authors"] == "?" and "authors_right" not in case:
                     continue
                 if count["n"] < given.most:
-                    add(count, case, peers)
+                    add(count, case, labels, peers)
     print("\n".join(table_of(counts, list(peers))))
 
 
-def add(count: Counter[str], case: Case, peers: dict[str, Rule]) -> None:
+def add(
+    count: Counter[str],
+    case: Case,
+    labels: dict[tuple[str, str, str], int | str | None],
+    peers: dict[str, Rule],
+) -> None:
+    """Count a reply for each reader; replies that careful people may take either way do not count."""
+    authors_right = case.get("authors_right", case["authors"] == case["gold"])
+    meaning = labels.get((case["source"], case["model"], case["row"]), case["authors"])
+    if meaning == "either":
+        count["either"] += 1
+        return
+    careful_right = authors_right if meaning == "?" else meaning == case["gold"]
     reading = read_choice(case["reply"], case["options"], case["labels"], question=case["question"])
     count["n"] += 1
-    count["authors"] += case.get("authors_right", case["authors"] == case["gold"])
+    count["careful"] += careful_right
+    count["authors"] += authors_right
     count["Snellen"] += reading.choice == case["gold"]
     count["expected"] += reading.probability_of([case["gold"]])
-    count["unread"] += reading.choice is None
-    count["unsure"] += reading.probability < 0.9
+    if reading.probability < SURE:
+        count["unsure"] += 1
+    elif meaning == "?":
+        count["silent"] += (reading.choice == case["gold"]) != careful_right
+    else:
+        count["silent"] += reading.choice != meaning
     for peer, rule in peers.items():
         try:
             count[peer] += rule(case) == case["gold"]
@@ -130,21 +170,26 @@ def add(count: Counter[str], case: Case, peers: dict[str, Rule]) -> None:
 
 
 def table_of(counts: dict[tuple[str, str], Counter[str]], peers: list[str]) -> list[str]:
-    columns = ["Snellen", *peers]
-    lines = [
-        f"{'source':<12}{'model':<40}{'n':>6}{'authors':>9}" + "".join(f"{c:>12}" for c in columns)
-    ]
+    columns = ["Snellen", "expected", "authors", *peers]
+    heads = "".join(f"{column:>11}" for column in columns)
+    lines = [f"{'source':<12}{'model':<40}{'n':>6}{'careful':>9}{heads}{'unsure':>8}{'silent':>8}"]
     rows = []
     for (source, model), count in counts.items():
         if not count["n"]:
             continue
-        score = {column: 100 * count[column] / count["n"] for column in ("authors", *columns)}
-        error = {column: score[column] - score["authors"] for column in columns}
-        rows.append((abs(error["Snellen"]), source, model, count["n"], score["authors"], error))
-    rows.sort(reverse=True)
-    for _, source, model, n, authors, error in rows:
-        errors = "".join(f"{error[column]:>+12.1f}" for column in columns)
-        lines.append(f"{source:<12}{model[:38]:<40}{n:>6}{authors:>9.1f}{errors}")
+        score = {
+            column: 100 * count[column] / count["n"]
+            for column in ("careful", "unsure", "silent", *columns)
+        }
+        error = {column: score[column] - score["careful"] for column in columns}
+        rows.append((abs(error["Snellen"]), source, model, count["n"], score, error))
+    rows.sort(key=lambda row: row[0], reverse=True)
+    for _, source, model, n, score, error in rows:
+        errors = "".join(f"{error[column]:>+11.1f}" for column in columns)
+        lines.append(
+            f"{source:<12}{model[:38]:<40}{n:>6}{score['careful']:>9.1f}{errors}"
+            f"{score['unsure']:>8.1f}{score['silent']:>8.2f}"
+        )
     for column in columns:
         errors = sorted((abs(row[5][column]) for row in rows), reverse=True)
         lines.append(
@@ -152,19 +197,26 @@ def table_of(counts: dict[tuple[str, str], Counter[str]], peers: list[str]) -> l
             f"{sum(error <= 1 for error in errors)} of {len(errors)}, within 2.0 {sum(error <= 2 for error in errors)}; "
             f"pairs of models in order {kept_order(rows, column):.1%}"
         )
+    large = [(row[4]["silent"], f"{row[1]}, {row[2]}") for row in rows if row[3] >= LARGE]
+    if large:
+        worst, model = max(large)
+        lines.append(
+            f"silently wrong: {worst:.2f} % of the replies of {model}; at most 1.5 % of "
+            f"{sum(share <= 1.5 for share, _ in large)} of {len(large)} models with {LARGE} replies"
+        )
     return lines
 
 
 def kept_order(rows: list[Any], column: str) -> float:
-    """The share of pairs of models, each pair of one source and apart by the authors' score, that keep their order."""
+    """The share of pairs of models, each pair of one source and apart by the careful score, that keep their order."""
     kept = total = 0
     for index, first in enumerate(rows):
         for second in rows[index + 1 :]:
-            if first[1] != second[1] or first[4] == second[4]:
+            if first[1] != second[1] or first[4]["careful"] == second[4]["careful"]:
                 continue
             total += 1
-            measured = (first[4] + first[5][column]) - (second[4] + second[5][column])
-            kept += (measured > 0) == (first[4] > second[4])
+            is_better = first[4]["careful"] > second[4]["careful"]
+            kept += (first[4][column] > second[4][column]) == is_better
     return kept / total if total else 1.0
 
 
