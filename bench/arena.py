@@ -5,13 +5,14 @@
     python bench/arena.py --defences      # only rigged votes
     python bench/arena.py --million       # only a million votes, with evalica's ratings of the same log beside
 
-Votes are simulated on models of known skills (`snellen_server.arena_ratings.simulation`). The truth of a rating is what
+Votes are simulated on models of known skills (tests/simulated_arenas.py). The truth of a rating is what
 endlessly many honest votes would come to.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +25,14 @@ import evalica
 import numpy as np
 import polars as pl
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from simulated_arenas import (
+    Population,
+    Rigging,
+    simulated_battles,
+    true_ratings,
+)
 from snellen.errors import DataError
 from snellen_server.arena_ratings.anomalies import check_voters
 from snellen_server.arena_ratings.bradley_terry import elo_ratings
@@ -34,12 +43,6 @@ from snellen_server.arena_ratings.rating import (
     is_settled,
     provisional_ratings,
     rate_votes,
-)
-from snellen_server.arena_ratings.simulation import (
-    Population,
-    Rigging,
-    simulated_battles,
-    true_ratings,
 )
 from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, RIGHT, RatingSettings, chosen_votes
 

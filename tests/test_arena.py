@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy import sparse
 
+from simulated_arenas import Population, Rigging, simulated_battles, true_ratings
 from snellen.errors import DataError
 from snellen_server.arena_ratings.anomalies import check_voters
 from snellen_server.arena_ratings.bradley_terry import (
@@ -51,12 +52,6 @@ from snellen_server.arena_ratings.rating import (
     snapshot_differences,
     style_differences,
     write_snapshot,
-)
-from snellen_server.arena_ratings.simulation import (
-    Population,
-    Rigging,
-    simulated_battles,
-    true_ratings,
 )
 from snellen_server.arena_ratings.votes import Method, RatingSettings, chosen_votes, votes_digest
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulated_arenas import Population, simulated_battles
 from snellen.cli import main
 from snellen.errors import DataError
 from snellen_server.arena_ratings.log import (
@@ -29,7 +30,6 @@ from snellen_server.arena_ratings.rating import (
     snapshot_differences,
     write_snapshot,
 )
-from snellen_server.arena_ratings.simulation import Population, simulated_battles
 from snellen_server.arena_ratings.votes import RatingSettings
 
 QUICK = RatingSettings(resamples=50)
@@ -441,6 +441,3 @@ def test_the_command_imports_rates_freezes_and_checks(
     )
     assert "model-00  model-01" in run("pairs", votes)
     assert "0 of 1" in run("voters", votes)
-    assert "true ratings: model-00 " in run(
-        "simulate", tmp_path / "s.jsonl", "--models", 3, "--votes", 50
-    )

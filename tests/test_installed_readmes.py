@@ -5,6 +5,7 @@ Run by `make installed`, not by `make test`, as the environments are installed f
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -55,7 +56,6 @@ def with_extras(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactor
 
 SERVER_VERBS: dict[str, tuple[Line, ...]] = {
     "arena": (
-        "arena simulate votes.jsonl --votes 200",
         "arena rate votes.jsonl",
         "arena pairs votes.jsonl",
         "arena voters votes.jsonl",
@@ -72,6 +72,12 @@ def test_the_verbs_of_the_server_are_tried_here(server: Environment, tmp_path: P
 
 @pytest.mark.parametrize("verb", SERVER_VERBS)
 def test_a_verb_of_the_server_works(verb: str, server: Environment, tmp_path: Path) -> None:
+    rows = []
+    for number in range(200):
+        outcome = "right" if number % 3 == 0 else "left"
+        row = {"id": str(number), "left": "a", "right": "b", "outcome": outcome}
+        rows.append(json.dumps({**row, "voter": f"voter-{number % 10}"}))
+    (tmp_path / "votes.jsonl").write_text("\n".join(rows))
     check_lines(server, SERVER_VERBS[verb], tmp_path)
 
 

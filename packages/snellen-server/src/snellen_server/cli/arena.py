@@ -104,7 +104,6 @@ def command() -> None:
     """Rate models by votes between two replies, side by side.
 
     \b
-      snellen arena simulate votes.jsonl               # votes to try it with
       snellen arena rate votes.jsonl --snapshot may.json
       snellen arena rate votes.jsonl --check may.json
       snellen arena pairs votes.jsonl
@@ -264,60 +263,6 @@ def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) 
             f"(adjusted p below {FALSE_DISCOVERIES}), with {share:,} of {votes.count:,} votes; "
             "`snellen arena rate --without-anomalous` leaves them out",
         )
-
-
-@command.command()
-@click.argument("to", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--models", default=8, type=click.IntRange(2), help="Models, from weak to strong.  [8]"
-)
-@click.option("--voters", default=200, type=click.IntRange(1), help="Honest voters.  [200]")
-@click.option("--votes", default=5000, type=click.IntRange(1), help="Their votes.  [5000]")
-@click.option("--position", default=0.1, help="What the left side is worth, in log odds.  [0.1]")
-@click.option(
-    "--lazy",
-    default=0.02,
-    type=click.FloatRange(0, 1),
-    help="Share of voters who always vote left.  [0.02]",
-)
-@click.option(
-    "--rigged",
-    default=0,
-    type=click.IntRange(0),
-    help="Votes that one voter gives to one model.  [0]",
-)
-@click.option("--seed", default=0, help="Seed.  [0]")
-def simulate(
-    to: Path,
-    models: int,
-    voters: int,
-    votes: int,
-    position: float,
-    lazy: float,
-    rigged: int,
-    seed: int,
-) -> None:
-    """Write simulated votes on models of known skills: TO ends with .jsonl or .parquet."""
-    import numpy as np
-
-    from snellen_server.arena_ratings.log import write_votes
-    from snellen_server.arena_ratings.simulation import (
-        Population,
-        Rigging,
-        simulated_battles,
-        true_ratings,
-    )
-
-    skills = tuple(np.linspace(-1, 1, models).tolist())
-    population = Population(skills, voters, votes, position=position, lazy=lazy, taste=0.3)
-    riggings = [Rigging(model=0, voters=1, votes=rigged)] if rigged else []
-    battles = simulated_battles(population, np.random.default_rng(seed), *riggings)
-    write_votes(to, battles)
-    truth = ", ".join(
-        f"{name} {rating:.0f}"
-        for name, rating in zip(population.models, true_ratings(population), strict=True)
-    )
-    click.echo(f"{to}: {battles.height:,} votes; true ratings: {truth}")
 
 
 def _read(logs: tuple[Path, ...]) -> VoteLog:
