@@ -469,7 +469,7 @@ def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_p
     refused = CliRunner().invoke(
         cli, ["compare", str(coarse.folder), str(fine.folder), "-o", "c.json"]
     )
-    assert refused.exit_code and "these runs measured thresholds, which" in str(refused.exception)
+    assert refused.exit_code and "these runs chose their own questions" in str(refused.exception)
 
 
 def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(

@@ -11,6 +11,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.verify`)
 - `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.base`)
 - `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.trackers`)
+- `snellen.adaptive_procedures`: how runs that chose their own questions are shown (`snellen.report.adaptive_procedures`)
 - `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
@@ -62,6 +63,7 @@ Group = (
         "model_identities",
         "model_checks",
         "instruments",
+        "adaptive_procedures",
         "suites",
         "metrics",
         "protocols",
@@ -312,6 +314,8 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "source_counters": {},
     "rating_studies": {},
     "acuity_tests": {},
+    # By the rule of a `ChosenPart`: `snellen.report.adaptive_procedures`.
+    "adaptive_procedures": {"acuity": "snellen.report.acuity:ADAPTIVE_PROCEDURE"},
     # What is computed over the cells of a study.
     "study_statistics": {
         "cells": "snellen.experiments.studies.cell_table:CELLS",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from snellen.building.benchmark import ChosenPart
-from snellen.runs.run_folder import RunManifest
-
 RULE = "acuity"
 """The name under which a run's manifest keeps the questions that were placed adaptively; also that of the reader of
 psychometric tests."""
@@ -12,10 +9,3 @@ BUDGET = 48
 """Questions of each test, unless a budget says otherwise; a test of places asks one at each."""
 WIDTH = 0.25
 """Width of an interval, in octaves or as a share of the levels' range, below which a test asks no more."""
-
-
-def is_adaptive(manifest: RunManifest) -> bool:
-    """Whether a run's questions were placed to measure thresholds, so that their mean says nothing."""
-    return any(
-        isinstance(use.part, ChosenPart) and use.part.rule == RULE for use in manifest.benchmarks
-    )

@@ -8,15 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from snellen.analysis.statistics import wilson
+from snellen.errors import DataError
 from snellen.psychometrics.acuity_run import (
     AcuityRun,
     ThresholdDifference,
     difference_record,
+    read_acuity,
     threshold_differences,
 )
 from snellen.psychometrics.optotypes import UNITS, Contour
 from snellen.psychometrics.thresholds import FEW, PlaceShare, Threshold, input_words
 from snellen.psychometrics.trials import AcuityTest
+from snellen.report.adaptive_procedures import AdaptiveComparison, AdaptiveProcedure
 from snellen.report.charts import (
     WIDTH,
     Box,
@@ -33,6 +36,7 @@ from snellen.report.charts import (
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.rendering import offline_document
 from snellen.report.table import DASH, Cell, Table, percent, shorten
+from snellen.scoring.scored_run import ScoredRun
 
 THRESHOLD = "A threshold is the level at which a model is halfway between guessing and its best, with a 95% credible interval."
 SIZES = (
@@ -84,6 +88,25 @@ def acuity_tables(runs: Sequence[AcuityRun]) -> list[Table]:
         _places_table(runs),
     )
     return [table for table in tables if table.rows]
+
+
+def _summarise(run: ScoredRun) -> list[tuple[str, str]]:
+    lines = read_acuity(run).thresholds
+    return [(f"{line.title}, {line.method}", line.text) for line in lines]
+
+
+def _compare(scored: Sequence[ScoredRun]) -> AdaptiveComparison:
+    runs = [read_acuity(run) for run in scored]
+    differences = list(threshold_differences(runs))
+    if not differences:
+        raise DataError("these runs measured no threshold of the same test by the same method")
+    records = [difference_record(difference) for difference in differences]
+    return AdaptiveComparison(tuple(acuity_tables(runs)), tuple(records))
+
+
+ADAPTIVE_PROCEDURE = AdaptiveProcedure(
+    measures="thresholds", summarise=_summarise, compare=_compare
+)
 
 
 def acuity_records(runs: Sequence[AcuityRun]) -> Iterator[str]:

@@ -30,7 +30,6 @@ from snellen.analysis.statistics import z
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.protocols.base import labelled_declaration
-from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Better, Estimate, Method
 from snellen.report.paired_tables import family_words
 from snellen.report.run_view import (
@@ -71,7 +70,7 @@ def findings(
             it. If None, the runs are compared here.
         of_instruments: Include instruments.
     """
-    placed = [view.label for view in views if is_adaptive(view.run.manifest)]
+    placed = [view.label for view in views if view.run.manifest.adaptive_rules]
     every = [view for view in views if view.label not in placed]
     shown = compared_views(every, of_instruments=of_instruments)
     stopped = [view.label for view in shown if parts_of(view.run)]

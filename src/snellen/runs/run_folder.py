@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen.building.benchmark import Part, RandomPart, Selection
+from snellen.building.benchmark import ChosenPart, Part, RandomPart, Selection
 from snellen.common.foreign import LimitError, NotAFileError, read_file
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
@@ -251,6 +251,12 @@ class RunManifest(Struct, frozen=True):
         return tuple(
             name for name, part in parts if isinstance(part, RandomPart) and part.awaits_verdict
         )
+
+    @property
+    def adaptive_rules(self) -> tuple[str, ...]:
+        """The procedures that chose questions of this run by earlier replies; empty for most runs."""
+        rules = [use.part.rule for use in self.benchmarks if isinstance(use.part, ChosenPart)]
+        return tuple(dict.fromkeys(rules))
 
     @property
     def by_sample(self) -> frozenset[str]:

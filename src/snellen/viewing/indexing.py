@@ -32,8 +32,8 @@ from snellen.catalogue import suite_facts
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
-from snellen.psychometrics import is_adaptive
 from snellen.records import Estimate, Exchange, Prediction, Result, Turn
+from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.run_view import CHOICE_ROWS, was_asked
 from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import metric_title, shorten
@@ -170,20 +170,17 @@ class EntryCounter:
             tuple(letter_preferences(run.benchmarks)),
             {scored.spec.name: _chances(scored) for scored in run.benchmarks},
             overall_row(rows),
-            _thresholds(visible(run, hidden)),
+            _adaptive_results(visible(run, hidden)),
             any(benchmark.golds_absent for benchmark in run.benchmarks),
             tuple(unknown_suites(run)),
         )
 
 
-def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
-    if not is_adaptive(run.manifest):
+def _adaptive_results(run: ScoredRun) -> tuple[tuple[str, str], ...]:
+    procedure = procedure_of(run.manifest)
+    if procedure is None:
         return ()
-    from snellen.psychometrics.acuity_run import read_acuity
-
-    return tuple(
-        (f"{line.title}, {line.method}", line.text) for line in read_acuity(run).thresholds
-    )
+    return tuple(procedure.summarise(run))
 
 
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
@@ -272,8 +269,8 @@ def index_run(
     uses = read_manifest(folder).benchmarks
     hidden = frozenset(use.name for use in uses if not shows_answers(use))
     scored, fault = _scored(folder, hidden)
-    # Of questions that were placed to measure thresholds no share says anything.
-    rows = visible_results(scored, hidden) if scored and not is_adaptive(scored.manifest) else []
+    # The share of correct replies says nothing if earlier replies chose the questions.
+    rows = visible_results(scored, hidden) if scored and not scored.manifest.adaptive_rules else []
     with _transaction(connection):
         run = _run_row(connection, folder)
         _forget_rows(connection, run)

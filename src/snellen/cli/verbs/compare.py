@@ -30,7 +30,6 @@ from snellen.experiments.gate_file import gate_settings
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
-from snellen.psychometrics import is_adaptive
 from snellen.runs.spec import overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 
@@ -204,8 +203,8 @@ def compare_command(
         return
     if gate_on or is_plan:
         raise DataError("--on and --plan are for a gate: add --fail-if-worse MARGIN or --gate FILE")
-    if any(is_adaptive(run.manifest) for run in scored):
-        _compare_thresholds(scored, as_json, is_narrowed=of_runs or bool(where))
+    if any(run.manifest.adaptive_rules for run in scored):
+        _compare_adaptive_runs(scored, as_json, is_narrowed=of_runs or bool(where))
     elif drift:
         _show_drift(results.only(where=where), metrics, as_json)
     else:
@@ -377,32 +376,22 @@ def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None
     print_records(drifts) if as_json else print_tables(map(drift_table, drifts))
 
 
-def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool, *, is_narrowed: bool) -> None:
-    """Print the thresholds of runs of `snellen acuity` beside each other, and their differences."""
-    if not all(is_adaptive(run.manifest) for run in scored):
-        raise DataError(
-            "some of these runs measured thresholds, others accuracies; compare each kind by itself"
-        )
+def _compare_adaptive_runs(
+    scored: Sequence[ScoredRun], as_json: bool, *, is_narrowed: bool
+) -> None:
+    """Print the results of runs that chose their own questions next to each other, and their differences."""
+    from snellen.report.adaptive_procedures import compare_adaptive_runs
+
+    compared = compare_adaptive_runs(scored)
     if is_narrowed:
         raise DataError(
-            "these runs measured thresholds, which --baseline, -o, --where and --common-answered do not suit"
+            "these runs chose their own questions; --baseline, -o, --where and --common-answered do not apply to them"
         )
-    from snellen.psychometrics.acuity_run import (
-        difference_record,
-        read_acuity,
-        threshold_differences,
-    )
-    from snellen.report.acuity import acuity_tables
-
-    runs = [read_acuity(run) for run in scored]
-    differences = list(threshold_differences(runs))
-    if not differences:
-        raise DataError("these runs measured no threshold of the same test by the same method")
     if as_json:
-        for difference in differences:
-            out.out(difference_record(difference))
+        for record in compared.records:
+            out.out(record)
     else:
-        print_tables(acuity_tables(runs))
+        print_tables(compared.tables)
 
 
 def _ask_both(

@@ -1,0 +1,65 @@
+"""What a procedure that chooses its own questions declares, so that its runs can be shown and compared.
+
+The mean over questions that were chosen by earlier replies says nothing about a benchmark. The procedure therefore says
+how its runs are summarised and compared. It is registered in the group `adaptive_procedures` under its `rule`
+(`snellen.building.benchmark.ChosenPart`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from snellen import registry
+from snellen.errors import DataError
+from snellen.report.table import Table
+from snellen.runs.run_folder import RunManifest
+from snellen.scoring.scored_run import ScoredRun
+
+
+class AdaptiveComparison(Struct, frozen=True):
+    """A comparison of runs of one procedure."""
+
+    tables: tuple[Table, ...]
+    records: tuple[str, ...]
+    """The differences as lines of JSON."""
+
+
+class AdaptiveProcedure(Struct, frozen=True, kw_only=True):
+    """How the runs of a procedure are summarised and compared."""
+
+    measures: str
+    """What the procedure measures, in the plural: `thresholds`."""
+    summarise: Callable[[ScoredRun], Sequence[tuple[str, str]]]
+    """Return the results of a run as pairs of a name and a text."""
+    compare: Callable[[Sequence[ScoredRun]], AdaptiveComparison]
+    """Compare runs. Raises DataError if they have nothing in common."""
+
+
+def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
+    """Return the procedure that chose the questions of a run; None for any other run.
+
+    Raises:
+        UnknownNameError: The package of the procedure is not installed.
+    """
+    rules = manifest.adaptive_rules
+    if not rules:
+        return None
+    procedure: AdaptiveProcedure = registry.find("adaptive_procedures", rules[0])
+    return procedure
+
+
+def compare_adaptive_runs(runs: Sequence[ScoredRun]) -> AdaptiveComparison:
+    """Compare runs of one adaptive procedure.
+
+    Raises:
+        DataError: The runs are of different kinds, or have nothing in common.
+    """
+    procedures = [procedure_of(run.manifest) for run in runs]
+    first = next(procedure for procedure in procedures if procedure is not None)
+    if any(procedure != first for procedure in procedures):
+        raise DataError(
+            f"some of these runs measured {first.measures}, others did not; compare each kind by itself"
+        )
+    return first.compare(runs)
