@@ -8,9 +8,10 @@ counts as unread. `--without FOLDER` has `BLINK.json` and so on: weights that we
 
 The careful score is that of the authors' extraction, except where `careful_labels.csv` says what a reply means: labels by
 people who saw the question, the options and the reply, and no reading of it. They labelled every reply on which Snellen
-and the authors gave different verdicts, for models whose scores differed by .5 points or more, mixed with others.
-A reply labelled `either` is left out of all scores of its model. `silent` is the share of replies that Snellen
-reads with 90 % or more and otherwise than the careful reading.
+and the authors gave different verdicts, for models whose scores differed by .5 points or more, and every one that
+Snellen read surely and otherwise than the authors, mixed with replies that both read alike. An empty reply gives
+no answer. A reply labelled `either` is left out of all scores of its model. `silent` is the share of replies that
+Snellen reads with 90 % or more and otherwise than the careful reading.
 """
 
 from __future__ import annotations
@@ -146,6 +147,8 @@ def add(
     """Count a reply for each reader; replies that careful people may take either way do not count."""
     authors_right = case.get("authors_right", case["authors"] == case["gold"])
     meaning = labels.get((case["source"], case["model"], case["row"]), case["authors"])
+    if not case["reply"].strip():
+        meaning = None
     if meaning == "either":
         count["either"] += 1
         return
