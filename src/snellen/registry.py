@@ -64,6 +64,7 @@ Group = (
         "model_checks",
         "instruments",
         "adaptive_procedures",
+        "packed_files",
         "suites",
         "metrics",
         "protocols",
@@ -314,6 +315,12 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "source_counters": {},
     "rating_studies": {},
     "acuity_tests": {},
+    # Names of files in the folder of a run that packing takes along, and that hold no ground truth.
+    "packed_files": {
+        "audit": "snellen.analysis.audit.draw:AUDIT",
+        "labels": "snellen.scoring.agreement:LABELS",
+        "acuity": "snellen.psychometrics.acuity_run:IDEALS",
+    },
     # By the rule of a `ChosenPart`: `snellen.report.adaptive_procedures`.
     "adaptive_procedures": {"acuity": "snellen.report.acuity:ADAPTIVE_PROCEDURE"},
     # What is computed over the cells of a study.

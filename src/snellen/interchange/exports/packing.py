@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from snellen import registry
 from snellen.common.images import ImageStore
 from snellen.errors import DataError, StoreError
 from snellen.runs.own_questions import (
@@ -87,19 +88,21 @@ def _gold_files(run: Path) -> list[Path]:
 
 
 def _records(run: Path) -> Iterator[Path]:
-    """What was asked, answered and scored, and what was found out besides: an audit, what people read in replies, what
-    the model's input allows. These tell a gold only where a reply was scored as right."""
-    from snellen.analysis.audit.draw import AUDIT
-    from snellen.psychometrics.acuity_run import IDEALS
-    from snellen.scoring.agreement import LABELS
+    """Yield the files of a run that disclose ground truth only where a reply was scored as correct.
 
+    Besides what was sent, received and scored, these are the files registered in the group `packed_files`, such as an
+    audit or labels by people.
+    """
     yield run / RUN_MANIFEST
     yield from journals(run)
-    yield from (file for name in (AUDIT, LABELS, IDEALS) if (file := run / name).exists())
+    for file_name in registry.loadable("packed_files").values():
+        if (run / file_name).exists():
+            yield run / file_name
     for name in scoring_names(run):
-        yield from (
-            file for part in SCORING_FILES if (file := scoring_folder(run, name) / part).exists()
-        )
+        for part in SCORING_FILES:
+            file = scoring_folder(run, name) / part
+            if file.exists():
+                yield file
 
 
 def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, pictures: bool) -> int:
