@@ -353,7 +353,8 @@ def test_of_a_table_that_was_built_again_a_cache_has_what_did_not_change(tmp_pat
     changed[2]["question"] = "Which animal is it?"
     small.built(changed, tmp_path / "made")
     with pytest.raises(
-        StoreError, match=r"choose another --name, which asks all again but what a --cache of both"
+        StoreError,
+        match=r"choose another --name, which runs everything again except what a --cache of both",
     ):
         sn.evaluate(sn.Scripted(telling), str(benchmark.folder), "vanilla", name="run")
     asked.clear()
