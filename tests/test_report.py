@@ -9,7 +9,7 @@ import html
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,17 @@ from rich.console import Console
 
 import small
 import snellen as sn
+from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.records import Estimate, Failure
 from snellen.report.charts import Axis, IntervalRow, PlotPoint, interval_chart
 from snellen.report.markdown import escape
 from snellen.report.rendering import escaped, stand_alone
-from snellen.report.run_view import run_views
+from snellen.report.report_section import ReportSection
+from snellen.report.run_view import RunView, run_views
 from snellen.report.samples import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.summary import summary_rows
-from snellen.report.table import AbsentCell, NumberCell, figure_text
+from snellen.report.table import AbsentCell, NumberCell, Table, figure_text
 from snellen.report.terminal import first_tables, other_tables
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"
@@ -728,3 +730,21 @@ def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
         float(x or 0) for x in [*parsed.attributes("line", "x1"), *parsed.attributes("line", "x2")]
     ]
     assert 0 <= min(xs) <= max(xs) <= 460
+
+
+def test_a_section_of_another_package_follows_the_section_it_names(
+    four: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def folder_tables(views: Sequence[RunView]) -> list[Table]:
+        rows = tuple((view.label, view.run.folder.name) for view in views)
+        return [Table("Folders of runs", ("model", "folder"), rows)]
+
+    section = ReportSection("folders", "Folders", "where runs are", folder_tables, after="counts")
+    monkeypatch.setitem(registry._NAMES["report_sections"], "folders", section)
+
+    sn.evaluate("snellen:oracle", four, name="sectioned").report("r.md")
+    text = Path("r.md").read_text("utf-8")
+
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert headings[headings.index("Counts") + 1] == "Folders"
+    assert "| sectioned |" in text

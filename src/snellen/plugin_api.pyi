@@ -188,6 +188,7 @@ from snellen.registry import load_target as load_target
 from snellen.report.content import SuiteTables as SuiteTables
 from snellen.report.rendering import page_style as page_style
 from snellen.report.rendering import template_environment as template_environment
+from snellen.report.report_section import ReportSection as ReportSection
 from snellen.report.run_view import RunView as RunView
 from snellen.report.table import AbsentCell as AbsentCell
 from snellen.report.table import NumberCell as NumberCell

@@ -12,6 +12,8 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.base`)
 - `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.trackers`)
 - `snellen.adaptive_procedures`: how runs that chose their own questions are shown (`snellen.report.adaptive_procedures`)
+- `snellen.report_sections`: a section of reports (`snellen.report.report_section`)
+- `snellen.packed_files`: the name of a file in the folder of a run that a packed run takes along
 - `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
@@ -65,6 +67,7 @@ Group = (
         "instruments",
         "adaptive_procedures",
         "packed_files",
+        "report_sections",
         "suites",
         "metrics",
         "protocols",
@@ -315,6 +318,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "source_counters": {},
     "rating_studies": {},
     "acuity_tests": {},
+    "report_sections": {"papers": "snellen.report.paper_tables:PAPER_SECTION"},
     # Names of files in the folder of a run that packing takes along, and that hold no ground truth.
     "packed_files": {
         "audit": "snellen.analysis.audit.draw:AUDIT",

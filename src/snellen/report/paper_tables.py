@@ -19,6 +19,7 @@ from snellen.catalogue.papers import MODEL, Paper, PrintedValue, papers
 from snellen.metrics.declaration import declared
 from snellen.protocols import parse_protocol
 from snellen.records import Better, Estimate
+from snellen.report.report_section import ReportSection
 from snellen.report.run_view import ModelMethodRow, RunView, method_rows
 from snellen.report.table import (
     DASH,
@@ -304,6 +305,15 @@ def beside_papers(views: Sequence[RunView]) -> list[Table]:
         for name in paper.tables
         if (table := _beside(paper, name, published)) is not None
     ]
+
+
+PAPER_SECTION = ReportSection(
+    "papers",
+    "Published models",
+    "the numbers that papers print, next to these",
+    beside_papers,
+    after="talks",
+)
 
 
 def _beside(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:

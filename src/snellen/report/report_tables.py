@@ -6,12 +6,11 @@ Counts of what was asked, reused, avoided, read, unparsed and lost.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from msgspec import Struct
-
+from snellen import registry
 from snellen.reasons import Reason
 from snellen.records import ExtractionMethod, Prediction
 from snellen.report.audit_tables import audit_tables
@@ -25,9 +24,9 @@ from snellen.report.paired_tables import (
     paired_tables,
     sequential_tables,
 )
-from snellen.report.paper_tables import beside_papers
 from snellen.report.pooled_estimates import with_samples
 from snellen.report.protocol_tables import control_tables, talk_tables
+from snellen.report.report_section import ReportSection, with_registered_sections
 from snellen.report.run_view import (
     RunView,
     count_rotations,
@@ -210,16 +209,6 @@ def _stage_rows(view: RunView) -> list[tuple[Cell, ...]]:
 Tables = list[Table]
 
 
-class ReportSection(Struct, frozen=True):
-    """A section; one without tables is of a page, which has its figures or samples."""
-
-    anchor: str
-    title: str
-    lead: str = ""
-    """What it is about, on a page beside its title."""
-    tables: Callable[[Sequence[RunView]], Tables] = lambda views: []
-
-
 def _summary(views: Sequence[RunView]) -> Tables:
     many = len(method_rows(views)) > WIDE
     first = headline_by_model(views) if many else headline_table(views)
@@ -232,9 +221,9 @@ def _suites(views: Sequence[RunView]) -> Tables:
 
 
 def report_sections(comparisons: Comparisons) -> tuple[ReportSection, ...]:
-    """In the order of the page. `comparisons` are those of the runs whose tables are made."""
+    """Return the sections in the order of the page. `comparisons` are those of the runs that the report shows."""
     compared = partial(paired_tables, comparisons=comparisons)
-    return (
+    own = (
         ReportSection("summary", "Result", tables=_summary),
         ReportSection(
             "stopped",
@@ -272,12 +261,6 @@ def report_sections(comparisons: Comparisons) -> tuple[ReportSection, ...]:
         ReportSection("controls", "Controls", "what the pictures are needed for", control_tables),
         ReportSection("talks", "Steps", "answers that came of several requests", talk_tables),
         ReportSection(
-            "papers",
-            "Published models",
-            "the numbers that papers print, beside these",
-            beside_papers,
-        ),
-        ReportSection(
             "conventions", "Conventions", "by Snellen's rules and as published", convention_tables
         ),
         ReportSection(
@@ -292,6 +275,8 @@ def report_sections(comparisons: Comparisons) -> tuple[ReportSection, ...]:
             "provenance", "Provenance", "models, settings and versions", provenance_tables
         ),
     )
+    registered = registry.loadable("report_sections").values()
+    return with_registered_sections(own, list(registered))
 
 
 def report_tables(

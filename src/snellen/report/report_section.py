@@ -1,0 +1,55 @@
+"""A section of a report, which another package can bring.
+
+A package registers a `ReportSection` in the group `report_sections`; the report shows it behind the section it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from snellen.report.run_view import RunView
+from snellen.report.table import Table
+
+
+def no_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return no table: the section has figures or samples, which only a page shows."""
+    return []
+
+
+class ReportSection(Struct, frozen=True):
+    """A section of a report. Sections whose tables are empty are left out.
+
+    Example:
+        >>> def run_names(views):
+        ...     rows = tuple((view.label, str(view.run.folder)) for view in views)
+        ...     return [Table("Folders", ("model", "folder"), rows)]
+        >>> section = ReportSection("folders", "Folders", "where the runs are stored", run_names, "counts")
+        >>> section.tables([])[0].title
+        'Folders'
+    """
+
+    anchor: str
+    """Name of the section in links."""
+    title: str
+    lead: str = ""
+    """What the section is about, shown next to its title."""
+    tables: Callable[[Sequence[RunView]], list[Table]] = no_tables
+    after: str = ""
+    """Anchor of the section before it; empty for the end of the report. Only for sections of other packages."""
+
+
+def with_registered_sections(
+    own: Sequence[ReportSection], registered: Sequence[ReportSection]
+) -> tuple[ReportSection, ...]:
+    """Insert each registered section behind the one it names, or at the end if that section is unknown."""
+    sections = list(own)
+    for section in registered:
+        anchors = [each.anchor for each in sections]
+        if section.after in anchors:
+            position = anchors.index(section.after) + 1
+        else:
+            position = len(sections)
+        sections.insert(position, section)
+    return tuple(sections)
