@@ -37,7 +37,7 @@ from snellen.errors import DataError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.fetching.download import BLOCK, fetch_file
 from snellen.fetching.hub import fetch_dataset
-from snellen.fetching.sources import fetch_from_modelscope
+from snellen.fetching.modelscope import fetch_from_modelscope
 from test_fetching import CONTENT, FILES, KNOWN, NAME, PATTERNS, is_right, point_at
 from test_modelscope import speak_to
 

@@ -12,7 +12,7 @@ from place_servers import Faults, HubServer, ModelScopeServer, Repo
 from snellen.errors import DataError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.fetching.download import PlaceError
-from snellen.fetching.sources import fetch_from_modelscope
+from snellen.fetching.modelscope import fetch_from_modelscope
 from snellen.runs.finding import find_benchmarks
 from test_parts import ENTRY, TYPES, point_at, rows
 
@@ -37,7 +37,7 @@ def test_files_are_fetched_once_page_by_page_and_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = {f"other/{number}.txt": b"x" for number in range(5)}
-    monkeypatch.setattr("snellen.fetching.sources.PAGE", 3)
+    monkeypatch.setattr("snellen.fetching.modelscope.PAGE", 3)
     with ModelScopeServer({NAME: Repo({**FILES, **more})}) as server:
         speak_to(server, monkeypatch)
         folder = fetch_from_modelscope(NAME, PATTERNS, {}, tmp_path)

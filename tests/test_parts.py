@@ -21,7 +21,7 @@ from place_servers import Faults, HubServer, Repo
 from snellen.building.benchmark import Benchmark, Selection
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, NoSourceError
-from snellen.fetching import sources
+from snellen.fetching import terms
 from snellen.fetching.attendance import Attendance, attended
 from snellen.fetching.parts import parts_folder
 from snellen.runs.finding import find_benchmarks
@@ -307,7 +307,7 @@ def test_a_dataset_that_is_carried_is_built_as_it_was_fetched(
 @pytest.fixture
 def bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entry's data are for some alone."""
-    monkeypatch.delenv(sources.YES, raising=False)
+    monkeypatch.delenv(terms.YES, raising=False)
     (tmp_path / "suites" / "large.toml").write_text(
         ENTRY.format(more='agreement = "research alone"')
     )
@@ -338,10 +338,10 @@ def test_without_anybody_to_ask_a_setting_agrees(
     bound: None, hub: HubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for no in ("", "0", "no"):
-        monkeypatch.setenv(sources.YES, no)
+        monkeypatch.setenv(terms.YES, no)
         with pytest.raises(NoSourceError, match="--yes"):
             found(None)
-    monkeypatch.setenv(sources.YES, "1")
+    monkeypatch.setenv(terms.YES, "1")
     assert found(None).manifest.counts.samples == ROWS
 
 

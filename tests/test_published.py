@@ -26,7 +26,7 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, suites
 from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError, NoSourceError, UnknownNameError
-from snellen.fetching.sources import CARRIED, copy_source, fetch_source, source_places
+from snellen.fetching.sources import COPIED_SOURCE, copy_source, fetch_source, source_places
 from snellen.runs.run_folder import read_manifest
 from snellen.suites.reform_eval.published import (
     importable_benchmarks,
@@ -613,7 +613,7 @@ def test_files_of_the_benchmark_alone_are_asked_for_and_copied(
     copy = copy_source(fetch_source(entries()["reform-eval/tdiuc-sport"]), tmp_path / "stick")
     found = {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
     files = {f"huggingface_data/{name}" for name in published_entries()["tdiuc-sport"].files}
-    assert found == {*files, CARRIED}
+    assert found == {*files, COPIED_SOURCE}
     # The cache has two of the three files of another task.
     with pytest.raises(NoSourceError, match=r"Aweminus/ReForm-Eval-Data is not in the hub's cache"):
         fetch_source(entries()["reform-eval/tdiuc-scene"])

@@ -703,7 +703,7 @@ def test_images_at_addresses_are_fetched_within_limits(
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setenv("SNELLEN_DATA", str(Path("data").absolute()))
     name, value = limit
-    monkeypatch.setattr(f"snellen.fetching.sources.{name}", value)
+    monkeypatch.setattr(f"snellen.fetching.image_urls.{name}", value)
     piece = b"x" if pause else bytes(1 << 16)
     with endless(piece=piece, pause=pause) as server:
         table = rows(image_url=lambda n: f"{server}/{n}.png", question=question, answer=right)

@@ -25,7 +25,7 @@ from snellen.catalogue.places import known_dataset, locked_commit
 from snellen.errors import DataError, UnknownNameError
 from snellen.fetching.inventory import kept_data
 from snellen.fetching.parts import build_part
-from snellen.fetching.sources import FetchedSource, carried_source, copy_source, fetch_source
+from snellen.fetching.sources import FetchedSource, copy_source, fetch_source, read_copied_source
 from snellen.suites.modern.metrics import mean_relative_accuracy
 from test_parts import point_at
 
@@ -170,7 +170,7 @@ def test_what_archives_held_is_told_of_and_carried(
     [kept] = [one for one in kept_data() if one.kind == "unpacked"]
     assert (kept.name, kept.benchmarks) == ("VisuLogic--VisuLogic", ("modern/visulogic",))
     folder = copy_source(source, tmp_path / "carried")
-    carried = carried_source(entries()["modern/visulogic"], folder)
+    carried = read_copied_source(entries()["modern/visulogic"], folder)
     assert carried and not any(path.is_symlink() for path in folder.rglob("*"))
     again = built(carried, tmp_path / "again")
     assert again.manifest.version == built(source, tmp_path / "built").manifest.version

@@ -27,18 +27,18 @@ from snellen.common.foreign import in_bytes
 from snellen.common.late import import_tqdm
 from snellen.common.paths import benchmark_folder, home
 from snellen.errors import DataError
-from snellen.fetching.parts import parts_folder
-from snellen.fetching.sources import (
+from snellen.fetching.archives import folder_name
+from snellen.fetching.data_folder import (
     FILES,
     JOINED,
     MODELSCOPE,
     UNPACKED,
     data_folder,
     file_path,
-    folder_name,
-    source_places,
-    unpacked_of_hub,
+    folder_of_hub_archives,
 )
+from snellen.fetching.parts import parts_folder
+from snellen.fetching.sources import source_places
 
 if TYPE_CHECKING:
     from huggingface_hub import HFCacheInfo
@@ -87,7 +87,7 @@ def kept_data() -> list[KeptData]:
                         spec.name
                     )
         elif isinstance(place, HubPlace):
-            owners[unpacked_of_hub(place.repo)].append(spec.name)
+            owners[folder_of_hub_archives(place.repo)].append(spec.name)
             for repo in (place.repo, *place.before):
                 datasets[repo].append((spec.name, place))
             if place.modelscope:

@@ -18,14 +18,15 @@ import msgspec
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.places import ByHandPlace, HubPlace, UrlPlace, locked_commit
+from snellen.catalogue.places import HubPlace, locked_commit
 from snellen.common.foreign import in_bytes
 from snellen.common.paths import home
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.download import PlaceError
 from snellen.fetching.hub import HubFiles, hub_faults, lacking_files
-from snellen.fetching.sources import check_agreements, hub_name, source_places
+from snellen.fetching.sources import first_fetchable_place, hub_name
+from snellen.fetching.terms import check_agreements
 from snellen.formats.hub_parquet import read_by
 
 PART_FROM = 500_000_000
@@ -38,7 +39,7 @@ def parts_folder() -> Path:
 
 def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     """A part of a benchmark that is already built of its place and has what a run with this limit asks."""
-    place = _first_place(spec)
+    place = first_fetchable_place(spec)
     folders = [
         folder
         for folder in (parts_folder() / spec.name).glob("[0-9]*")
@@ -59,7 +60,7 @@ def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
 def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     """What a run with this limit asks of a benchmark, built; None where its source is fetched whole: it is not one of
     Parquet files on the hub, is small, lies here, or cannot be reached. Raises DataError."""
-    place = _first_place(spec)
+    place = first_fetchable_place(spec)
     if is_offline() or not isinstance(place, HubPlace) or place.importer:
         return None
     if (
@@ -91,12 +92,6 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         )
     attendance().say(f"read {in_bytes(count())} of {in_bytes(files.size)}")
     return part
-
-
-def _first_place(spec: BenchmarkSpec) -> UrlPlace | HubPlace | None:
-    return next(
-        (place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None
-    )
 
 
 @contextmanager

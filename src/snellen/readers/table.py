@@ -38,7 +38,7 @@ from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_opti
 from snellen.registry import nearest_names
 
 if TYPE_CHECKING:
-    from snellen.fetching.sources import FetchedPictures
+    from snellen.fetching.image_urls import ImageDownloads
 
 MARK = "<image>"
 SHOWN_ROWS = 5
@@ -105,7 +105,7 @@ class TableSource(NamedTuple):
     options: tuple[str, ...]
     answer_is: AnswerForm
     folder: Path = Path()
-    fetched: FetchedPictures | None = None
+    fetched: ImageDownloads | None = None
     files: PictureFinder | None = None
     pool: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
@@ -208,9 +208,9 @@ def _source(chosen: Params, path: Path, images: Path) -> TableSource:
     named = frozenset((*used, *_names(columns.unused)))
     fetched = None
     if chosen.fetch_pictures:
-        from snellen.fetching.sources import FetchedPictures
+        from snellen.fetching.image_urls import ImageDownloads
 
-        fetched = FetchedPictures(
+        fetched = ImageDownloads(
             cell
             for row in read_rows(path, chosen.encoding)
             for cell in _picture_cells(row.cells, pictures)
@@ -675,7 +675,7 @@ def picture_of(
     cell: Any,
     where: str,
     folder: Path,
-    fetched: FetchedPictures | None = None,
+    fetched: ImageDownloads | None = None,
     files: PictureFinder | None = None,
 ) -> bytes | Path | LazyImage:
     """The picture that a cell holds or names. Raises DataError, naming the place."""

@@ -105,8 +105,8 @@ def list_command(
 
 def _show_data(as_json: bool) -> None:
     from snellen.common.foreign import in_bytes
+    from snellen.fetching.data_folder import data_folder
     from snellen.fetching.inventory import kept_data
-    from snellen.fetching.sources import data_folder
 
     kept_entries = kept_data()
     if as_json:

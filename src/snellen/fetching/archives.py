@@ -1,0 +1,162 @@
+"""Extract archives (zip, tar, gz) within limits."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from snellen.building.builder import staging_folder
+from snellen.catalogue.places import fits
+from snellen.common.foreign import LimitError, in_bytes, open_file, raised
+from snellen.errors import DataError
+from snellen.fetching.download import BLOCK, ROOM_EVERY, check_room
+
+UNPACKED_BYTES = 10e9
+"""Bytes that any archive may extract to, however small it is."""
+UNPACKED_TIMES = 100
+"""What an archive may extract to, in multiples of its own size. JSON shrinks to a thirtieth, zeros to a thousandth."""
+MEMBERS = 5_000_000
+"""Most files in an archive."""
+
+_DAMAGES = (
+    EOFError,
+    gzip.BadGzipFile,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    RuntimeError,  # zipfile raises it for an encrypted member
+)
+
+
+def extract_archive(archive: Path, keep: Sequence[str], to: Path) -> Path:
+    """Extract an archive into a folder of its own below `to`, completely or not at all.
+
+    Args:
+        archive: A .zip, .tar (compressed or not) or .gz file.
+        keep: Patterns of the members to extract; all members if there are none.
+        to: The folder that holds a folder for each archive.
+
+    Returns:
+        The folder with the content.
+
+    Raises:
+        DataError: The file is not an archive, is damaged, has no such member, or is too large for the limits or the
+            disk.
+    """
+    folder = to / folder_name(archive, keep)
+    if folder.is_dir():
+        return folder
+    with staging_folder(folder) as staging:
+        try:
+            _extract(archive, staging, lambda name: not keep or fits(name, keep))
+        except LimitError as error:
+            raise DataError(error.strerror) from None
+        except _DAMAGES as error:
+            raise DataError(
+                f"{archive} cannot be unpacked ({error}); remove it, and it is fetched again"
+            ) from None
+        if keep and not any(staging.iterdir()):
+            raise DataError(
+                f"no member of {archive} matches {', '.join(keep)}; check that it is the right archive"
+            )
+    return folder
+
+
+def folder_name(archive: Path, keep: Sequence[str]) -> str:
+    """Return the name of the folder for the members of an archive that match `keep`."""
+    selection = "all"
+    if keep:
+        selection = hashlib.sha256("\0".join(keep).encode()).hexdigest()[:8]
+    return f"{archive.parent.name}-{archive.name}-{selection}"
+
+
+def _extract(archive: Path, folder: Path, is_kept: Callable[[str], bool]) -> None:
+    """Extract the members whose names are kept. Raises LimitError or DataError if they take too much room."""
+    with open_file(archive) as file:
+        size = os.fstat(file.fileno()).st_size
+        max_bytes = max(UNPACKED_BYTES, UNPACKED_TIMES * size)
+        check_limits = partial(_within_limits, archive, folder, max_bytes)
+
+        if zipfile.is_zipfile(file):
+            _extract_zip(file, folder, is_kept, check_limits)
+            return
+        file.seek(0)
+        if tarfile.is_tarfile(file):
+            file.seek(0)
+            _extract_tar(file, folder, is_kept, check_limits)
+            return
+        file.seek(0)
+        if archive.suffix != ".gz":
+            raise DataError(f"{archive} is not an archive of a supported format (zip, tar, gz)")
+        with gzip.open(file) as packed, (folder / archive.stem).open("wb") as target:
+            blocks = iter(partial(packed.read, BLOCK), b"")
+            target.writelines(check_limits((block, len(block)) for block in blocks))
+
+
+Part = TypeVar("Part")
+CheckLimits = Callable[[Iterable[tuple[Part, int]]], Iterator[Part]]
+
+
+def _extract_zip(
+    file: BinaryIO,
+    folder: Path,
+    is_kept: Callable[[str], bool],
+    check_limits: CheckLimits[zipfile.ZipInfo],
+) -> None:
+    with zipfile.ZipFile(file) as content:
+        # zipfile reads no more of a member than the size that its directory declares.
+        sizes = [(member, member.file_size) for member in content.infolist()]
+        kept = [member for member in check_limits(sizes) if is_kept(member.filename)]
+        content.extractall(folder, kept)  # noqa: S202
+
+
+def _extract_tar(
+    file: BinaryIO,
+    folder: Path,
+    is_kept: Callable[[str], bool],
+    check_limits: CheckLimits[tarfile.TarInfo],
+) -> None:
+    with tarfile.open(fileobj=file) as content:
+        # Members are checked one by one during extraction, because listing a compressed tar decompresses all of it.
+        sizes = ((member, member.size) for member in content)
+        kept = (member for member in check_limits(sizes) if is_kept(member.name.removeprefix("./")))
+        content.extractall(folder, kept, filter="data")
+
+
+def _within_limits(
+    archive: Path, folder: Path, max_bytes: float, parts: Iterable[tuple[Part, int]]
+) -> Iterator[Part]:
+    """Yield the parts of an archive as long as all of them together may be extracted to a folder.
+
+    Args:
+        archive: Named in errors.
+        folder: The folder to extract to.
+        max_bytes: Most bytes of all parts.
+        parts: Each part with its size in bytes.
+
+    Raises:
+        LimitError: There are more bytes or parts than allowed.
+        DataError: The disk has too little room.
+    """
+    byte_limit = raised(max_bytes)
+    part_limit = raised(MEMBERS)
+    total = 0
+    total_at_last_check = 0
+    for number, (part, size) in enumerate(parts, 1):
+        total += size
+        if total > byte_limit:
+            raise LimitError(f"{archive} unpacks to more than {in_bytes(byte_limit)}")
+        if number > part_limit:
+            raise LimitError(f"{archive} unpacks to more than {part_limit:,.0f} parts")
+        if total - total_at_last_check > ROOM_EVERY:
+            check_room(folder, size, str(archive))
+            total_at_last_check = total
+        yield part
