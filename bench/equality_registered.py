@@ -11,7 +11,7 @@ from typing import Any
 
 from PIL import Image
 
-from snellen.common.images import inspect_image
+from snellen.common.decoding import inspect_image
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine

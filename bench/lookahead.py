@@ -28,7 +28,7 @@ from transformers.models.clip.image_processing_pil_clip import CLIPImageProcesso
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import tiny_archs
-from snellen.common.images import inspect_image
+from snellen.common.decoding import inspect_image
 from snellen.models.base import load_model
 
 

@@ -3,7 +3,7 @@
     python tests/foreign_door.py [FOLDER...]
 
 Files that users or others supply are opened by `snellen.common.foreign`, addresses by `snellen.common.addresses`, images
-decoded by `snellen.common.images`, modules that a user names imported by `snellen.registry`. Anything else that opens,
+decoded by `snellen.common.decoding`, modules that a user names imported by `snellen.registry`. Anything else that opens,
 fetches, decodes or imports is named here with the reason why its bytes are not from elsewhere, or why it may.
 """
 
@@ -20,7 +20,7 @@ TREES = (ROOT / "src" / "snellen", ROOT / "packages" / "snellen-server" / "src")
 DOORS = {
     "common/foreign.py": "the door for files",
     "common/addresses.py": "the door for addresses",
-    "common/images.py": "the door for images",
+    "common/decoding.py": "the door for images",
     "registry.py": "the door for modules that a user or a package names",
 }
 
@@ -38,6 +38,7 @@ EXCEPTIONS = {
     "cli/streams.py:guard_streams": "the null device, in place of a closed stream",
     "cli/streams.py:drop_output": "the null device, in place of an output that takes no more",
     "runs/workers.py:": "the null device, in place of a worker's output",
+    "common/degradation.py:_jpeg": "an image that Snellen encoded",
     "common/late.py:import_tqdm": OPTIONAL,
     "common/late.py:import_extra": OPTIONAL,
     "models/hf/load.py:import_transformers": OPTIONAL,

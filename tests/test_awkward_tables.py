@@ -15,8 +15,8 @@ import pytest
 import xlsxwriter
 
 import small
+from snellen.common.decoding import inspect_image
 from snellen.common.drafts import Draft, picture_bytes
-from snellen.common.images import inspect_image
 from snellen.errors import DataError
 from snellen.formats import locate, text_table
 from snellen.formats.locate import PictureFinder
@@ -453,7 +453,7 @@ def test_base64_in_lines_is_read(tmp_path: Path) -> None:
         (b"%PDF-1.7", "a PDF file"),
         (b"\n<!DOCTYPE html><html>404", "a web page, perhaps of a failed download"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS"),
-        (b"GIF? no", "it begins like none that is known"),
+        (b"GIF? no", "it begins like none of the supported formats"),
     ],
 )
 def test_what_a_file_is_that_is_no_picture_is_said(content: bytes, words: str) -> None:

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 from PIL import Image
 
 import small
-from snellen.common.drafts import Outline, PictureSpec
-from snellen.common.images import (
+from snellen.common.decoding import (
     FIRST_FRAME,
     ORIENTATION,
     _is_plain,
     _is_usual_jpeg,
-    decode_picture,
+    decode_image,
     inspect_image,
-    render_picture,
     to_plain_file,
 )
+from snellen.common.drafts import Outline, PictureSpec
+from snellen.common.drawing import render_image
 from snellen.errors import DataError
 from snellen.models.chat import ImagePartCache
 
@@ -38,7 +38,7 @@ def saved(picture: Image.Image, form: str = "PNG", **settings: Any) -> bytes:
 
 def levels(values: list[float], kind: type, form: str = "PNG") -> tuple[list[int], tuple[str, ...]]:
     """The grey levels that a model is shown of one row of values, and the notes."""
-    decoded = decode_picture(saved(Image.fromarray(np.array([values], dtype=kind)), form), "here")
+    decoded = decode_image(saved(Image.fromarray(np.array([values], dtype=kind)), form), "here")
     shown = np.asarray(decoded.upright)
     assert (shown[..., 0] == shown[..., 1]).all()
     assert (shown[..., 0] == shown[..., 2]).all()
@@ -70,7 +70,7 @@ def test_what_has_no_agreed_range_is_stretched_and_noted(
 ) -> None:
     assert levels(values, kind, "TIFF") == (
         shown,
-        (f"a picture of 32 bits a pixel is shown {range_}",),
+        (f"an image of 32 bits per pixel is shown {range_}",),
     )
 
 
@@ -99,7 +99,7 @@ def test_a_picture_is_turned_as_exif_says(orientation: int, form: str) -> None:
         form, {}
     )
     content = grid(orientation, form, **settings)
-    shown = decode_picture(content, "here").upright
+    shown = decode_image(content, "here").upright
     assert shown.size == (16, 8)
     corners = [shown.getpixel(place) for place in ((2, 1), (13, 1), (2, 6))]
     assert np.abs(np.array(corners) - [(0, 255, 0), RED, (0, 0, 255)]).max() < 12
@@ -114,7 +114,7 @@ def test_a_picture_is_turned_as_exif_says(orientation: int, form: str) -> None:
 
 def test_damaged_exif_leaves_a_picture_as_it_is_stored() -> None:
     content = saved(Image.new("RGB", (4, 2), RED), "JPEG", exif=b"Exif\0\0nonsense")
-    assert decode_picture(content, "here").upright.size == (4, 2)
+    assert decode_image(content, "here").upright.size == (4, 2)
 
 
 def _palette() -> bytes:
@@ -148,7 +148,7 @@ def test_colours_come_out_as_people_see_them(
     make: Callable[[], bytes], colour: tuple[int, ...]
 ) -> None:
     content = make()
-    shown = decode_picture(content, "here")
+    shown = decode_image(content, "here")
     assert shown.notes == ()
     _, sent = to_plain_file(inspect_image(content, "here"), content)
     for picture in (shown.upright, Image.open(io.BytesIO(sent)).convert("RGB")):
@@ -160,7 +160,7 @@ def test_of_several_frames_the_first_is_shown_and_noted(form: str) -> None:
     frames = [Image.new("RGB", (8, 8), colour) for colour in (RED, BLACK)]
     settings = {"lossless": True} if form == "WEBP" else {}
     content = saved(frames[0], form, save_all=True, append_images=frames[1:], **settings)
-    shown = decode_picture(content, "here")
+    shown = decode_image(content, "here")
     assert (shown.upright.getpixel((0, 0)), shown.notes) == (RED, (FIRST_FRAME,))
     media_type, sent = to_plain_file(inspect_image(content, "here"), content)
     assert (media_type, Image.open(io.BytesIO(sent)).format) == ("image/png", "PNG")
@@ -220,7 +220,7 @@ def test_boxes_count_in_the_stored_grid_and_the_crop_is_set_upright() -> None:
     exif[ORIENTATION] = 6
     content = saved(stored, exif=exif)
     shown = PictureSpec(content, (0, 0, 8, 4), (Outline((0, 2, 8, 2), (0, 255, 0), 1),))
-    cut = Image.open(io.BytesIO(render_picture(shown, content, "here")))
+    cut = Image.open(io.BytesIO(render_image(shown, content, "here")))
     assert cut.size == (4, 8)
     # Turned by 90 degrees clockwise, what is above comes to the right.
     assert [cut.getpixel((x, 4)) for x in range(4)] == [(0, 255, 0)] * 2 + [RED] * 2
@@ -228,7 +228,5 @@ def test_boxes_count_in_the_stored_grid_and_the_crop_is_set_upright() -> None:
 
 def test_a_crop_keeps_the_levels_of_sixteen_bits() -> None:
     content = saved(Image.fromarray(np.full((4, 4), 25_700, dtype=np.uint16)))
-    cut = Image.open(
-        io.BytesIO(render_picture(PictureSpec(content, (0, 0, 2, 2)), content, "here"))
-    )
+    cut = Image.open(io.BytesIO(render_image(PictureSpec(content, (0, 0, 2, 2)), content, "here")))
     assert cut.getpixel((0, 0)) == (100, 100, 100)

@@ -27,7 +27,7 @@ import torch
 from safetensors.torch import load_file
 
 import tiny_archs
-from snellen.common.images import FIRST_FRAME, inspect_image
+from snellen.common.decoding import FIRST_FRAME, inspect_image
 from snellen.errors import ModelError
 from snellen.models.base import Model, ModelSpec, load_model, parse_spec
 from snellen.models.hf import encode
@@ -520,7 +520,7 @@ def test_safetensors_that_are_cut_short_are_one_line(folder: Path, tmp_path: Pat
 def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answered_alike(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads, decode = [], encode.decode_picture
+    threads, decode = [], encode.decode_image
 
     def noted(content: bytes, where: str) -> Any:
         threads.append(threading.current_thread().name)
@@ -530,7 +530,7 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
     asked = [ask("Which?", image, continuations=("red", "no")) for image in shown]
     expected = sums(opened(folder), *asked)
     model = opened(folder)
-    monkeypatch.setattr(encode, "decode_picture", noted)
+    monkeypatch.setattr(encode, "decode_image", noted)
     model._encoder.expect(shown, PICTURES)
     for future in model._encoder._lookahead._coming.values():
         future.result()

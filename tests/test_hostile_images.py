@@ -15,8 +15,10 @@ from PIL import Image
 
 import small
 from snellen.api import build_table
-from snellen.common import images
-from snellen.common.images import MAX_PIXELS, inspect_image
+from snellen.common import decoding
+from snellen.common.decoding import MAX_PIXELS, inspect_image
+from snellen.common.drafts import PictureSpec
+from snellen.common.drawing import image_content
 from snellen.errors import BuildLimitError, DataError
 from snellen.formats.rows import read_rows
 
@@ -116,7 +118,7 @@ def test_all_images_of_a_build_together_have_a_limit_that_can_be_raised(
 ) -> None:
     # Six images of 8 x 6 pixels.
     table = small.write(small.rows(12, pictures=6), Path("t.jsonl"))
-    monkeypatch.setattr(images, "BUILD_PIXELS", 6 * 48 - 1)
+    monkeypatch.setattr(decoding, "BUILD_PIXELS", 6 * 48 - 1)
     monkeypatch.setenv("SNELLEN_LIMITS", "1")
     fault = (
         "t.jsonl:6: the images of this build have more than 287 pixels; if you trust it, raise all limits tenfold with "
@@ -138,15 +140,15 @@ def test_an_image_of_which_many_parts_are_shown_counts_as_often(
 ) -> None:
     """Each crop decodes all of its image, however few pixels it keeps."""
     content = small.picture(1, "PNG", (100, 100))
-    with images.limited_pixels():
+    with decoding.limited_pixels():
         for left in range(3):
-            part = images.PictureSpec(content, crop=(left, 0, 1, 1))
-            images.picture_content(part, "here")
-    monkeypatch.setattr(images, "BUILD_PIXELS", 25_000)
-    with pytest.raises(BuildLimitError, match="more than 25,000 pixels"), images.limited_pixels():
+            part = PictureSpec(content, crop=(left, 0, 1, 1))
+            image_content(part, "here")
+    monkeypatch.setattr(decoding, "BUILD_PIXELS", 25_000)
+    with pytest.raises(BuildLimitError, match="more than 25,000 pixels"), decoding.limited_pixels():
         for left in range(3):
-            part = images.PictureSpec(content, crop=(left, 0, 1, 1))
-            images.picture_content(part, "here")
+            part = PictureSpec(content, crop=(left, 0, 1, 1))
+            image_content(part, "here")
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])

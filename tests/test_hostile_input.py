@@ -65,7 +65,7 @@ def test_a_changed_picture_fails_the_questions_about_it_and_no_others() -> None:
     assert (row.estimate.n, row.estimate.errors) == (8, 4)
     errors = {one.error.detail for one in results.runs[0].benchmarks[0].predictions if one.error}
     assert len(errors) == 2 and all(
-        "is not the picture that was stored" in detail for detail in errors
+        "is not the image that was stored" in detail for detail in errors
     )
 
 

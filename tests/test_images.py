@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import small
-from snellen.common.images import ImageStore, inspect_image
+from snellen.common.decoding import inspect_image
+from snellen.common.images import ImageStore
 from snellen.errors import DataError
 from snellen.records import ImageRef
 

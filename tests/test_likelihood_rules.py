@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import snellen
 from small import rows
 from snellen.building.benchmark import Benchmark
-from snellen.common.images import BLANK, BLANK_PNG, ImageStore, inspect_image
+from snellen.common.decoding import inspect_image
+from snellen.common.images import BLANK, BLANK_PNG, ImageStore
 from snellen.errors import UnknownNameError
 from snellen.protocols.prediction import above_baseline, option_values
 from snellen.records import ContinuationScore, Failure, ImagePart, Prediction, Request, Response

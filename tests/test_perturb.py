@@ -14,7 +14,8 @@ import snellen as sn
 from snellen.analysis.dose_response import dose_responses, falling
 from snellen.analysis.headline import protocol_preference
 from snellen.api import build_table
-from snellen.common.images import DEGRADATIONS, ImageStore, degraded_ref
+from snellen.common.degradation import DEGRADATIONS, degraded_ref
+from snellen.common.images import ImageStore
 from snellen.errors import UnknownNameError
 from snellen.protocols import parse_protocol
 from snellen.report.charts import Group, Line

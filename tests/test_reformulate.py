@@ -17,7 +17,7 @@ import small
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
-from snellen.common.images import PALETTE, from_corners, render_picture
+from snellen.common.drawing import PALETTE, from_corners, render_image
 from snellen.errors import DataError
 from snellen.records import Box
 from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
@@ -643,7 +643,7 @@ def pixels(outlines: Iterable[Outline], crop: Box | None = None) -> list[str]:
     """The picture with its outlines, a letter a pixel, a line a row."""
     content = plain_picture()
     picture = Image.open(
-        io.BytesIO(render_picture(PictureSpec(content, crop, tuple(outlines)), content, "here"))
+        io.BytesIO(render_image(PictureSpec(content, crop, tuple(outlines)), content, "here"))
     )
     letters = {GREY: ".", **dict(zip(PALETTE, "rgbyMCOP", strict=True))}
     assert picture.mode == "RGB"
@@ -721,7 +721,7 @@ def test_an_outline_is_the_clipped_box_less_its_inside(
     outside = x >= WIDTH or y >= HEIGHT or x + w <= 0 or y + h <= 0
     if outside:
         with pytest.raises(
-            DataError, match=r"here: the box .* has no area inside the picture of 24 x 20 pixels"
+            DataError, match=r"here: the box .* has no area inside the image of 24 x 20 pixels"
         ):
             pixels([Outline((x, y, w, h), width=width)])
         return
@@ -744,10 +744,10 @@ def test_a_cut_shows_the_pixels_of_its_box(x: float, y: float, w: float, h: floa
     numbered.save(content, "PNG")
     picture = PictureSpec(content.getvalue(), (x, y, w, h))
     if x >= WIDTH or y >= HEIGHT or x + w <= 0 or y + h <= 0:
-        with pytest.raises(DataError, match="has no area inside the picture of 24 x 20"):
-            render_picture(picture, content.getvalue(), "here")
+        with pytest.raises(DataError, match="has no area inside the image of 24 x 20"):
+            render_image(picture, content.getvalue(), "here")
         return
-    cut = Image.open(io.BytesIO(render_picture(picture, content.getvalue(), "here")))
+    cut = Image.open(io.BytesIO(render_image(picture, content.getvalue(), "here")))
     columns = [c for c in range(WIDTH) if int(x) <= c < int(x + w)] or [max(int(x), 0)]
     rows = [r for r in range(HEIGHT) if int(y) <= r < int(y + h)] or [max(int(y), 0)]
     assert cut.size == (len(columns), len(rows))
@@ -782,19 +782,19 @@ def test_outlines_are_drawn_on_what_was_cut_out() -> None:
 def test_a_box_without_area_in_the_picture_is_refused_with_its_place(box: Box) -> None:
     for picture in (PictureSpec(b"", outlines=(Outline(box),)), PictureSpec(b"", crop=box)):
         with pytest.raises(
-            DataError, match=r"val.json:7: the box .* has no area inside the picture of 24 x 20"
+            DataError, match=r"val.json:7: the box .* has no area inside the image of 24 x 20"
         ):
-            render_picture(picture, plain_picture(), "val.json:7")
+            render_image(picture, plain_picture(), "val.json:7")
 
 
 def test_a_picture_without_regions_keeps_its_bytes() -> None:
     content = small.picture(3, "JPEG")
-    assert render_picture(PictureSpec(content), content, "here") is content
+    assert render_image(PictureSpec(content), content, "here") is content
 
 
 def test_a_picture_cut_short_is_refused_with_its_place() -> None:
     with pytest.raises(DataError, match=r"val\.json:7: not a readable image"):
-        render_picture(
+        render_image(
             PictureSpec(b"", outlines=(Outline((0, 0, 2, 2)),)), plain_picture()[:60], "val.json:7"
         )
 

@@ -27,7 +27,7 @@ from servers import (
 )
 from small import picture
 from snellen.building.benchmark import Benchmark
-from snellen.common.images import inspect_image
+from snellen.common.decoding import inspect_image
 from snellen.errors import ModelError
 from snellen.models import served
 from snellen.models.base import NO_CONTINUATIONS, load_model

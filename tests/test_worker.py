@@ -27,7 +27,7 @@ from PIL import Image
 import snellen
 from small import picture
 from snellen.building.benchmark import Benchmark
-from snellen.common.images import decode_picture, inspect_image
+from snellen.common.decoding import decode_image, inspect_image
 from snellen.errors import ModelError
 from snellen.models import worker
 from snellen.models.base import AsyncModel, load_model
@@ -328,7 +328,7 @@ def test_a_class_sees_every_picture_as_a_local_model_does(content: bytes, tmp_pa
     with served(model) as url:
         assert asyncio.run(ask(url)).error is None
     [(_, [shown], _)] = model.asked
-    assert np.array_equal(np.asarray(shown), np.asarray(decode_picture(content, "test").upright))
+    assert np.array_equal(np.asarray(shown), np.asarray(decode_image(content, "test").upright))
 
 
 @pytest.mark.parametrize(("content", "words"), ODD.values(), ids=ODD)

@@ -31,7 +31,7 @@ from transformers.models.mllama.image_processing_pil_mllama import MllamaImagePr
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
 import tiny_configs
-from snellen.common.images import inspect_image
+from snellen.common.decoding import inspect_image
 from snellen.records import Decoding, ImagePart, ImageRef, Message, Request, TextPart, Variant
 
 CHAT = (

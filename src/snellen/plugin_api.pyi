@@ -22,6 +22,8 @@ from snellen.cli import Verb as Verb
 from snellen.cli.flags import json_flag as json_flag
 from snellen.cli.show import announce as announce
 from snellen.cli.show import show_table as show_table
+from snellen.common.decoding import decode_image as decode_image
+from snellen.common.decoding import opened_image as opened_image
 from snellen.common.drafts import AnnotatedObject as AnnotatedObject
 from snellen.common.drafts import AnnotatedPicture as AnnotatedPicture
 from snellen.common.drafts import DistractorSpec as DistractorSpec
@@ -44,8 +46,6 @@ from snellen.common.foreign import read_text as read_text
 from snellen.common.foreign import regular_file as regular_file
 from snellen.common.images import Images as Images
 from snellen.common.images import ImageStore as ImageStore
-from snellen.common.images import decode_picture as decode_picture
-from snellen.common.images import opened_image as opened_image
 from snellen.common.paths import check_folder_name as check_folder_name
 from snellen.common.seeds import rng_for as rng_for
 from snellen.errors import DataError as DataError

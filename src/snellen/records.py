@@ -48,7 +48,7 @@ class ImageRef(Struct, frozen=True, gc=False, omit_defaults=True):
     source: ImageRef | None = None
     """The stored picture that this one is made of, each time that it is read."""
     shown_as: str = ""
-    """What is done to the source, in the words of `snellen.common.images`."""
+    """What is done to the source, in the words of `snellen.common.degradation`."""
     time: float | None = None
     """Of a frame: seconds from the beginning of its clip. None where the picture is not a frame, or its time is not
     known."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from snellen.analysis.headline import leading_headline
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
-from snellen.common.images import DEGRADATIONS
+from snellen.common.degradation import DEGRADATIONS
 from snellen.common.seeds import rng_for
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate

@@ -60,12 +60,13 @@ from snellen.building.recipe import (
 from snellen.building.source_state import keep_state, source_state
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.common.conditions import Condition
+from snellen.common.decoding import limited_pixels
 from snellen.common.drafts import (
     PARAMS,
     Draft,
 )
 from snellen.common.foreign import read_file
-from snellen.common.images import ImageStore, limited_pixels
+from snellen.common.images import ImageStore
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError

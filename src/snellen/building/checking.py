@@ -19,6 +19,7 @@ from snellen.building.benchmark import BenchmarkCounts
 from snellen.building.recipe import Drafts
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.entries import Expected
+from snellen.common.decoding import inspect_image
 from snellen.common.drafts import (
     Draft,
     ImageFile,
@@ -28,7 +29,8 @@ from snellen.common.drafts import (
     QuestionDraft,
     picture_bytes,
 )
-from snellen.common.images import ImageStore, inspect_image, picture_content
+from snellen.common.drawing import image_content
+from snellen.common.images import ImageStore
 from snellen.errors import DataError, WrongRowsError
 from snellen.records import (
     Answer,
@@ -150,7 +152,7 @@ class DraftChecker:
         picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
         name = (_name(picture.file), picture.crop, picture.outlines)
         if (stored := self._pictures.get(name)) is None:
-            stored = self._pictures[name] = self._images.put(picture_content(picture, where), where)
+            stored = self._pictures[name] = self._images.put(image_content(picture, where), where)
             self._digests.add(stored.digest)
         return stored
 

@@ -22,7 +22,7 @@ from snellen.common.drafts import (
     PictureSpec,
     picture_bytes,
 )
-from snellen.common.images import picture_content
+from snellen.common.drawing import image_content
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError
 from snellen.formats.record_files import RecordWriter, read_records
@@ -118,7 +118,7 @@ def _is_cut_to(image: ImageFile | PictureSpec | LazyFrames, digests: set[str], w
     """Whether a picture of the source, cut and drawn upon, is one that was shown: its id alone may be a line's number,
     and stand for something else in a file that has changed. A clip is known by its place."""
     if isinstance(image, PictureSpec) and (image.crop or image.outlines):
-        return hashlib.sha256(picture_content(image, where)).hexdigest() in digests
+        return hashlib.sha256(image_content(image, where)).hexdigest() in digests
     return isinstance(image, LazyFrames)
 
 

@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.cli.show import announce, out
+from snellen.common.decoding import data_uri, opened_image
 from snellen.common.drafts import Draft, LazyFrames
-from snellen.common.images import data_uri, opened_image, picture_content
+from snellen.common.drawing import image_content
 from snellen.common.paths import home, slug
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
@@ -119,7 +120,7 @@ def _question(draft: Draft) -> PreviewQuestion:
     )
     pictures = [image for image in draft.images if not isinstance(image, LazyFrames)]
     return PreviewQuestion(
-        draft.id, turns, tuple(_small(picture_content(image, draft.where)) for image in pictures)
+        draft.id, turns, tuple(_small(image_content(image, draft.where)) for image in pictures)
     )
 
 

@@ -1,7 +1,7 @@
 """The one door for bytes from elsewhere: files that users or others supply, what is fetched, and secrets.
 
 Whatever reads what Snellen did not just write itself does it by a function of this module; addresses are opened by
-`common.addresses`, images decoded by `common.images`, texts made safe to show by `formats.shown_text`
+`common.addresses`, images decoded by `common.decoding`, texts made safe to show by `formats.shown_text`
 (`tests/foreign_door.py`, a part of `make style`, looks for code that goes around them). Faults of files are OSErrors
 whose `strerror` is a phrase for people, so that a caller needs one `except OSError` to name the place.
 """

@@ -18,7 +18,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from snellen.common.images import Images, decode_picture
+from snellen.common.decoding import decode_image
+from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, failed, read_options
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
@@ -117,7 +118,7 @@ class ClipModel(ShownByName):
 
         if not isinstance(self._scorer, DualEncoder):
             raise ModelError(f"{self.name}: has no embeddings of pictures; name a CLIP or SigLIP")
-        upright = [decode_picture(content, "a picture to embed").upright for content in contents]
+        upright = [decode_image(content, "a picture to embed").upright for content in contents]
         with inference(), quiet_and_single_threaded(self._model):
             pixels = self._processor.image_processor(images=upright, return_tensors="pt")
             return self._scorer.picture(_to_device(pixels, self._model)).float().cpu().numpy()
@@ -134,7 +135,7 @@ class ClipModel(ShownByName):
             decoded = {}
             for image in missing[i : i + self.batch_size]:
                 try:
-                    picture = decode_picture(images.read(image), f"image {image.digest[:12]}")
+                    picture = decode_image(images.read(image), f"image {image.digest[:12]}")
                     decoded[image.digest] = picture.upright
                     self._notes[image.digest] = picture.notes
                 except (DataError, OSError, MemoryError) as error:

@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from snellen.common.decoding import decode_image
 from snellen.common.foreign import TABLE_BYTES, read_file
-from snellen.common.images import Images, decode_picture
+from snellen.common.images import Images
 from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.models.base import ModelSpec, ShownByName, failed, read_options
 from snellen.records import Kind, Request, Response
@@ -122,7 +123,7 @@ class OcrModel(ShownByName):
         texts, notes = list[str](), [WHATEVER]
         for image in request.images:
             try:
-                picture = decode_picture(images.read(image), f"image {image.digest[:12]}")
+                picture = decode_image(images.read(image), f"image {image.digest[:12]}")
             except (DataError, OSError, MemoryError) as error:
                 return failed("bad_request", f"{error}" or type(error).__name__)
             texts += self._lines(picture.upright)

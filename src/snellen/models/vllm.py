@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from snellen.common.images import Images, data_uri, to_plain_file
+from snellen.common.decoding import data_uri, to_plain_file
+from snellen.common.images import Images
 from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.extraction.thoughts import split_thoughts

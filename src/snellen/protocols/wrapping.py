@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from snellen.common.images import BLANK, DEGRADATIONS, check_doses, degraded_ref, described
+from snellen.common.degradation import DEGRADATIONS, check_doses, degraded_ref, describe_doses
+from snellen.common.images import BLANK
 from snellen.errors import UnknownNameError
 from snellen.protocols.base import (
     Declaration,
@@ -160,7 +161,7 @@ class Perturb(WrappingProtocol, frozen=True):
         return replace(
             declaration_of(self.inner),
             control_of=self.inner.label,
-            shown=f"the picture {described(self.doses)}",
+            shown=f"the picture {describe_doses(self.doses)}",
             dose=next(iter(self.doses.items())) if len(self.doses) == 1 else None,
         )
 

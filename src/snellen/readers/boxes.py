@@ -13,6 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.decoding import stored_size
 from snellen.common.drafts import (
     Draft,
     ImageFile,
@@ -21,7 +22,6 @@ from snellen.common.drafts import (
     picture_bytes,
     read_params,
 )
-from snellen.common.images import stored_size
 from snellen.errors import DataError
 from snellen.readers.mapped import read_hub_rows
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from msgspec import Struct
 
+from snellen.common.decoding import stored_size
 from snellen.common.drafts import (
     AnnotatedObject,
     AnnotatedPicture,
@@ -31,7 +32,6 @@ from snellen.common.drafts import (
     picture_bytes,
 )
 from snellen.common.foreign import open_file
-from snellen.common.images import stored_size
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.records import Box

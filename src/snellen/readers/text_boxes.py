@@ -42,7 +42,7 @@ from snellen.common.drafts import (
     read_params,
     without_exclusions,
 )
-from snellen.common.images import from_corners
+from snellen.common.drawing import from_corners
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import JSON_FAULTS, json_lines, list_items, read_json

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.common.decoding import decode_image
 from snellen.common.drafts import (
     DistractorSpec,
     Draft,
@@ -29,7 +30,7 @@ from snellen.common.drafts import (
     PictureSpec,
     QuestionDraft,
 )
-from snellen.common.images import decode_picture, picture_content
+from snellen.common.drawing import image_content
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.reformulation.answer_equality import fold_answer, opposite_yes_no, same_answer
@@ -451,7 +452,7 @@ def _picture_key(draft: Draft) -> Hashable:
 
 
 def _shown_part(draft: Draft) -> bytes:
-    return picture_content(_looked_at(draft), draft.where)
+    return image_content(_looked_at(draft), draft.where)
 
 
 def picture_descriptors(contents: Sequence[bytes]) -> np.ndarray:
@@ -460,7 +461,7 @@ def picture_descriptors(contents: Sequence[bytes]) -> np.ndarray:
 
     rows = []
     for content in contents:
-        small = decode_picture(content, "a picture").upright.resize((SIDE, SIDE))
+        small = decode_image(content, "a picture").upright.resize((SIDE, SIDE))
         pixels = np.asarray(small, dtype=np.float32) / 255
         layout = (pixels - pixels.mean(axis=(0, 1))).ravel() / SIDE
         bins = np.minimum((pixels * 4).astype(int), 3).reshape(-1, 3) @ np.array([16, 4, 1])

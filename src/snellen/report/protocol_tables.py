@@ -11,7 +11,7 @@ from snellen.analysis.dose_response import DoseResponse, dose_responses
 from snellen.analysis.headline import leading_headline
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.analysis.statistics import estimate_mean
-from snellen.common.images import DEGRADATIONS
+from snellen.common.degradation import DEGRADATIONS
 from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Estimate, Turn

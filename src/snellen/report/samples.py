@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.images import data_uri, to_plain_file
+from snellen.common.decoding import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE, declared

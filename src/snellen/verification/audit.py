@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark, ErrorBound, Verification
-from snellen.common.images import data_uri, to_plain_file
+from snellen.common.decoding import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.formats.json_files import JSON_FAULTS, add_lines, json_lines, kept_lines

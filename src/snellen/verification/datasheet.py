@@ -22,8 +22,8 @@ from snellen.analysis.lint import Finding, lint, text_only
 from snellen.analysis.lint.material import LintMaterial, LintQuestion, gather_material
 from snellen.analysis.statistics import estimate_mean
 from snellen.building.benchmark import Benchmark, BenchmarkManifest, first_samples
+from snellen.common.decoding import data_uri, to_plain_file
 from snellen.common.foreign import lines_of, open_file
-from snellen.common.images import data_uri, to_plain_file
 from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.experiments.evaluation import evaluate_spec

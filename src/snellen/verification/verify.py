@@ -22,7 +22,8 @@ from snellen.analysis.lint.material import LintMaterial, gather_material
 from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.builder import staging_folder
 from snellen.building.recipe import Decisions
-from snellen.common.images import Images, decode_picture
+from snellen.common.decoding import decode_image
+from snellen.common.images import Images
 from snellen.common.paths import benchmark_folder, home
 from snellen.errors import DataError
 from snellen.formats.whole_files import write_atomically
@@ -90,7 +91,7 @@ def _near(first: bytes, second: bytes, levels: int) -> bool:
 def _reduction(images: Images, picture: ImageRef) -> Reduction:
     from PIL import Image
 
-    whole = decode_picture(images.read(picture), f"image {picture.digest[:12]}").upright
+    whole = decode_image(images.read(picture), f"image {picture.digest[:12]}").upright
     box = Image.Resampling.BOX
     small = whole.resize((GREY_SIDE, GREY_SIDE), box)
     colours, greys = small.resize((COLOUR_SIDE, COLOUR_SIDE), box), small.convert("L")

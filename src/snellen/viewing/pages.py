@@ -19,7 +19,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from snellen.analysis.headline import protocol_preference
-from snellen.common.images import ImageStore, to_plain_file
+from snellen.common.decoding import to_plain_file
+from snellen.common.images import ImageStore
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE, metric_of
 from snellen.records import Exchange, Prediction, Result

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from snellen.common.images import data_uri, to_plain_file
+from snellen.common.decoding import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.experiments.ratings.study import KeyItem, RatingKey, RatingStudy, write_key

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from snellen import __version__
-from snellen.common.images import data_uri, to_plain_file
+from snellen.common.decoding import data_uri, to_plain_file
 from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import (
     Exporter,

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from snellen.common.images import Images, decode_picture
+from snellen.common.decoding import decode_image
+from snellen.common.images import Images
 from snellen.models.base import NO_CONTINUATIONS
 from snellen.models.hf.conversation import ChatPrompt, Clip
 from snellen.records import ImageRef
@@ -540,7 +541,7 @@ def _decoded(
     image: ImageRef, images: Images, pixels: PixelCache | None
 ) -> tuple[Any, tuple[str, ...], Pixels | None]:
     """A picture as the model is shown it, notes on its conversion, and its pixels if there is a processor for them."""
-    decoded = decode_picture(images.read(image), f"image {image.digest[:12]}")
+    decoded = decode_image(images.read(image), f"image {image.digest[:12]}")
     picture = decoded.upright
     return picture, decoded.notes, None if pixels is None else pixels.compute(picture)
 

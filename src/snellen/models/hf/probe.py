@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace as replace_struct
 
-from snellen.common.images import inspect_image
+from snellen.common.decoding import inspect_image
 from snellen.models.hf.cached_forward import write_token_by_token
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import generate_rows

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.catalogue import PictureLimits
-from snellen.common.images import degraded_ref
+from snellen.common.degradation import degraded_ref
 from snellen.common.seeds import rng_for
 from snellen.formats.clips import FrameSampling
 from snellen.protocols.prompts.templates import InContext, Layout, PicturePlaces, Templates

@@ -15,9 +15,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.decoding import inspect_image
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.common.foreign import IMAGE_BYTES, open_file, read_file
-from snellen.common.images import inspect_image
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
 from snellen.formats.locate import locate

@@ -14,8 +14,8 @@ import tomli_w
 from msgspec import Struct
 
 from snellen.catalogue.suites import Scaffold, ScaffoldedTable
+from snellen.common.decoding import inspect_image
 from snellen.common.foreign import IMAGE_BYTES, read_file
-from snellen.common.images import inspect_image
 from snellen.common.paths import slug
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError

@@ -32,7 +32,7 @@ from snellen.common.drafts import (
     read_params,
     without_exclusions,
 )
-from snellen.common.images import PALETTE, from_corners
+from snellen.common.drawing import PALETTE, from_corners
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, packaged_toml, read_json
 from snellen.formats.locate import locate, locate_or_none

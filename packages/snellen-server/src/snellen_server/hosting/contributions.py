@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from snellen.plugin_api import DataError, decode_picture, read_file
+from snellen.plugin_api import DataError, decode_image, read_file
 from snellen_server.hosting.features import find
 from snellen_server.hosting.monitoring import LOGGER
 
@@ -55,7 +55,7 @@ def clean_picture(content: bytes, most_pixels: int) -> StoredPicture:
         raise DataError(f"{where} is not a readable PNG, JPEG, WebP or GIF file") from None
     if width * height > most_pixels:
         raise DataError(f"{where} has {width} x {height} pixels; at most {most_pixels:,} are taken")
-    upright = decode_picture(content, where).upright
+    upright = decode_image(content, where).upright
     # A new picture, since Pillow writes comments and profiles of the one that it read.
     pixels = Image.frombytes("RGB", upright.size, upright.tobytes())
     file = io.BytesIO()

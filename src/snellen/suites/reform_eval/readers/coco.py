@@ -41,7 +41,7 @@ from snellen.common.drafts import (
     QuestionDraft,
     read_params,
 )
-from snellen.common.images import PALETTE
+from snellen.common.drawing import PALETTE
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import converted, list_items, packaged_toml, read_json

@@ -22,9 +22,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.decoding import opened_image
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, picture_bytes, read_params
 from snellen.common.foreign import TABLE_BYTES, read_file
-from snellen.common.images import opened_image
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.delimited import table_rows

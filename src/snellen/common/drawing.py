@@ -1,0 +1,113 @@
+"""Crop images and draw boxes on them, as their questions show them (ReForm-Eval A.2, A.3)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+from snellen.common.decoding import decode_image
+from snellen.common.drafts import Colour, ImageFile, PictureSpec, picture_bytes
+from snellen.errors import DataError
+from snellen.records import Box
+
+Corners = tuple[int, int, int, int]
+"""Left, top, right and bottom pixel, inclusive."""
+
+RED: Colour = (255, 0, 0)
+PALETTE: tuple[Colour, ...] = (
+    RED,
+    (0, 128, 0),  # green
+    (0, 0, 255),  # blue
+    (255, 215, 0),  # gold
+    (255, 0, 255),
+    (0, 255, 255),
+    (255, 128, 0),
+    (128, 0, 128),
+)
+"""Colours of several boxes, in order. The first four are the paper's, the others Snellen's own; then they repeat."""
+
+
+def render_image(picture: PictureSpec, content: bytes, where: str) -> bytes:
+    """Crop an image and draw outlines on it.
+
+    Coordinates are truncated to whole pixels and clipped. Outlines are relative to the cropped image. Coordinates
+    refer to the pixel grid of the file, whatever its EXIF orientation is, as in ReForm-Eval's code (Pillow, not
+    turned); the result is then set upright.
+
+    Args:
+        picture: The crop and the outlines.
+        content: The image file.
+        where: Named in errors.
+
+    Returns:
+        A PNG file, or `content` itself if nothing is cropped or drawn.
+
+    Raises:
+        DataError: The bytes are not an image, or a box has no area inside it.
+    """
+    if picture.crop is None and not picture.outlines:
+        return content
+    from PIL import ImageDraw
+
+    decoded = decode_image(content, where)
+    image = decoded.stored
+    if picture.crop is not None:
+        image = _crop(image, picture.crop, where)
+    pen = ImageDraw.Draw(image)
+    for outline in picture.outlines:
+        corners = _corners(outline.box, image.size, where)
+        for bar in _frame(corners, outline.width):
+            pen.rectangle(bar, fill=outline.colour)
+
+    file = io.BytesIO()
+    decoded.turned(image).save(file, "PNG")
+    return file.getvalue()
+
+
+def image_content(image: ImageFile | PictureSpec, where: str) -> bytes:
+    """Return the file of an image as its question shows it. Raises DataError, naming `where`."""
+    picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
+    return render_image(picture, picture_bytes(picture.file, where), where)
+
+
+def _crop(image: Any, box: Box, where: str) -> Any:
+    left, top, _, _ = _corners(box, image.size, where)
+    x, y, width, height = box
+    # A crop excludes the pixel of its far corner, and is at least one pixel wide.
+    right = max(min(int(x + width), image.width), left + 1)
+    bottom = max(min(int(y + height), image.height), top + 1)
+    return image.crop((left, top, right, bottom))
+
+
+def _corners(box: Box, size: tuple[int, int], where: str) -> Corners:
+    """Return the pixels of a box that are inside an image. Raises DataError if there are none."""
+    x, y, width, height = box
+    image_width, image_height = size
+    has_area = width > 0 and height > 0
+    overlaps_columns = x + width > 0 and x < image_width
+    overlaps_rows = y + height > 0 and y < image_height
+    if not (has_area and overlaps_columns and overlaps_rows and all(map(isfinite, box))):
+        raise DataError(
+            f"{where}: the box {list(box)} has no area inside the image of {image_width} x {image_height} pixels"
+        )
+    left = max(int(x), 0)
+    top = max(int(y), 0)
+    right = min(int(x + width), image_width - 1)
+    bottom = min(int(y + height), image_height - 1)
+    return left, top, right, bottom
+
+
+def _frame(corners: Corners, width: int) -> Iterator[Corners]:
+    """Yield the four bars of a frame inside a box. Pillow's own frame outgrows a box thinner than its lines."""
+    left, top, right, bottom = corners
+    yield left, top, right, min(top + width - 1, bottom)
+    yield left, max(bottom - width + 1, top), right, bottom
+    yield left, top, min(left + width - 1, right), bottom
+    yield max(right - width + 1, left), top, right, bottom
+
+
+def from_corners(x1: float, y1: float, x2: float, y2: float) -> Box:
+    """Return the box (x, y, width, height) with two opposite corners, in any order."""
+    return min(x1, x2), min(y1, y2), abs(x2 - x1), abs(y2 - y1)
