@@ -31,9 +31,6 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 1.1
-LIMITS = {"report": 1.25}
-"""Commands that may cost more than `LIMIT`: a report has gained a first table by benchmark, notes on replies and the error
-of reading since the pinned revision."""
 SLACK = 0.03
 """Seconds of CPU within which times of a few hundredths differ by chance."""
 PICTURES = {True: 500, False: 2_000}
@@ -200,10 +197,7 @@ def show(usages: dict[str, list[tuple[Usage, Usage]]], against: str) -> list[str
             f"{name:<12}{cpu[0]:>8.2f}{cpu[1]:>10.2f}{ratios[0]:>8.2f}{memory[0]:>8.0f}{memory[1]:>10.0f}{ratios[1]:>8.2f}"
         )
         above += (
-            [name]
-            if (ratios[0] > LIMITS.get(name, LIMIT) and cpu[0] - cpu[1] > SLACK)
-            or ratios[1] > LIMIT
-            else []
+            [name] if (ratios[0] > LIMIT and cpu[0] - cpu[1] > SLACK) or ratios[1] > LIMIT else []
         )
     return above
 

@@ -19,8 +19,8 @@ from snellen import registry
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
 from snellen.psychometrics.trials import Stimulus, acuity_test, written_level
-from snellen.suites.acuity import read
 from snellen.suites.acuity.degraded import COVER
+from snellen.suites.acuity.reader import read
 from snellen.suites.acuity.scenes import GROUND
 from snellen.suites.acuity.signs import CROWDED, GRID, PAPER, READ_LETTERS
 

@@ -20,6 +20,7 @@ from snellen.extraction import (
     find_extractor,
     named_extractors,
     read_choice,
+    standard,
 )
 from snellen.reasons import NoChoiceReason
 
@@ -364,3 +365,33 @@ def test_every_extractor_has_a_version_of_its_own() -> None:
 
 def test_a_reading_is_stored_small() -> None:
     assert ExtractedChoice(None, None, "none", reason="empty") == read_choice("", COLOURS, UPPER)
+
+
+OPTION_TEXTS = st.sampled_from(
+    ["cat", "a dog", "yes", "No.", "A", "b", "3", "(A) cat", "vitamin C", "None of the above", ""]
+)
+AROUND_LETTERS = st.sampled_from(
+    ["{}", "({})", "{}.", "{})", "({}).", " {}\n", "({}", ".{}", "{}:"]
+)
+
+
+@given(
+    st.lists(OPTION_TEXTS, min_size=1, max_size=4),
+    st.sampled_from(["{}", "({})", "{}.", "[{}]"]),
+    st.sampled_from(["ABCD", "abcd", "1234"]),
+    st.sampled_from("ABCDabcd1"),
+    AROUND_LETTERS,
+    st.sampled_from([None, "stop", "length"]),
+)
+def test_a_letter_alone_is_read_as_the_longer_way_reads_it(
+    options: list[str], style: str, alphabet: str, letter: str, around: str, finish: str | None
+) -> None:
+    labels = [style.format(character) for character in alphabet[: len(options)]]
+    reply = around.format(letter)
+    reading = read_choice(reply, options, labels, finish=finish)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(standard, "exact_label", lambda *_: None)
+        standard._read.cache_clear()
+        longer = read_choice(reply, options, labels, finish=finish)
+    standard._read.cache_clear()
+    assert reading == longer

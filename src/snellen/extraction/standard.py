@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from snellen.common.late import late_pattern
 from snellen.extraction.cue_words import refusal_count
 from snellen.extraction.features import describe
 from snellen.extraction.mentions import (
@@ -119,6 +120,8 @@ def _read(
     error: float | None,
 ) -> ExtractedChoice:
     whole = exact_option(reply, options, labels)
+    if whole is None and finish != "length":
+        whole = exact_label(reply, options, labels)
     if whole is not None:
         return whole
     shortened = _both_ends(reply, _LOOKED_AT)
@@ -157,6 +160,38 @@ def exact_option(
         return None
     start = reply.find(stripped)
     return ExtractedChoice(places[0], "text", "certain", span=(start, start + len(stripped)))
+
+
+def exact_label(
+    reply: str, options: Sequence[str], labels: Sequence[str]
+) -> ExtractedChoice | None:
+    """The reading of a reply that is a label's letter and nothing else, unless an option has that letter as a word.
+
+    Most replies are like that; without a look at the words of all options they are read in a tenth of the time.
+    """
+    match = _LETTER.fullmatch(reply) if len(reply) <= _LONGEST_LABEL else None
+    if match is None:
+        return None
+    letter = match["letter"]
+    places = [place for place, label in enumerate(labels) if label.strip(_AROUND) == letter]
+    if len(places) != 1 or any(_has_word(option, letter) for option in options):
+        return None
+    return ExtractedChoice(
+        places[0], "label", "certain", STATED, span=match.span("letter"), follows_format=True
+    )
+
+
+_LONGEST_LABEL = 8
+_LETTER = late_pattern(r"\s*(?:\((?=.\)))?(?P<letter>[A-Za-z])(?:\)\.?|\.)?\s*")
+
+
+def _has_word(text: str, letter: str) -> bool:
+    """Whether a letter, large or small, is in a text as a word."""
+    words = _WORD.findall(text.casefold())
+    return letter.casefold() in words
+
+
+_WORD = late_pattern(r"\w+")
 
 
 def _read_view(

@@ -322,7 +322,21 @@ def of_answered(row: MetricRow) -> MetricRow:
 
 def metric_of(row: str) -> Metric | None:
     """The metric that has a row of that name; None for an unknown row."""
-    return _known_rows().get(_plain(row), (None, ""))[0]
+    return _metric_of(_plain(row), registry.key_of_targets("metrics"))
+
+
+@cache
+def _metric_of(row: str, key: Hashable) -> Metric | None:
+    """The first metric with that row. Importing all of them takes longer than most reports."""
+    names = list(registry.targets("metrics"))
+    if row in names:  # most rows bear the name of their metric
+        names.insert(0, row)
+    for name in names:
+        with suppress(HookError):
+            metric = find_metric(name)
+            if row in metric.names:
+                return metric
+    return None
 
 
 def metric_with(name: str) -> str:

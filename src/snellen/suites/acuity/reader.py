@@ -1,0 +1,39 @@
+"""Build a psychometric test as a benchmark: a pool from which a procedure chooses what to ask.
+
+`signs`, `lines`, `scenes` and `degraded` declare the tests (`snellen.psychometrics.trials`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from snellen import registry
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.psychometrics.trials import AcuityTest
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    test: str
+    """A name in the group `acuity_tests`."""
+    side: int = 0
+    """Width and height of pictures in pixels; 0 for the test's own."""
+    exemplars: int = 0
+    """Questions of each level; 0 for the test's own number."""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """All questions of a test, level after level. Raises DataError where the pictures are too small for a level."""
+    chosen = read_params(params, Params)
+    test: AcuityTest = registry.find("acuity_tests", chosen.test)
+    for level, name, stimulus in test.stimuli(chosen.side, chosen.exemplars):
+        yield Draft(
+            id=name,
+            rounds=(QuestionDraft(stimulus.question, stimulus.options, (stimulus.right,)),),
+            images=stimulus.images,
+            where=f"acuity/{test.name}, level {level}",
+            tags={"level": level, **stimulus.tags},
+        )
