@@ -8,7 +8,6 @@ from snellen.api import evaluate as evaluate
 from snellen.api import export_benchmark as export_benchmark
 from snellen.api import load_run as load_run
 from snellen.api import reform as reform
-from snellen.api import refresh as refresh
 from snellen.api import score as score
 from snellen.api import study as study
 from snellen.catalogue import add_suites as add_suites

@@ -29,7 +29,7 @@ from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.places import HubPlace
 from snellen.catalogue.suites import params_with
-from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
+from snellen.common.paths import check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import (
     DecidedComparison,
@@ -263,51 +263,6 @@ def study(
         announce=announce,
     )
     return StudyResults(outcome)
-
-
-def refresh(
-    benchmark: str | Path,
-    *,
-    source: str | Path | None = None,
-    count: int | None = None,
-    to: str | Path | None = None,
-    writer: Any = None,
-    progress: Progress | None = None,
-) -> Benchmark:
-    """Build the next version of a benchmark, `mine-2` after `mine`: new questions by the same recipe, about pictures
-    that no version has shown (docs/datasheets.md).
-
-    `source` is the folder with the files that it was built from; `count` how many questions are drawn, as many as
-    before unless named. `writer` writes distractors, as in `build`. Where the earlier one was checked, so is this one,
-    but for what models check. Raises UnknownNameError; DataError where too little is left.
-    """
-    from snellen.building.refresh import check_is_new, next_name, refreshed
-
-    earlier = open_benchmark(str(benchmark))
-    name = next_name(earlier)
-    folder = Path(to) if to else benchmark_folder(name)
-    check_is_new(name, folder)
-    files = Path(source) if source else None
-    with (
-        ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author
-    ):
-
-        def version(decisions: Decisions, folder: Path) -> Benchmark:
-            return refreshed(
-                earlier,
-                to=folder,
-                source=files,
-                count=count,
-                writer=author,
-                progress=progress,
-                decisions=decisions,
-            )
-
-        return (
-            verify(version, name, to=folder)
-            if earlier.manifest.verification
-            else version({}, folder)
-        )
 
 
 def datasheet(

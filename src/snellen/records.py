@@ -154,12 +154,6 @@ class RowRef(Struct, frozen=True, gc=False):
     order: tuple[int, ...]
 
 
-class UsedKey(Struct, frozen=True, gc=False):
-    """What a group of questions or the file of a picture is known by that a version of a benchmark has used."""
-
-    key: str
-
-
 class SourcePictures(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the files of a question's pictures were called. The records stand in the order of the source."""
 

@@ -49,8 +49,6 @@ PICTURES = "pictures.jsonl.gz"
 INDISTINGUISHABLE = "indistinguishable.jsonl.gz"
 SET_APART = "set_apart.jsonl.gz"
 DECISIONS = "decisions.jsonl.gz"
-USED = "used.jsonl.gz"
-"""Of a refresh: what its pictures and those of all earlier versions are known by, so that none is drawn again."""
 
 
 class BenchmarkCounts(Struct, frozen=True):
@@ -130,13 +128,6 @@ class Verification(Struct, frozen=True, omit_defaults=True):
     bound: ErrorBound | None = None
 
 
-class EarlierVersion(Struct, frozen=True):
-    """A benchmark that was drawn from the same source before."""
-
-    name: str
-    version: str
-
-
 class BuildInfo(Struct, frozen=True, omit_defaults=True):
     """How a benchmark was built, besides its entry."""
 
@@ -157,10 +148,6 @@ class BuildInfo(Struct, frozen=True, omit_defaults=True):
     """Only the samples that a run with this limit asks were built; 0 for all."""
     origin: str = ""
     """Where the source's files come from, in words."""
-    earlier: tuple[EarlierVersion, ...] = ()
-    """The versions of which it is a refresh, the first one first: none of its pictures was in any of them."""
-    left: int = 0
-    """Of a refresh: questions of the source that no version has used yet, this one included."""
 
 
 class BenchmarkManifest(Struct, frozen=True):

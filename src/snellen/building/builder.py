@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -39,7 +39,6 @@ from snellen.building.benchmark import (
     PICTURES,
     SAMPLES,
     SET_APART,
-    USED,
     Benchmark,
     BenchmarkManifest,
     BuildInfo,
@@ -80,9 +79,6 @@ from snellen.records import (
     SourceRows,
 )
 from snellen.reformulation.distractors import PictureEmbedder
-
-if TYPE_CHECKING:
-    from snellen.building.refresh import UsedData
 
 EARLIER = "-earlier"
 MOST_RACES = 100
@@ -325,7 +321,6 @@ def build_benchmark(
     origin: str = "",
     decisions: Decisions = MappingProxyType({}),
     verification: Verification | None = None,
-    used: UsedData | None = None,
 ) -> Benchmark:
     """Build a benchmark from its source, replacing an earlier build of it.
 
@@ -333,9 +328,8 @@ def build_benchmark(
     folder to create (default: under $SNELLEN_HOME). `recipe` overrides settings of the entry, `writer` writes
     distractors, `embedder` tells which pictures are alike, and `origin` tells in words where the files in `source` come
     from. With `limit`, only the samples are built that a run with this limit asks. `decisions` are kept in the folder,
-    with the questions that they set apart, and `verification` in the manifest. Nothing is drawn of data that is `used`
-    (`snellen.building.refresh`). Raises DataError naming file and line of the wrong rows; nothing is left behind in
-    that case, and an earlier build stays as it was.
+    with the questions that they set apart, and `verification` in the manifest. Raises DataError naming file and line of
+    the wrong rows; nothing is left behind in that case, and an earlier build stays as it was.
     """
     check_benchmark_name(spec.name)
     reader = registry.find("readers", spec.source.reader)
@@ -353,12 +347,9 @@ def build_benchmark(
         read: Drafts = lambda: reader(spec.source.params, files)  # noqa: E731
         sound = SoundRows(read) if recipe.lenient else None
         read = sound or read
-        drafts = reformulate(
-            spec, used.unused(read) if used else read, recipe, writer, stats, embedder, decisions
-        )
+        drafts = reformulate(spec, read, recipe, writer, stats, embedder, decisions)
         if limit is not None:
             drafts = _first_by_place(list(drafts), limit)
-        drafts = used.noting(drafts, folder / USED) if used else drafts
         apart = ExampleDrawer(recipe.examples, spec, recipe.seed)
         _write_records(decisions.values(), folder / DECISIONS)
         manifest = _write(spec, drafts, apart, folder, progress, is_part=limit is not None)
@@ -376,8 +367,6 @@ def build_benchmark(
                 stats.chance,
                 limit or 0,
                 origin or (OWN_FILES if source else BESIDE if files else WITH_SNELLEN),
-                used.earlier if used else (),
-                used.left if used else 0,
             ),
             verification=verification,
         )

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import polars
 
     from snellen.analysis.paired.differences import Comparison
-    from snellen.analysis.paired.drift import Drift
     from snellen.analysis.paired.significance import Correction
     from snellen.analysis.sequential import SequentialEstimate
     from snellen.experiments.studies.cell_table import StudyOutcome
@@ -268,15 +267,6 @@ class Results:
 
             write_comparison(comparison, Path(to))
         return comparison
-
-    def drift(self, metric: str = "") -> list[Drift]:
-        """How the models moved from each version of a benchmark to the next, which share no picture, and whether their
-        order held (docs/datasheets.md). Each model has one run on each version. Raises DataError where one lacks
-        it.
-        """
-        from snellen.analysis.paired.drift import drifts
-
-        return drifts(self.runs, row_called(metric) if metric else "")
 
     def export(
         self,

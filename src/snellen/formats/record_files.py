@@ -31,7 +31,6 @@ from snellen.records import (
     SetApartQuestion,
     SourcePictures,
     SourceRows,
-    UsedKey,
 )
 
 ENDING = ".jsonl.gz"
@@ -62,7 +61,6 @@ Stored = (
     | IndistinguishableQuestion
     | ItemDecision
     | SetApartQuestion
-    | UsedKey
 )
 RecordT = TypeVar("RecordT", bound=Stored)
 

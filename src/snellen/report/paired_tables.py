@@ -1,4 +1,4 @@
-"""Tables of a comparison: paired differences, ranks with intervals, how many questions flipped, drift between versions.
+"""Tables of a comparison: paired differences, ranks with intervals, how many questions flipped.
 
 Runs that a rule stopped: their estimates for whole benchmarks, and how much they did not ask.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -47,9 +46,6 @@ from snellen.report.table import (
     value_text,
 )
 from snellen.scoring.scored_run import ScoredRun
-
-if TYPE_CHECKING:  # it loads numpy
-    from snellen.analysis.paired.drift import Drift
 
 CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg"}
 Comparisons = Mapping[str, ComparedRuns | SnellenError]
@@ -396,30 +392,3 @@ def decision_table(differences: Sequence[SequentialDifference]) -> Table:
     names = f"{differences[0].first} minus {differences[0].second}" if differences else ""
     notes = (f"Difference: {names}.", INTERVAL_NOTE, DECISION_NOTE, GOES_ON)
     return Table("Compared until decided", header, tuple(rows), label_columns=3, notes=notes)
-
-
-def drift_table(drift: Drift) -> Table:
-    """A row for each model and one for their mean, and whether their order held."""
-    rows = tuple(
-        (
-            line.model,
-            NumberCell(drift.unit, line.before),
-            NumberCell(drift.unit, line.after),
-            NumberCell(unit_of_difference(drift.unit), line.difference),
-            DASH if line.p is None else f"{line.p:.2g}",
-        )
-        for line in drift.models
-    )
-    order = drift.order
-    notes = [
-        f"{drift.metric} under {drift.protocol}. The versions have no picture in common, so the difference is unpaired."
-    ]
-    if order.p is not None:
-        notes.append(
-            f"Order of models: {order.swapped:,} of {order.pairs:,} pairs swapped"
-            + (f", Kendall's tau {order.tau:.2f}" if order.tau is not None else "")
-            + f"; p = {order.p:.2g} if all models moved alike (chi-square {order.statistic:.2f}, "
-            f"{order.freedom} degrees of freedom)."
-        )
-    header = ("model", drift.before, drift.after, "drift", "p")
-    return Table(f"Drift from {drift.before} to {drift.after}", header, rows, notes=tuple(notes))

@@ -300,8 +300,7 @@ def _pictures(material: LintMaterial) -> Table:
 
 def _removals(benchmark: Benchmark) -> Iterator[Table]:
     history, verification = benchmark.manifest.made, benchmark.manifest.verification
-    read = "left of the source by earlier versions" if history.earlier else "read from the source"
-    rows: list[tuple[Cell, ...]] = [(read, history.read, "")]
+    rows: list[tuple[Cell, ...]] = [("read from the source", history.read, "")]
     if history.complete != history.read:
         rows.append(("left after selection", history.complete, ""))
     if verification:
@@ -400,10 +399,6 @@ def source_table(manifest: BenchmarkManifest) -> Table:
         "files": history.origin,
         "distractors written by": history.writer,
         "drawn from": spec.source.params.get("of", "") if spec.source.reader == "built" else "",
-        "earlier versions": ", ".join(
-            f"{version.name} ({version.version})" for version in history.earlier
-        ),
-        "questions left for later versions": f"{history.left:,}" if history.earlier else "",
     }
     return Table(
         "Sources", ("what", "said"), tuple((name, text) for name, text in facts.items() if text)

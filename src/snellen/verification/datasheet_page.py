@@ -41,8 +41,6 @@ def rebuild_command(benchmark: Benchmark) -> str:
     """The command that builds it again, as far as one can."""
     spec, recipe = benchmark.spec, dict(benchmark.manifest.made.recipe)
     source, words = spec.source, list[str]()
-    if earlier := benchmark.manifest.made.earlier:
-        return f"snellen reform --refresh {as_word(earlier[-1].name)}"
     if source.reader == "built":
         sampling = msgspec.to_builtins(source.sample)
         words = ["snellen sample", as_word(source.params["of"])]

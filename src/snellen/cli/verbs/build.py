@@ -18,7 +18,6 @@ from snellen.api import (
     build_reformed,
     check_own_name,
     makes_options,
-    refresh,
     table_of_form,
 )
 from snellen.building.benchmark import MANIFEST, Benchmark
@@ -416,11 +415,8 @@ def _recipe(
     return Recipe(sample, options, distractors, seed, examples)
 
 
-OF_REFRESH = ("refreshed", "source", "count", "writer")
-
-
 @click.command()
-@click.argument("what", required=False, type=PATH)
+@click.argument("what", type=PATH)
 @click.option(
     "--ask",
     metavar="TYPE,TYPE",
@@ -487,16 +483,9 @@ OF_REFRESH = ("refreshed", "source", "count", "writer")
 @click.option("--runs", default="runs", help="Folder of their runs.  [runs]")
 @click.option("--lenient", is_flag=True, help="Leave out rows that cannot be used, and count them.")
 @click.option("--force", is_flag=True, help="Write the TOML file anew where one says otherwise.")
-@click.option(
-    "--refresh",
-    "refreshed",
-    metavar="BENCHMARK",
-    help="Draw its next version from pictures that no version has shown; --count, --source, --writer go with it.",
-)
-@click.option("--source", type=PATH, help="With --refresh: the folder that it was built from.")
 @json_flag
 def reform_command(
-    what: Path | None,
+    what: Path,
     types: bool,
     images: Path | None,
     columns: tuple[str, ...],
@@ -511,8 +500,6 @@ def reform_command(
     runs: str,
     lenient: bool,
     force: bool,
-    refreshed: str | None,
-    source: Path | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -526,16 +513,10 @@ def reform_command(
       snellen reform instances_val2017.json --images val2017/ --ask count,presence
       snellen reform birds.csv --distractors near-text:2,random:1 --per-type 200
       snellen reform birds.toml --seed 1 --to other-draw/
-      snellen reform --refresh birds
 
     What cannot be asked without doubt is left out and counted; what fails a check gets another distractor or is set
     apart with the reason. docs/reform.md has all types and sources, docs/verifying.md the checks.
     """
-    if refreshed or what is None:
-        _refresh(refreshed, source, settings["count"], writer)
-        return
-    if source:
-        raise DataError("--source goes with --refresh; leave it out")
     chosen = ReformSettings(
         ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings
     )
@@ -566,28 +547,6 @@ def reform_command(
     _print_types(benchmark)
     show_verification(benchmark)
     _print_next(benchmark, to)
-
-
-def _refresh(name: str | None, source: Path | None, count: int | None, writer: str | None) -> None:
-    """Build the next version of a benchmark, and say how much is left for the one after it."""
-    if name is None:
-        raise DataError(
-            "name what the questions are made of: a folder, a file in COCO's form, a table, or a TOML file"
-        )
-    if useless := flags_on_line(but=OF_REFRESH):
-        raise DataError(
-            f"{', '.join(useless)}: --refresh does as its benchmark was built; leave it out"
-        )
-    with build_progress(name) as progress:
-        benchmark = refresh(name, source=source, count=count, writer=writer, progress=progress)
-    print_built(benchmark)
-    show_verification(benchmark)
-    info = benchmark.manifest.made
-    announce(
-        f"  new to {', '.join(version.name for version in info.earlier)}; {info.left:,} questions are left unused"
-    )
-    before, now = as_word(info.earlier[-1].name), as_word(benchmark.name)
-    out.print(f"next: snellen compare --drift RUNS_ON_{before} RUNS_ON_{now}", soft_wrap=True)
 
 
 def _print_next(benchmark: Benchmark, to: Path | None) -> None:

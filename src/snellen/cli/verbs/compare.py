@@ -64,11 +64,6 @@ GATE_ERROR = 3
     help="With --sequential: a TOML file with all else that a run takes (limit, runs, workers ...).",
 )
 @click.option(
-    "--drift",
-    is_flag=True,
-    help="RUNS are on versions of a benchmark: how far did each model move?",
-)
-@click.option(
     "--baseline",
     default="",
     metavar="RUN",
@@ -135,7 +130,6 @@ def compare_command(
     equivalent: float | None,
     protocols: tuple[str, ...],
     exam: Path | None,
-    drift: bool,
     baseline: str,
     correction: Any,
     resamples: int,
@@ -158,7 +152,6 @@ def compare_command(
       snellen compare runs/new runs/old --fail-if-worse 1pt -o gate.xml
       snellen compare runs/* --baseline runs/a -o comparison.json
       snellen compare --sequential MODEL_A MODEL_B BENCHMARK...
-      snellen compare --drift runs/a runs/b runs/a-2 runs/b-2
 
     Differences are taken on the questions that both runs have a value for, by benchmark, dimension and overall, with
     intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
@@ -168,16 +161,14 @@ def compare_command(
     With --fail-if-worse, or rules in a --gate file, the first run is a candidate and the second its baseline, and the
     exit code says whether the candidate may be released (docs/gate.md).
 
-    With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md). With
-    --drift the runs of each model are on two versions of a benchmark, which have no picture in common
-    (docs/datasheets.md).
+    With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md).
     """
     metrics = flags.pop("metrics")
     of_runs, of_models = (
         bool(baseline or outputs or common_answered),
         equivalent is not None or bool(protocols or exam),
     )
-    _check_flags(sequential, drift, metrics, of_runs=of_runs, of_models=of_models)
+    _check_flags(sequential, of_runs=of_runs, of_models=of_models)
     if sequential:
         settings = {**flags_given(flags), "protocols": protocols, "where": where, "seed": seed}
         _ask_both(
@@ -205,8 +196,6 @@ def compare_command(
         raise DataError("--on and --plan are for a gate: add --fail-if-worse MARGIN or --gate FILE")
     if any(run.manifest.adaptive_rules for run in scored):
         _compare_adaptive_runs(scored, as_json, is_narrowed=of_runs or bool(where))
-    elif drift:
-        _show_drift(results.only(where=where), metrics, as_json)
     else:
         narrowed = results.only(where=where, common_answered=common_answered)
         # Of two runs the difference says all that ranks would: only files hold them.
@@ -231,25 +220,15 @@ def compare_command(
                 _show_short(comparison)
 
 
-def _check_flags(
-    sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool
-) -> None:
+def _check_flags(sequential: bool, *, of_runs: bool, of_models: bool) -> None:
     """Raise DataError for flags that do not go together."""
-    if sequential and (of_runs or drift):
+    if sequential and of_runs:
         raise DataError(
-            "--sequential asks models: --baseline, -o, --common-answered and --drift are for runs"
+            "--sequential asks models: --baseline, -o and --common-answered are for runs"
         )
     if of_models and not sequential:
         raise DataError(
             "--equivalent, --protocol and --exam are for --sequential; runs have been asked already"
-        )
-    if drift and of_runs:
-        raise DataError(
-            "--drift is of different questions: --baseline, -o and --common-answered are for the same"
-        )
-    if drift and len(metrics) > 1:
-        raise DataError(
-            "--drift is of one metric; name one --metric, or none for each benchmark's headline"
         )
 
 
@@ -367,13 +346,6 @@ def _not_told(table: Table, told: Container[str]) -> Table:
     return replace(
         table, hints=hints, notes=tuple(note for note in table.notes if note not in told)
     )
-
-
-def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None:
-    from snellen.report.paired_tables import drift_table
-
-    drifts = results.drift("".join(metrics))
-    print_records(drifts) if as_json else print_tables(map(drift_table, drifts))
 
 
 def _compare_adaptive_runs(
