@@ -1,9 +1,10 @@
-"""What benchmarks are made from: where it lies, what of it is here, how it goes, and whether places still have it."""
+"""What benchmarks are made from: where it lies, what of it is here, how it goes, and whether places still have it (maintenance/places.py)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "maintenance"))
+
+import places as place_script
 import small
-from snellen.catalogue.places import LOCK, KnownDataset, KnownFile, Lock, lock_text, read_lock
+from snellen.catalogue.places import LOCK, KnownDataset, KnownFile, Lock, read_lock
+from snellen.errors import DataError
 from test_imports import loaded_by
 
 COMMIT, NEWER = "c0ffee" * 6 + "dad5", "decade" * 6 + "beef"
@@ -368,9 +373,9 @@ def test_offline_what_is_here_is_used(
 def looked(
     capsys: pytest.CaptureFixture[str], *words: str
 ) -> tuple[int, dict[str, dict[str, str]]]:
-    """The exit code of `snellen verify --sources`, and what it says by place."""
-    code, out, _ = small.command(capsys, "verify", "--sources", *words, "--json")
-    rows = [json.loads(line) for line in out.splitlines()]
+    """The exit code of `maintenance/places.py`, and what it says by place."""
+    code = place_script.main([*words, "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return code, {row["place"].rpartition("/")[2]: row for row in rows}
 
 
@@ -436,8 +441,9 @@ def test_a_place_that_has_moved_or_cannot_be_reached_is_no_failure(
         "stars",
         url_place(*(f'url = "{server.url}/{name}"' for name in ("moved.zip", "ill.zip"))),
     )
-    code, out, _ = small.command(capsys, "verify", "--sources", "stars")
-    assert code == 0 and out.splitlines()[-1] == "0 of 2 fine"
+    code, rows = looked(capsys, "stars")
+    assert code == 0
+    assert [row["state"] for row in rows.values()] == ["moved", "cannot be reached"]
 
 
 def test_datasets_are_looked_at_by_the_hubs_client(
@@ -506,13 +512,10 @@ def test_the_lock_is_written_again_with_what_is_as_it_should_be(
             "https://example.org/other.zip": other,
         }
     )
-    (tmp_path / "own.lock").write_text(lock_text(known, "# Mine."))
-    code, _, _ = small.command(
-        capsys, "verify", "--sources", "stars", "--lock", "own.lock", "--write"
-    )
-    assert (
-        code == 2
-    )  # one file has another size: what is known of it stays, for somebody to look into
+    (tmp_path / "own.lock").write_text(place_script.lock_text(known, "# Mine."))
+    code, _ = looked(capsys, "stars", "--lock", "own.lock", "--write")
+    assert code == 2
+    # One file has another size: what is known of it stays, for somebody to look into.
     found = read_lock(Path("own.lock"))
     assert found.files[f"{server.url}/short.jsonl"] == short
     assert found.files["https://example.org/other.zip"] == other
@@ -530,13 +533,11 @@ def test_the_lock_is_written_again_with_what_is_as_it_should_be(
     assert rows["birds"]["found"] == "other bytes than known in data/test-0.parquet"
 
 
-def test_places_are_not_looked_at_offline(
-    places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_places_are_not_looked_at_offline(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry(places, "mine")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    code, _, err = small.command(capsys, "verify", "--sources", "eyechart")
-    assert code == 2 and "HF_HUB_OFFLINE forbids" in err
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE forbids"):
+        place_script.main(["mine"])
 
 
 @pytest.mark.parametrize(
@@ -544,14 +545,9 @@ def test_places_are_not_looked_at_offline(
     [
         (("eyechart",), "missing option '--source'"),
         (("--source", "."), "missing argument 'WHAT...'"),
-        (
-            ("eyechart", "--source", ".", "--write"),
-            "--write and --lock are of places; name --sources too",
-        ),
-        (("eyechart", "--source", ".", "--sources"), "leave them or --sources out"),
     ],
 )
-def test_verify_says_what_does_not_go_together(
+def test_verify_says_what_is_missing(
     words: tuple[str, ...], fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = small.command(capsys, "verify", *words)
@@ -563,7 +559,7 @@ def test_verify_says_what_does_not_go_together(
 
 def test_the_lock_comes_out_byte_for_byte_when_written_again() -> None:
     text = LOCK.read_text("utf-8")
-    assert lock_text(read_lock(LOCK), text.splitlines()[0]) == text
+    assert place_script.lock_text(read_lock(LOCK), text.splitlines()[0]) == text
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x7f"), max_size=6)
@@ -582,5 +578,5 @@ def test_a_lock_that_is_written_is_read_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, known: Lock
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "known.lock"
-    path.write_text(lock_text(known), "utf-8")
+    path.write_text(place_script.lock_text(known), "utf-8")
     assert read_lock(path) == known

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-import itertools
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-import tomli_w
 from msgspec import Struct
 
 from snellen.common.faults import names_of
-from snellen.common.foreign import read_text
-from snellen.errors import DataError
 from snellen.formats.json_files import read_toml
 
 ReaderName = Annotated[str, names_of("readers")]
@@ -157,23 +152,6 @@ def source_lock() -> Lock:
 def read_lock(path: Path) -> Lock:
     """A lock file. Raises DataError."""
     return read_toml(path, Lock)
-
-
-def lock_text(lock: Lock, comment: str = "") -> str:
-    """A lock as it stands in its file: tables by name and keys sorted, below lines of comment."""
-    return "\n\n".join(
-        filter(None, [comment, tomli_w.dumps(msgspec.to_builtins(lock, order="sorted"))])
-    )
-
-
-def write_lock(path: Path, lock: Lock) -> None:
-    """Write a lock; the comment at the top of a file that is there stays. Raises DataError."""
-    try:
-        lines = read_text(path).splitlines() if path.exists() else []
-        comment = "\n".join(itertools.takewhile(lambda line: line.startswith("#"), lines))
-        path.write_text(lock_text(lock, comment), "utf-8")
-    except OSError as error:
-        raise DataError(f"{path} cannot be written ({error.strerror or error})") from None
 
 
 def known_dataset(place: HubPlace) -> KnownDataset:

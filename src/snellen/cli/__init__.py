@@ -61,7 +61,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
         "reform": "Make closed questions from annotations: classes, boxes, captions, answers, texts.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
-        "verify": "Compare official files with the paper's tables, or places on the network with what is known.",
+        "verify": "Compare official files with the tables of the benchmark's paper.",
     },
     "Runs": {
         "score": "Read and score a run again, without asking the model; or a file of predictions.",

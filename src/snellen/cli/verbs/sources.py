@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -19,7 +18,7 @@ from snellen.building.source_counts import (
 )
 from snellen.catalogue import BenchmarkSpec, entries, select
 from snellen.catalogue.suites import Importer, Scaffold
-from snellen.cli.flags import PATH, limits_flag, offline_flag, yes_flag
+from snellen.cli.flags import PATH, json_flag, limits_flag, offline_flag, yes_flag
 from snellen.cli.show import announce, build_progress, err, out, print_built, show_table
 from snellen.errors import DataError, NoSourceError
 from snellen.registry import find
@@ -212,30 +211,18 @@ AS_PUBLISHED = "as published"
 
 
 @click.command()
-@click.argument("what", nargs=-1)
+@click.argument("what", nargs=-1, required=True)
 @click.option(
-    "--source", type=click.Path(path_type=Path, exists=True), help="Folder with the files."
+    "--source",
+    required=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="Folder with the files.",
 )
 @click.option(
     "--strict", is_flag=True, help="Exit with 1 when a count differs or files are missing."
 )
-@click.option(
-    "--sources",
-    is_flag=True,
-    help="Look at the places on the network from which benchmarks are fetched.",
-)
-@click.option("--write", is_flag=True, help="With --sources: write what is found into the lock.")
-@click.option("--lock", type=PATH, help="The lock to compare and write.  [Snellen's own]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-def verify_command(
-    what: tuple[str, ...],
-    source: Path | None,
-    strict: bool,
-    sources: bool,
-    write: bool,
-    lock: Path | None,
-    as_json: bool,
-) -> None:
+@json_flag
+def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) -> None:
     """Compare what official files contain with the tables of the benchmark's paper.
 
     \b
@@ -245,24 +232,7 @@ def verify_command(
     of questions and pictures, and what published accuracies imply of the answers and of the numbers of options. Each
     benchmark's files lie in a folder of its own below --source (see docs/reform-eval.md), or all in that folder. What
     differs is shown with what is known of the reason; what `build` refuses never counts as published.
-
-    With --sources, for those who maintain entries, the places that these declare (all without names) are looked at and
-    not fetched: fine, moved, gated, changed, vanished, or not to be reached. The exit code is 2 when one has changed or
-    vanished (docs/data.md).
     """
-    if sources:
-        if source or strict:
-            raise click.UsageError(
-                "--source and --strict are of files that are here; leave them or --sources out"
-            )
-        _look(what, lock, write, as_json)
-        return
-    if not what:
-        raise click.UsageError("Missing argument 'WHAT...'.")
-    if not source:
-        raise click.UsageError("Missing option '--source'.")
-    if write or lock:
-        raise click.UsageError("--write and --lock are of places; name --sources too")
     rows: list[tuple[str, ...]] = []
     differing = 0
     for spec in {spec.name: spec for name in what for spec in select(name)}.values():
@@ -281,33 +251,6 @@ def verify_command(
         out.print(f"{len(rows) - differing} of {len(rows)} as in the paper")
     if strict and differing:
         raise SystemExit(1)
-
-
-def _look(targets: tuple[str, ...], lock: Path | None, write: bool, as_json: bool) -> None:
-    """Show what the places of benchmarks say, and write it into the lock where that is wished."""
-    from snellen.catalogue.places import LOCK, Lock, read_lock, write_lock
-    from snellen.fetching.looking import look_at_places, updated
-
-    file = lock or LOCK
-    known_lock = read_lock(file) if file.exists() else Lock()
-    specs = {spec.name: spec for name in targets for spec in select(name)} if targets else entries()
-    with err.status("looking at places"):
-        looks = look_at_places(specs.values(), known_lock)
-    rows = [
-        (look.state, place.name, look.told, ", ".join(benchmarks))
-        for place, benchmarks, look in looks
-    ]
-    show_table("places", ("state", "place", "found", "benchmarks"), rows, as_json)
-    if write:
-        today = datetime.now(UTC).date().isoformat()
-        write_lock(file, updated(known_lock, ((place, look) for place, _, look in looks), today))
-    if not as_json:
-        fine = sum(look.state == "fine" for _, _, look in looks)
-        out.print(
-            f"{fine} of {len(looks)} fine{f'; {file} is written' if write else ''}", soft_wrap=True
-        )
-    if any(look.state in ("changed", "vanished") for _, _, look in looks):
-        raise SystemExit(2)
 
 
 def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCounts]:

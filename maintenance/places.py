@@ -1,22 +1,45 @@
-"""What places report today, without fetching the files: whether they are there, have moved, or have changed."""
+"""Look at the places that benchmarks are fetched from, without fetching the files.
+
+    python maintenance/places.py                      # all places of the catalogue
+    python maintenance/places.py reform-eval modern   # those of some suites or benchmarks
+    python maintenance/places.py --write              # and add what is new to the lock
+
+Prints a state for each place. The exit code is 2 if one has changed or vanished.
+
+| state | meaning |
+|---|---|
+| `fine` | it exists, and nothing contradicts the lock; the line also names the commit that `main` is at |
+| `moved` | the server names another lasting address: change the entry |
+| `gated` | you have to sign in or accept terms |
+| `changed` | another size or digest than in the lock, or a web page where data should be |
+| `vanished` | the file, the dataset, the commit or the files that the entry reads are gone |
+| `cannot be reached` | the server does not answer, or answers with an error: try again later |
+"""
 
 from __future__ import annotations
 
+import argparse
 import http
 import http.client
+import itertools
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from email.message import Message
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+import msgspec
+import tomli_w
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import __version__
-from snellen.catalogue import BenchmarkSpec
+from snellen.catalogue import BenchmarkSpec, entries, select
 from snellen.catalogue.places import (
+    LOCK,
     ByHandPlace,
     HubPlace,
     KnownDataset,
@@ -25,7 +48,9 @@ from snellen.catalogue.places import (
     UrlPlace,
     fits,
     known_file,
+    read_lock,
 )
+from snellen.cli.show import show_table
 from snellen.common.addresses import open_address
 from snellen.common.foreign import Allowance
 from snellen.common.late import import_hub
@@ -237,7 +262,7 @@ def _request(
 ) -> tuple[str, Message]:
     """The final address and a server's headers for it; the content is not read. Raises OSError."""
     headers = {"User-Agent": f"snellen/{__version__}", "Accept-Encoding": "identity", **more}
-    request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 (of entries: http or https)
+    request = urllib.request.Request(url, headers=headers, method=method)
     with open_address(
         request, Allowance(HEAD_BYTES, PATIENCE, url), redirects, silence=PATIENCE
     ) as reply:
@@ -345,3 +370,47 @@ def _differs(locked: KnownFile, current: KnownFile) -> bool:
 def _licence(dataset: DatasetInfo) -> str:
     licence: Any = dataset.card_data.get("license") if dataset.card_data else ""
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
+
+
+# --- the lock ----------------------------------------------------------------------------------------------------
+
+
+def lock_text(lock: Lock, comment: str = "") -> str:
+    """A lock as it stands in its file: tables by name and keys sorted, below lines of comment."""
+    tables = tomli_w.dumps(msgspec.to_builtins(lock, order="sorted"))
+    return "\n\n".join(filter(None, [comment, tables]))
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write a lock; the comment at the top of a file that is there stays."""
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    comment = "\n".join(itertools.takewhile(lambda line: line.startswith("#"), lines))
+    path.write_text(lock_text(lock, comment), "utf-8")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="benchmarks, globs or suites (default: all)")
+    parser.add_argument("--lock", type=Path, default=LOCK, help="the lock to compare and write")
+    parser.add_argument("--write", action="store_true", help="write what is found into the lock")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    given = parser.parse_args(words)
+
+    specs = {spec.name: spec for name in given.names for spec in select(name)} or entries()
+    lock = read_lock(given.lock) if given.lock.exists() else Lock()
+    looks = look_at_places(specs.values(), lock)
+
+    rows = []
+    for place, benchmarks, look in looks:
+        rows.append((look.state, place.name, look.told, ", ".join(benchmarks)))
+    show_table("places", ("state", "place", "found", "benchmarks"), rows, given.json)
+    if given.write:
+        today = datetime.now(UTC).date().isoformat()
+        write_lock(given.lock, updated(lock, ((place, look) for place, _, look in looks), today))
+    return 2 if any(look.state in ("changed", "vanished") for _, _, look in looks) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
