@@ -85,6 +85,9 @@ def test_the_report_pairs_a_score_with_its_controls(asked: tuple[sn.Results, Loo
         difference = row[7].estimate  # type: ignore[union-attr]
         assert (row[5], row[6], row[8]) == ("100.0%", "25.0%", "25.0%")
         assert (
+            row[9] == "12 of 16"
+        )  # with any other picture it says A, which is right for every fourth
+        assert (
             difference.value == 0.75
             and difference.n == 16
             and 0 < difference.low < 0.75 < difference.high
@@ -92,6 +95,37 @@ def test_the_report_pairs_a_score_with_its_controls(asked: tuple[sn.Results, Loo
     assert "What the pictures are needed for" in markdown_report(
         run_views(results.runs, results.rows)
     )
+
+
+class LikelihoodsOfGrey:
+    """A model whose likelihoods depend on whether the picture is grey, and on nothing else that it is shown."""
+
+    def generate(self, requests: list[Request], images: object) -> list[str]:
+        return ["A" for _ in requests]
+
+    def loglikelihood(self, requests: list[Request], images: object) -> list[list[float]]:
+        found = []
+        for request in requests:
+            shift = 1.0 if BLANK in request.images else 0.0
+            found.append([-place * (1.0 + shift) for place in range(len(request.continuations))])
+        return found
+
+
+def test_a_control_counts_the_answers_that_change_with_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small.built(small.rows(16), tmp_path / "mine")
+    models = {
+        "likelihood": (LikelihoodsOfGrey(), ["16 of 16", "0 of 16"]),
+        "vanilla": ("snellen:always-a", ["0 of 16", "0 of 16"]),
+    }
+    for protocol, (model, expected) in models.items():
+        results = sn.evaluate(
+            model, "./mine", protocol, controls=["blank", "shuffled"], name=protocol
+        )
+        [table] = control_tables(run_views(results.runs, results.rows))
+        assert [row[9] for row in table.rows] == expected
 
 
 def test_a_control_never_stands_for_the_model(asked: tuple[sn.Results, Looker]) -> None:

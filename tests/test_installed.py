@@ -72,7 +72,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
     ),
     "acuity": ("acuity snellen:oracle --test letter-size --budget 12",),
     "demo": (("demo", r"snellen demo needs the package torch: pip install '.*\[hf\] "),),
-    "check": ("check snellen:uniform questions",),
     "doctor": ("doctor", "doctor --json"),
     "fetch": (
         "fetch --remove mmbench",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import parse_entry
-from snellen.common.images import BLANK
 from snellen.errors import DataError
-from snellen.models.base import load_model
 from snellen.records import ContinuationScore, Failure, Request, Response
-from snellen.runs.sight_check import check_sight
 
 OPTIONS = ("black", "blue", "red")
 PICTURES, ITEMS = 2, 3
@@ -350,63 +346,3 @@ def test_candidates_by_type_give_away_what_kind_the_answer_is_of_and_a_file_orde
         DataError, match=r"own.json: 'color' lacks the answer 'brown'; list every answer"
     ):
         build_benchmark(replace(entry, source=source), source=files, to=tmp_path / "again")
-
-
-# --- does the model see? -------------------------------------------------------------------------------------------
-
-
-class Looks(Believes):
-    """Scores depend on the picture, on whether there is one, or on neither."""
-
-    def __init__(self, at: str) -> None:
-        super().__init__(lambda *_: ())
-        self.at = at
-
-    def generate(self, requests: Sequence[Request], images: Any) -> list[str]:
-        return [self._seen(request) for request in requests]
-
-    def _seen(self, request: Request) -> str:
-        [image] = request.images
-        return {"picture": image.digest, "grey": str(image == BLANK), "nothing": ""}[self.at]
-
-    def _answer(self, request: Request) -> Response:
-        shift = zlib.crc32(self._seen(request).encode())
-        return Response(
-            scores=tuple(
-                ContinuationScore(-n - shift, 1) for n, _ in enumerate(request.continuations)
-            )
-        )
-
-
-@pytest.mark.parametrize(
-    ("at", "grey", "other"), [("picture", True, True), ("grey", True, False), ("nothing",) * 3]
-)
-def test_the_check_says_whether_scores_and_replies_change_with_the_picture(
-    at: str, grey: bool, other: bool, pictures: Benchmark
-) -> None:
-    found = check_sight(load_model(Looks(at)), pictures, limit=4)
-    assert (found.method, found.questions, found.failed) == ("likelihood", 4, 0)
-    assert (found.blank > 0, found.swapped > 0) == (
-        (grey, other) if at != "nothing" else (False, False)
-    )
-    assert found.sees == (at == "picture")
-
-
-def test_the_check_compares_replies_where_a_model_gives_no_scores(pictures: Benchmark) -> None:
-    class Writes:
-        def generate(self, requests: Sequence[Request], images: Any) -> list[str]:
-            return [request.images[0].digest for request in requests]
-
-    found = check_sight(load_model(Writes()), pictures)
-    assert found.method == "generation" and found.blank == found.swapped == found.questions == 6
-
-
-def test_the_command_check_ends_with_1_when_nothing_changes(
-    pictures: Benchmark, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, shown, said = small.command(capsys, "check", "snellen:always-a", str(pictures.folder))
-    assert (
-        code == 1
-        and "0 change with a grey picture, 0 with the picture of another question" in shown
-    )
-    assert "always-a does not see the pictures of mine/pictures" in said

@@ -51,7 +51,6 @@ _VERBS: dict[str, dict[str, str]] = {
     "First steps": {
         "acuity": "Measure how small, faint or crowded a thing may be for a model to see it.",
         "demo": "Evaluate the embedded models on the embedded eye chart.",
-        "check": "See whether a model sees: what changes when the picture does.",
         "doctor": "Look at this environment: packages, extras, accelerator, folders, programs, keys.",
     },
     "Benchmarks": {
@@ -133,7 +132,7 @@ _FLAGS_ELSEWHERE = {
 }
 """What flags of other tools are here."""
 _MODULES = {
-    **dict.fromkeys(("check", "demo"), "acuity"),
+    "demo": "acuity",
     "reform": "build",
     **dict.fromkeys(("lint", "sample"), "built"),
     **dict.fromkeys(("pack", "publish", "submit"), "export"),

@@ -14,7 +14,7 @@ from snellen.analysis.statistics import estimate_mean
 from snellen.common.degradation import DEGRADATIONS
 from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import labelled_declaration
-from snellen.records import Answer, Estimate, Turn
+from snellen.records import Answer, Estimate, Prediction, Turn, Variant
 from snellen.report.charts import Axis, ChartPanel, Point, ScatterPoint, axis_of, scatter_chart
 from snellen.report.run_view import RunView, question_metric
 from snellen.report.table import (
@@ -40,11 +40,16 @@ HEADER = (
     "control",
     "difference [95%] n",
     "chance",
+    "other answers",
 )
 NOTES = (
     "The difference is what the score owes to the pictures: the same questions with and without them, by picture. One "
-    "whose interval holds 0 may owe them nothing; a control above chance is answered from the words.",
+    "whose interval holds 0 may owe them nothing; a control above chance is answered from the words. "
+    "Other answers: replies (of likelihoods, scores) that differ from those with the own picture; none at all means that "
+    "the pictures do not reach the model.",
 )
+SAME_SCORE = 1e-4
+"""Likelihoods, in nats, that differ by less may differ by rounding."""
 DOSE_HEADER = (
     "run", "benchmark", "protocol", "metric", "the picture", "clean", "degraded", "loss [95%] n",
     "half of what is above chance is lost at",
@@ -204,7 +209,32 @@ def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
                 declaration.shown,
                 metric_title(score.metric),
                 *_figures(score, control),
+                _other_answers(score, control),
             )
+
+
+def _other_answers(score: QuestionMeasures, control: QuestionMeasures) -> str:
+    """How many presentations were answered differently with and without their picture, of how many."""
+    originals: dict[tuple[str, Variant], Prediction] = {}
+    changed: dict[tuple[str, Variant], Prediction] = {}
+    for prediction in score.scored.predictions:
+        if prediction.error is not None or prediction.method != score.method:
+            continue
+        if prediction.protocol == score.protocol:
+            originals[prediction.sample_id, prediction.variant] = prediction
+        elif prediction.protocol == control.protocol:
+            changed[prediction.sample_id, prediction.variant] = prediction
+    shared = originals.keys() & changed.keys()
+    different = sum(_differ(originals[key], changed[key]) for key in shared)
+    return f"{different:,} of {len(shared):,}" if shared else DASH
+
+
+def _differ(first: Prediction, second: Prediction) -> bool:
+    if first.scores and second.scores:
+        scores = zip(first.scores, second.scores, strict=True)
+        return any(abs(one - other) > SAME_SCORE for one, other in scores)
+    said = [(one.choice, one.text, one.unparsed_text) for one in (first, second)]
+    return said[0] != said[1]
 
 
 def _figures(score: QuestionMeasures, control: QuestionMeasures) -> Iterator[Cell]:

@@ -1,8 +1,7 @@
-"""`snellen acuity`, `snellen check`, `snellen demo`: does a model see, and how well?"""
+"""`snellen acuity` and `snellen demo`: how well does a model see?"""
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from snellen.cli.flags import (
 from snellen.cli.show import announce, out, print_tables, run_progress, show_results
 from snellen.errors import MissingExtraError
 from snellen.formats.whole_files import write_atomically
-from snellen.models.base import load_model
 from snellen.psychometrics import BUDGET, WIDTH
 from snellen.registry import find
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
@@ -139,36 +137,6 @@ def acuity_command(
     for run in runs:
         if run.outcome is not None:
             check_budget(run.outcome, spec.execution.error_budget)
-
-
-@click.command()
-@click.argument("model")
-@click.argument("benchmarks", nargs=-1, required=True)
-@click.option(
-    "--limit", type=WholeNumber(2), default=8, help="Most questions of each benchmark.  [8]"
-)
-def check_command(model: str, benchmarks: tuple[str, ...], limit: int) -> None:
-    """See whether MODEL sees: a few questions of BENCHMARKS with their picture, a grey one, and another question's.
-
-    \b
-      snellen check hf:./model lvlm-ehub/imagenetvc
-
-    Scores are compared where the model and the questions allow, else replies. Exit code 1 if nothing changes: then
-    the pictures do not reach the model, and no number of its says anything about seeing.
-    """
-    from snellen.runs.finding import find_benchmarks
-    from snellen.runs.sight_check import check_sight
-
-    opened = load_model(model)
-    blind = []
-    for use in find_benchmarks(benchmarks, announce=announce):
-        sight = check_sight(opened, use.benchmark, limit)
-        out.print(f"{use.benchmark.name}: {sight.sentence}", highlight=False)
-        if not sight.sees:
-            blind.append(use.benchmark.name)
-    if blind:
-        announce(f"{opened.name} does not see the pictures of {', '.join(blind)}")
-        sys.exit(1)
 
 
 DEMO_MODELS = ("snellen:tiny", "snellen:tiny-xs")
