@@ -227,7 +227,6 @@ COLOURS = ("red", "blue", "green")
 def write_inputs(folder: Path, questions: int = 12) -> None:
     """Write small files of each kind that verbs take, with so many questions."""
     table = [("index", "image", "question", "A", "B", "C", "answer")]
-    abilities = [("question", "image", "A", "B", "answer", "category")]
     for number in range(questions):
         picture = f"{number}.png"
         colour = COLOURS[number % 3]
@@ -237,9 +236,7 @@ def write_inputs(folder: Path, questions: int = 12) -> None:
 
         question = f"Which colour is thing {number}?"
         table.append((str(number), picture, question, *COLOURS, "ABC"[number % 3]))
-        abilities.append((question, picture, "red", "blue", "AB"[number % 2], "ocr"))
     write_rows(folder / "questions.tsv", table, "\t")
-    write_rows(folder / "abilities.csv", abilities, ",")
 
     (folder / "my_model.py").write_text(OWN_MODEL, "utf-8")
     (folder / "exam.toml").write_text(EXAM, "utf-8")

@@ -195,8 +195,6 @@ def test_its_suite_brings_an_extractor_and_forms_of_files_to_the_verbs(
         ["build", "mine.tsv"],
         ["import", "birds", "download"],
         ["verify", "birds/colours", "--source", str(PACKAGE / "data"), "--json"],
-        ["init", "birds-like", "new", "--questions", "download/published.txt"],
-        ["--suites", "new", "run", "birds:watcher", "new", "--name", "new", "--json"],
         python=python,
     )
     next(shown)
@@ -211,8 +209,6 @@ def test_its_suite_brings_an_extractor_and_forms_of_files_to_the_verbs(
     assert "built birds/published" in next(shown)
     counted = json.loads(next(shown))
     assert (counted["samples"], counted["why"]) == ("8", "drawn in code")
-    assert "snellen --suites new run birds:watcher new" in next(shown)
-    assert values_of(next(shown))["new", "vanilla", "accuracy"] == 1.0
 
 
 def test_a_wrong_line_of_its_data_is_refused_with_its_place(python: str, tmp_path: Path) -> None:

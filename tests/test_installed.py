@@ -78,7 +78,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
         ("fetch mmbench --offline", r"pip install '.*\[hub\] "),
     ),
     "import": (("import reform-eval empty", "no file of ReForm-Eval-Data is there"),),
-    "init": ("init mmbench-like mine --questions abilities.csv --images pictures",),
     "lint": ("lint questions",),
     "reform": ("reform photos",),
     "sample": (

@@ -201,8 +201,8 @@ def entry(name: str, more: str = "") -> str:
             "Snellen itself has the extractor 'standard'",
         ),
         (
-            {"suite.toml": SUITE + '[hooks.scaffolds]\nmmbench-like = "a:b"'},
-            "both have the scaffold",
+            {"suite.toml": SUITE + '[hooks.templates]\nmmbench = "a:b"'},
+            "both have the template",
         ),
         (
             {"suite.toml": SUITE, "entries/b.toml": entry("a/b", 'suite = "c"')},

@@ -253,7 +253,6 @@ HOOKS: dict[HookGroup, tuple[str, str]] = {
         "an `Importer`: published data, from a folder or the hub",
         "`snellen import NAME`; with `names`, also the last place that benchmarks are downloaded from",
     ),
-    "scaffolds": ("a function that starts a benchmark (`Scaffold`)", "`snellen init NAME`"),
     "report_tables": ("`SuiteTables`: tables in the section *Suites*", "every report"),
     "source_counters": ("a function like `count_source`, by the suite's name", "`snellen verify`"),
     "rating_studies": (

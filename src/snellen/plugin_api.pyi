@@ -12,8 +12,6 @@ from snellen.catalogue.entries import SourceSpec as SourceSpec
 from snellen.catalogue.suites import AsPublished as AsPublished
 from snellen.catalogue.suites import Importer as Importer
 from snellen.catalogue.suites import PredictionForm as PredictionForm
-from snellen.catalogue.suites import Scaffold as Scaffold
-from snellen.catalogue.suites import ScaffoldedTable as ScaffoldedTable
 from snellen.catalogue.suites import SubmissionWriter as SubmissionWriter
 from snellen.catalogue.suites import Suite as Suite
 from snellen.catalogue.suites import TableForm as TableForm

@@ -1,4 +1,4 @@
-"""Other people's birds: as published (`snellen import`), and as a benchmark to begin with (`snellen init`)."""
+"""Other people's birds, as published (`snellen import`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from snellen.plugin_api import (
     BenchmarkSpec,
     Importer,
-    ScaffoldedTable,
     SourceCounts,
     SourceSpec,
     count_source,
@@ -28,24 +27,6 @@ def published(folder: Path, names: Sequence[str], images: Path | None) -> list[B
         )
     ]
     return [spec for spec in specs if not names or spec.short in names]
-
-
-def scaffold(questions: Path, images: Path | None, folder: Path, name: str) -> ScaffoldedTable:
-    """A folder with a copy of the user's lines and an entry that reads them, ready for `snellen --suites FOLDER`."""
-    folder.mkdir(parents=True)
-    lines = questions.read_text("utf-8").splitlines(keepends=True)
-    (folder / "birds.txt").write_text("".join(lines), "utf-8")
-    (folder / "entry.toml").write_text(
-        f'name = "{name or folder.name}"\ntitle = "Which colour is the bird?"\nformulation = "choice"\n\n[source]\n'
-        'reader = "bird-lines"\nembedded = true\nparams = { file = "birds.txt", ask = "colour" }\n'
-    )
-    command = f"snellen --suites {folder} run birds:watcher {name or folder.name}"
-    return ScaffoldedTable(
-        title="Birds of your own",
-        header=("file", "birds"),
-        rows=(("birds.txt", str(len(lines))),),
-        closing=command,
-    )
 
 
 def count(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:

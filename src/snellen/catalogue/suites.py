@@ -233,20 +233,6 @@ class Importer(Struct, frozen=True, kw_only=True):
     from."""
 
 
-class ScaffoldedTable(Struct, frozen=True, kw_only=True):
-    """What a scaffold made, for display: a table, notes, and the next commands."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    closing: str = ""
-
-
-Scaffold = Callable[[Path, Path | None, Path, str], ScaffoldedTable]
-"""(question table, picture folder or None, folder to create, name or "") -> what was made, for `snellen init`."""
-
-
 def params_with(
     params: dict[str, Any], *, answers: str | Path | None, lenient: bool
 ) -> dict[str, Any]:

@@ -56,7 +56,6 @@ _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
         "fetch": "Fetch the files that benchmarks are built from, as `run` and `build` do; or remove them.",
         "import": "Make benchmarks from data published in another form.",
-        "init": "Start a benchmark of your own from questions and pictures.",
         "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
         "reform": "Make closed questions from annotations: classes, boxes, captions, answers, texts.",
         "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
@@ -140,7 +139,7 @@ _MODULES = {
     **dict.fromkeys(("analyse", "paper", "study"), "papers"),
     **dict.fromkeys(("mend", "report", "score"), "results"),
     **dict.fromkeys(("view", "worker"), "serve"),
-    **dict.fromkeys(("fetch", "import", "init", "verify"), "sources"),
+    **dict.fromkeys(("fetch", "import", "verify"), "sources"),
 }
 """The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)

@@ -1,4 +1,4 @@
-"""`snellen fetch`, `import`, `init` and `verify`: the files that benchmarks are made of."""
+"""`snellen fetch`, `import` and `verify`: the files that benchmarks are made of."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snellen.building.source_counts import (
     implied_shares,
 )
 from snellen.catalogue import BenchmarkSpec, entries, select
-from snellen.catalogue.suites import Importer, Scaffold
+from snellen.catalogue.suites import Importer
 from snellen.cli.flags import PATH, json_flag, limits_flag, offline_flag, yes_flag
 from snellen.cli.show import announce, build_progress, err, out, print_built, show_table
 from snellen.errors import DataError, NoSourceError
@@ -162,36 +162,6 @@ def import_command(
         print_built(benchmark)
     if refused:
         raise DataError(f"{refused} benchmarks were not built; the lines above say why")
-
-
-@click.command()
-@click.argument("form")
-@click.argument("folder", type=PATH)
-@click.option(
-    "--questions",
-    required=True,
-    type=PATH,
-    help="Your questions, a .csv or .tsv: question, "
-    "image, A, B, ..., answer (a letter), category; l2-category, hint, source if you like.",
-)
-@click.option("--images", type=PATH, help="Folder that image paths are relative to.")
-@click.option("--name", default="", help="Name of the benchmark.  [the folder's]")
-def init_command(form: str, folder: Path, questions: Path, images: Path | None, name: str) -> None:
-    """Start a benchmark of your own.
-
-    \b
-      snellen init mmbench-like mine/ --questions questions.csv --images pictures/
-
-    FORM is defined by a suite. mmbench-like makes FOLDER with two splits, dev and test in the ratio 4 to 6 for each
-    ability; the answers of test are in a separate file. Reports how the questions are distributed, and what would
-    make their numbers weak.
-    """
-    scaffold: Scaffold = find("scaffolds", form)
-    scaffolded = scaffold(questions, images, folder, name)
-    show_table(scaffolded.title, scaffolded.header, scaffolded.rows, as_json=False)
-    for note in scaffolded.notes:
-        announce(f"  note: {note}")
-    out.print(scaffolded.closing, soft_wrap=True)
 
 
 COUNTS_HEADER = (

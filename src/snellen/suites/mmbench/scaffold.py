@@ -13,7 +13,6 @@ from pathlib import Path
 import tomli_w
 from msgspec import Struct
 
-from snellen.catalogue.suites import Scaffold, ScaffoldedTable
 from snellen.common.decoding import inspect_image
 from snellen.common.foreign import IMAGE_BYTES, read_file
 from snellen.common.paths import slug
@@ -391,32 +390,3 @@ def _third(shipped: Taxonomy, leaf: taxonomy.Leaf) -> LeafAbility:
     return next(
         (third for third in shipped.leaf if third.key == leaf), LeafAbility(leaf[1], leaf[0])
     )
-
-
-def scaffolded_table(
-    questions: Path, images: Path | None, folder: Path, name: str
-) -> ScaffoldedTable:
-    """As `scaffold`, and what `snellen init` shows of it. Raises DataError."""
-    files = scaffold(questions, images, folder, name)
-    return ScaffoldedTable(
-        title=f"{len(files.parts) - 1} abilities",
-        header=("l2-category", "category", "questions", "dev", "test", "chance", "correct letters"),
-        rows=tuple(_row(part) for part in files.parts),
-        notes=tuple(files.weak),
-        closing=(
-            f"made {files.dev}, {files.test}, {files.answers.name} (keep it apart) and {files.abilities.name}\n"
-            f"  snellen build {files.dev}\n  snellen build {files.test}"
-        ),
-    )
-
-
-def _row(part: LeafBalance) -> tuple[str, ...]:
-    l2, leaf = part.leaf
-    letters = " ".join(
-        f"{letter} {times}" for letter, times in zip(LETTERS, part.letters, strict=False)
-    )
-    counts = (str(part.total), str(part.dev), str(part.test))
-    return (l2, leaf or "all", *counts, f"{part.chance:.1%}", letters)
-
-
-SCAFFOLD: Scaffold = scaffolded_table

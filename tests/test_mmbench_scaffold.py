@@ -15,7 +15,6 @@ import small
 import snellen as sn
 from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
-from snellen.cli import main
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
 from snellen.suites.mmbench.scaffold import (
@@ -290,43 +289,3 @@ def test_up_to_ten_wrong_rows_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         scaffold(path, None, tmp_path / "mine")
     assert len(str(caught.value).splitlines()) == 10
-
-
-def test_the_command_shows_the_spread_and_what_to_do_next(
-    table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = table.parent / "mine"
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                "init",
-                "mmbench-like",
-                str(folder),
-                "--questions",
-                str(table),
-                "--images",
-                str(table.parent / "pictures"),
-            ]
-        )
-    assert ended.value.code == 0
-    said = capsys.readouterr()
-    assert "3 abilities" in said.out
-    line = next(line for line in said.out.splitlines() if "bar_charts" in line)
-    assert line.split() == [
-        "reading_charts",
-        "bar_charts",
-        "11",
-        "4",
-        "7",
-        "33.3%",
-        "A",
-        "4",
-        "B",
-        "3",
-        "C",
-        "4",
-    ]
-    assert f"snellen build {folder}/mine-dev.tsv" in said.out
-    assert "bar_charts has 7 questions in test: one of them is 14.3 points" in " ".join(
-        said.err.split()
-    )
