@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from snellen.cli import main
-from snellen.cli.verbs.doctor import GIVES
 from snellen.installation import install_line, server_install_line
 
 NOTHING = "a-package-that-nobody-has"
@@ -123,7 +121,7 @@ def test_the_server_is_there_when_its_package_and_all_that_it_needs_is(
     found = doctor(capsys)[1]["snellen-server"]
     assert (found["state"], found["found"]) == (
         "absent",
-        f"lacks {NOTHING}, for {GIVES['snellen-server']}",
+        f"lacks {NOTHING}",
     )
     assert found["what to do"] == server_install_line()
 
@@ -137,57 +135,18 @@ def test_a_package_that_is_too_old_is_named_and_breaks_what_is_always_needed(
     assert found["what it always needs"]["found"].startswith("lacks click>=999 (installed: 8")
 
 
-def test_a_place_that_cannot_be_written_is_broken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    code, found = doctor(capsys, "--runs", str(tmp_path / "file" / "runs"))
-    assert (
-        code == 1
-        and found["runs"]["state"] == "broken"
-        and "cannot be written" in found["runs"]["found"]
-    )
-    assert (
-        found["hub cache"]["found"].startswith(f"{tmp_path / 'hub'}, ")
-        and found["benchmarks"]["state"] == "good"
-    )
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_keys_are_named_and_never_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("MINE_API_KEY", "sk-very-secret")
-    monkeypatch.setenv("HF_TOKEN", "hf two words")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    _, found = doctor(capsys)
-    assert [found[name]["state"] for name in ("MINE_API_KEY", "HF_TOKEN", "OPENAI_API_KEY")] == [
-        "good",
-        "poor",
-        "absent",
-    ]
-    assert "secret" not in json.dumps(found) and "two words" not in json.dumps(found)
-
-
 def test_the_table_ends_with_what_is_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["doctor", "--require", "nonsense"])
     assert capsys.readouterr().out.splitlines()[-1] == "to be mended: nonsense"
 
 
-def test_the_table_names_optional_parts_that_are_absent_with_what_they_would_give(
+def test_the_table_names_optional_parts_that_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(tmp_path, monkeypatch, None, f'{NOTHING}; extra == "more"')
-    monkeypatch.setitem(GIVES, "more", "flying")
     with pytest.raises(SystemExit):
         main(["doctor"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].endswith("nothing is broken; optional and not installed: more")
-    assert any(f"lacks {NOTHING}, for flying" in line for line in lines)
-
-
-def test_each_extra_has_its_purpose() -> None:
-    extras = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))
-    assert {*extras["project"]["optional-dependencies"]} - {"all"} == {*GIVES} - {"snellen-server"}
+    assert any(f"lacks {NOTHING}" in line for line in lines)

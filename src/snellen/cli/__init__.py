@@ -51,7 +51,7 @@ _VERBS: dict[str, dict[str, str]] = {
     "First steps": {
         "acuity": "Measure how small, faint or crowded a thing may be for a model to see it.",
         "demo": "Evaluate the embedded models on the embedded eye chart.",
-        "doctor": "Look at this environment: packages, extras, accelerator, folders, programs, keys.",
+        "doctor": "Look at this environment: packages, extras, accelerator.",
     },
     "Benchmarks": {
         "fetch": "Fetch the files that benchmarks are built from, as `run` and `build` do; or remove them.",
