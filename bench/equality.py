@@ -1,13 +1,11 @@
-"""Writes the tables of docs/evidence/whitebox.md: which fast path equals the plain path, architecture by architecture.
+"""Prints which fast path equals the plain path, architecture by architecture.
 
-    python bench/equality.py [--write] [model_type ...]
+    python bench/equality.py [model_type ...]
     python bench/equality.py --device cuda [--dtype bfloat16] [model_type ...]    what an accelerator allows
 
 The first table has each path for architectures whose inputs are made by hand; the second has every image-text
-architecture that transformers registers, through its own processor. Where some are named, these alone are asked, and
-the lines of the others stay. Small random models, in float32 and on one thread; the numbers are the largest difference
-of any token's log-probability, in nats. Without --write the tables go to standard output, as does whatever is asked of
-another device or in another format. What needs torchvision or timm is asked where they are installed.
+architecture that transformers registers, through its own processor. Where some are named, these alone are asked. Small random models, in float32 and on one thread; the numbers are the largest difference
+of any token's log-probability, in nats. What needs torchvision or timm is asked where they are installed.
 """
 
 from __future__ import annotations
@@ -121,57 +119,23 @@ def registered_lines(names: Sequence[str], place: Place) -> dict[str, str]:
     return lines
 
 
-def written_lines(table: str) -> dict[str, str]:
-    """The lines of a table that was written, by architecture."""
-    lines = [
-        line.removeprefix("| ").removesuffix(" |")
-        for line in table.splitlines()
-        if line.startswith("| ")
-    ]
-    return {line.split(" | ")[0]: line for line in lines[2:]}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("names", nargs="*", metavar="model_type")
     given = parser.parse_args()
-    if given.write and (given.device, given.dtype) != ("cpu", "float32"):
-        parser.error("the page has what a CPU finds in float32; leave out --write")
 
     def place(model: Any) -> Any:
         return model.to(given.device, getattr(torch, given.dtype))
 
     with without_warnings():
-        made = {} if given.names else {"equality": table(place)}
+        if not given.names:
+            print(table(place))
         lines = registered_lines(given.names or REGISTERED, place)
-    page = ROOT / "docs" / "evidence" / "whitebox.md"
-    text = page.read_text(encoding="utf-8")
-    if given.write:
-        # Architectures that were not asked again keep their lines.
-        known = written_lines(parts(text, "registered")[1]) | lines
-        lines = {name: known[name] for name in REGISTERED if name in known}
-    made["registered"] = registered_table(list(lines.values()))
-    for name, own in made.items():
-        if not given.write:
-            print(own)
-            continue
-        before, _, after = parts(text, name)
-        text = f"{before}\n{own}\n{after}"
-    if given.write:
-        page.write_text(text, encoding="utf-8")
-
-
-def parts(page: str, name: str) -> tuple[str, str, str]:
-    """A page up to one of its tables, the table, and the rest."""
-    begin, end = f"<!-- {name} table: begin -->", f"<!-- {name} table: end -->"
-    before, _, rest = page.partition(begin)
-    own, _, after = rest.partition(end)
-    return before + begin, own, end + after
+    print(registered_table(list(lines.values())))
 
 
 if __name__ == "__main__":

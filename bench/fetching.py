@@ -1,7 +1,6 @@
 """What fetching does when something on the way breaks, over many seeds: the right bytes, or one line.
 
-    python bench/fetching.py               # 40 seeds a row, some three minutes
-    python bench/fetching.py --write       # and the table of docs/evidence/reliability.md
+    python bench/fetching.py    # 40 seeds a row, some three minutes
 
 A file of 2 MB and a dataset of five files are fetched from servers on loopback that have a fault; where that ends in
 an error the fault is taken away and the same is asked again. Counted is how often the right bytes were there at once,
@@ -35,8 +34,6 @@ from snellen.fetching import download  # noqa: E402
 from snellen.fetching.download import Content, fetch_file  # noqa: E402
 from snellen.fetching.hub import fetch_dataset  # noqa: E402
 
-PAGE = ROOT / "docs" / "evidence" / "reliability.md"
-BEGIN, END = "<!-- made by bench/fetching.py -->\n", "<!-- end of fetching -->\n"
 BIG = random.Random(0).randbytes(2_000_000)
 KNOWN = Content(len(BIG), hashlib.sha256(BIG).hexdigest())
 FILES = {f"data/{n}.parquet": random.Random(n).randbytes(100_000 + n) for n in range(4)} | {
@@ -254,13 +251,8 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
     os.environ["HF_TOKEN"] = ""
     download.SHORTEST_PAUSE = 0.001
     _scratch = tempfile.TemporaryDirectory()
-    made = table(measure(chosen.seeds))
-    print(made)
-    if chosen.write:
-        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        PAGE.write_text(before + BEGIN + made + END + rest.partition(END)[2], "utf-8")
+    print(table(measure(chosen.seeds)))

@@ -1,10 +1,10 @@
-"""Compares the scores of benchmarks with those of two other harnesses, by their own functions, and writes the table.
+"""Compares the scores of benchmarks with those of two other harnesses, by their own functions.
 
-    python bench/parity.py --lmms-eval CHECKOUT --vlmevalkit CHECKOUT [--cases 2000] [--write]
+    python bench/parity.py --lmms-eval CHECKOUT --vlmevalkit CHECKOUT [--cases 2000]
 
 Their functions are taken out of their files (`ast`) and run as they are, without their packages; a judge model is never
 asked. Replies are drawn at random in named forms, of which each says what it means; so a difference has a side that is
-mistaken. With --write the tables go between the marks of docs/evidence/parity.md.
+mistaken. Prints a table by rule, and one by form of reply.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from snellen.metrics import boxes, numbers, vqa  # noqa: E402
 from snellen.metrics.vqa import legacy_vqa_accuracy  # noqa: E402
 from snellen.suites.modern.metrics import ocrbench_right, ocrbench_v2_right  # noqa: E402
 
-PAGE = ROOT / "docs/evidence/parity.md"
-BEGIN, END = "<!-- made by bench/parity.py -->", "<!-- end -->"
 Case = replies.Case
 Rule = Callable[[Case], Any]
 
@@ -643,14 +641,8 @@ def main() -> None:
     parser.add_argument("--lmms-eval", type=Path, required=True)
     parser.add_argument("--vlmevalkit", type=Path, required=True)
     parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    made = page(Peer(options.lmms_eval), Peer(options.vlmevalkit), options.cases)
-    if not options.write:
-        print(made)
-        return
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{rest.partition(END)[2]}")
+    print(page(Peer(options.lmms_eval), Peer(options.vlmevalkit), options.cases))
 
 
 if __name__ == "__main__":

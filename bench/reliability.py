@@ -1,7 +1,6 @@
 """What a run does when something around it breaks, and how many samples that costs.
 
-    python bench/reliability.py            # all of it, some three minutes
-    python bench/reliability.py --write    # and the table of docs/evidence/reliability.md
+    python bench/reliability.py    # all of it, some three minutes
 
 Each fault is injected into real parts: a server on loopback, processes that are killed, files that are cut. Afterwards
 the fault is taken away and the same command given again; a sample is lost when it then has no answer, or another
@@ -54,8 +53,6 @@ from snellen.runs.mending import mend_run  # noqa: E402
 from snellen.runs.run_folder import journals  # noqa: E402
 from test_predictions import as_lmms_eval  # noqa: E402
 
-PAGE = ROOT / "docs" / "evidence" / "reliability.md"
-BEGIN, END = "<!-- made by bench/reliability.py -->\n", "<!-- end -->\n"
 SAMPLES, KILLS, CUTS = 120, 5, 100
 KEY = "sk-never-to-be-stored-0123"
 
@@ -453,16 +450,11 @@ def _made(folder: Path) -> Path:
 
 
 def main() -> None:
-    lines = ["| fault | injected | what the run did | samples lost |", "|---|---|---|---|"]
+    print("| fault | injected | what the run did | samples lost |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SNELLEN_HOME"] = folder
         for row in measure(Path(folder)):
-            lines.append(f"| {row.fault} | {row.injected} | {row.did} | {row.lost} |")
-            print(lines[-1], flush=True)
-    if "--write" in sys.argv:
-        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after, "utf-8")
+            print(f"| {row.fault} | {row.injected} | {row.did} | {row.lost} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ plain   Snellen's exact path (`scoring=exact`): the same, but logits only where 
 fast    Snellen's shared path
 
     python bench/whitebox.py [--size small|174m|3b|7b] [--dtype bfloat16] [--threads 1]
-                                                            the table of docs/evidence/whitebox.md
+                                                            times, as in docs/evidence/whitebox.md
     python bench/whitebox.py --counts [--image-tokens]      what is run: forward passes, tokens, pictures; no times
     python bench/whitebox.py --image-tokens                 one question, for five real numbers of tokens a picture
     python bench/whitebox.py --device cuda                  an accelerator: 7b in bfloat16, and its throughput

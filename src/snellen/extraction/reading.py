@@ -120,8 +120,6 @@ class NamedExtractor(Struct, frozen=True):
     version: str
     """What is stored with a prediction: other rules are another version."""
     read: Extractor
-    column: str = ""
-    """Heading of its column in the table of all conformance cases; it has none when empty."""
     limit: Callable[[Sequence[str]], str] = no_limit
     """Why a right reply may go unread where options are shown with these labels, or none; empty where it is read."""
     allowing: Callable[[float], NamedExtractor] | None = None

@@ -293,10 +293,8 @@ def read_by_label(
 
 def allowing(error: float) -> NamedExtractor:
     """The reference extractor that leaves open what is wrong with more than this probability."""
-    return NamedExtractor(
-        f"{VERSION}?error={error:g}", partial(read_choice, error=error), "standard"
-    )
+    return NamedExtractor(f"{VERSION}?error={error:g}", partial(read_choice, error=error))
 
 
-STANDARD = NamedExtractor(VERSION, read_choice, "standard", allowing=allowing)
-STRICT = NamedExtractor(f"{VERSION}-strict", read_by_label, "strict", labels_alone)
+STANDARD = NamedExtractor(VERSION, read_choice, allowing=allowing)
+STRICT = NamedExtractor(f"{VERSION}-strict", read_by_label, labels_alone)

@@ -195,6 +195,4 @@ def ehub_word_match(reply: str, options: Sequence[str], labels: Sequence[str]) -
     return no_choice("no match" if reply.strip() else "empty")
 
 
-WORD_MATCH = NamedExtractor(
-    "lvlm-ehub-word-match", published_rule(ehub_word_match), "lvlm-ehub", texts_alone
-)
+WORD_MATCH = NamedExtractor("lvlm-ehub-word-match", published_rule(ehub_word_match), texts_alone)

@@ -89,12 +89,12 @@ def _letter(place: int) -> ExtractedChoice:
     return ExtractedChoice(place, "label", "certain", follows_format=True)
 
 
-STEP_1 = NamedExtractor("mmbench-step1", published_rule(mmbench_step1), "mmbench", labels_alone)
+STEP_1 = NamedExtractor("mmbench-step1", published_rule(mmbench_step1), labels_alone)
 
 
-def _toolkit(date: ToolkitDate, column: str = "") -> NamedExtractor:
+def _toolkit(date: ToolkitDate) -> NamedExtractor:
     rule = published_rule(partial(mmbench_toolkit, date=date))
-    return NamedExtractor(f"mmbench-toolkit-{date}", rule, column, _substrings)
+    return NamedExtractor(f"mmbench-toolkit-{date}", rule, _substrings)
 
 
 def _substrings(labels: Sequence[str]) -> str:
@@ -106,7 +106,7 @@ def _substrings(labels: Sequence[str]) -> str:
 
 
 TOOLKIT_2024_01, TOOLKIT_2025_08 = _toolkit("2024-01"), _toolkit("2025-08")
-TOOLKIT_2026_06 = _toolkit("2026-06", "toolkit 2026-06")
+TOOLKIT_2026_06 = _toolkit("2026-06")
 
 
 GOOD = 4

@@ -190,7 +190,6 @@ def _single_characters(labels: Sequence[str]) -> str:
 FIRST_LABEL = NamedExtractor(
     "reform-eval-first-label",
     published_rule(reform_eval_first_label),
-    "reform-eval",
     _single_characters,
 )
 
