@@ -254,7 +254,6 @@ HOOKS: dict[HookGroup, tuple[str, str]] = {
         "`snellen import NAME`; with `names`, also the last place that benchmarks are downloaded from",
     ),
     "report_tables": ("`SuiteTables`: tables in the section *Suites*", "every report"),
-    "source_counters": ("a function like `count_source`, by the suite's name", "`snellen verify`"),
     "rating_studies": (
         "a `RatingStudy`, read by `read_study` from a TOML file",
         "`snellen rate --study NAME` ([ratings](../ratings.md))",

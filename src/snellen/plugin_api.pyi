@@ -4,8 +4,6 @@ from snellen.analysis.paired.significance import benjamini_hochberg as benjamini
 from snellen.analysis.statistics import student_t as student_t
 from snellen.analysis.statistics import wilson as wilson
 from snellen.building.benchmark import Benchmark as Benchmark
-from snellen.building.source_counts import SourceCounts as SourceCounts
-from snellen.building.source_counts import count_source as count_source
 from snellen.catalogue.entries import BenchmarkSpec as BenchmarkSpec
 from snellen.catalogue.entries import Expected as Expected
 from snellen.catalogue.entries import SourceSpec as SourceSpec

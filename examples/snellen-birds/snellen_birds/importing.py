@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from snellen.plugin_api import (
-    BenchmarkSpec,
-    Importer,
-    SourceCounts,
-    SourceSpec,
-    count_source,
-)
+from snellen.plugin_api import BenchmarkSpec, Importer, SourceSpec
 
 
 def published(folder: Path, names: Sequence[str], images: Path | None) -> list[BenchmarkSpec]:
@@ -27,18 +21,6 @@ def published(folder: Path, names: Sequence[str], images: Path | None) -> list[B
         )
     ]
     return [spec for spec in specs if not names or spec.short in names]
-
-
-def count(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
-    """As Snellen counts, with a word on where the birds are from (`snellen verify`)."""
-    counts = count_source(spec, source)
-    return SourceCounts(
-        counts.read,
-        counts.complete,
-        counts.images,
-        counts.sampled,
-        (*counts.notes, "drawn in code"),
-    )
 
 
 IMPORTER = Importer(title="Birds of the World", benchmarks=published)

@@ -6,8 +6,7 @@ The hooks that suites add to the registry's groups have their types here. Those 
 they are used: extractors are `snellen.extraction.NamedExtractor`,
 templates `snellen.protocols.prompts.templates.Templates`, judge prompts
 `snellen.protocols.prompts.role_prompts.JudgePrompt` (and `matching_prompts` their versions), report tables
-`snellen.report.content.SuiteTables`, metrics as described in `snellen.registry`. A source counter is a function
-like `snellen.building.source_counts.count_source`, registered under the name of its suite; a rating study is a
+`snellen.report.content.SuiteTables`, metrics as described in `snellen.registry`. A rating study is a
 `snellen.experiments.ratings.study.RatingStudy`, an acuity test a `snellen.psychometrics.trials.AcuityTest`.
 """
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from snellen import registry
 from snellen.building.builder import build_benchmark
 from snellen.building.source_counts import (
     SourceCounts,
@@ -208,7 +207,7 @@ def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: b
     for spec in {spec.name: spec for name in what for spec in select(name)}.values():
         with err.status(f"counting {spec.name}"):
             try:
-                counted = _counter(spec)(spec, spec.source_in(source))
+                counted = count_source(spec, spec.source_in(source))
             except DataError as error:
                 rows.append((spec.name, *[""] * 7, "not read", str(error).splitlines()[0]))
                 differing += 1
@@ -221,15 +220,6 @@ def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: b
         out.print(f"{len(rows) - differing} of {len(rows)} as in the paper")
     if strict and differing:
         raise SystemExit(1)
-
-
-def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCounts]:
-    """The suite's own way of counting its files, or else that of a build."""
-    has_own_counter = spec.suite in registry.targets("source_counters")
-    counter: Callable[[BenchmarkSpec, Path], SourceCounts] = (
-        registry.find("source_counters", spec.suite) if has_own_counter else count_source
-    )
-    return counter
 
 
 def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
