@@ -24,7 +24,7 @@ import snellen as sn
 from servers import start_server
 from slow_model import Slow, SlowAsync
 from snellen.building.benchmark import Benchmark
-from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
+from snellen.errors import DataError, ErrorBudgetError, StoreError, UnknownNameError
 from snellen.experiments.studies.cell_statistics import _beyond, components_of
 from snellen.experiments.studies.cell_table import STUDY_FILES
 from snellen.experiments.studies.declaration import (
@@ -198,7 +198,7 @@ def test_the_wider_interval_covers_the_mean_of_all_prompts(questions: Benchmark)
         )
         cells = tuple(
             CellScores(
-                StudyCell("m", CellSpec(label, {"prompt": label}, {}, {})),
+                StudyCell("m", CellSpec(label, {"prompt": label}, {})),
                 "b",
                 Estimate(float(row.mean()), None, None, None, 40),
                 dict(zip(asked, row.tolist(), strict=True)),
@@ -300,18 +300,6 @@ def test_a_model_that_only_scores_options_is_left_out_of_cells_that_need_replies
     assert (
         "scorer gives no replies, which vanilla needs" in Path("studies/mine/study.md").read_text()
     )
-
-
-def test_an_option_of_the_model_varies(questions: Benchmark) -> None:
-    text = (
-        PROMPTS.partition("[[vary]]")[0]
-        + '[[vary]]\nname = "bias"\noption = "p"\nvalues = [0, 1]\n'
-    )
-    results = sn.study(declared(questions, text), "snellen:biased?seed=3")
-    values = {row.cell: row.estimate.value for row in results.rows if row.statistic == "cells"}
-    assert values["bias=1"] == 0.25 and values.keys() == {"bias=0", "bias=1"}
-    with pytest.raises(ModelError, match="name it by a model string"):
-        sn.study(declared(questions, text), Slow(), output="other")
 
 
 def test_the_pictures_vary_with_the_seed_of_the_sample(questions: Benchmark) -> None:
@@ -470,10 +458,6 @@ VARY = f"{FIXED}[[vary]]\n"
         (f"{FIXED}limit = 0", r"t.toml: fixed: limit: expected"),
         (f"{VARY}name = 'prmpt'\nvalues = [1]", "the factor prmpt: unknown field 'prmpt'"),
         (f"{VARY}name = 'seed'", "the factor seed needs levels"),
-        (
-            f"{VARY}name = 'seed'\nfield = 'seed'\noption = 'p'\nvalues = [1]",
-            "sets a field and an option of the model",
-        ),
         (
             f"{VARY}name = 'seed'\nvalues = [1]\n[[vary]]\nname = 'seed'\nvalues = [2]",
             "two factors are called seed",

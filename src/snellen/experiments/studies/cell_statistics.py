@@ -393,7 +393,7 @@ def _others(cell: CellScores) -> str:
         for name, value in spec.fields.items()
         if name not in (SAMPLE_RATIO, SAMPLE_SEED)
     }
-    return ", ".join(f"{name}={value}" for name, value in {**others, **spec.options}.items())
+    return ", ".join(f"{name}={value}" for name, value in others.items())
 
 
 def _values(series: StudySeries, others: str) -> dict[tuple[float, int], float]:

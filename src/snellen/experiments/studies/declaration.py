@@ -55,8 +55,6 @@ class Factor(Struct, frozen=True, forbid_unknown_fields=True):
     field: str = ""
     """What it sets: a field of a run, of the sample (`sample.seed`) or of the build (`build.options`); the factor's
     name when empty."""
-    option: str = ""
-    """Instead of a field, an option of the model string."""
     values: list[Any] | dict[str, Any] = []
     file: str = ""
     """A text file beside the study's with a level a line; lines that begin with # are comments."""
@@ -101,7 +99,7 @@ class StudySpec(Struct, frozen=True, kw_only=True):
         Raises DataError for a field that a factor varies.
         """
         check_known(settings, FIXED, "field", "")
-        if varied := {factor.sets for factor in self.vary if not factor.option} & set(settings):
+        if varied := {factor.sets for factor in self.vary} & set(settings):
             raise DataError(
                 f"{self.name} varies {min(varied)}; give its levels instead of one value (--levels)"
             )
@@ -176,10 +174,8 @@ def _check_factors(factors: Sequence[Factor], where: str) -> None:
         )
     for factor in factors:
         place = f"{where}: the factor {factor.name}"
-        if not factor.option and factor.sets not in OF_A_CELL:
+        if factor.sets not in OF_A_CELL:
             raise DataError(f"{place}: {registry.unknown('field', factor.sets, OF_A_CELL)}")
-        if factor.option and factor.field:
-            raise DataError(f"{place} sets a field and an option of the model; leave one out")
         if bool(factor.values) == bool(factor.file):
             raise DataError(f"{place} needs levels: either values = [...] or file = '...'")
 
@@ -212,8 +208,6 @@ class CellSpec(Struct, frozen=True):
     """The label of each factor's level; none for the baseline."""
     fields: dict[str, Any]
     """Fields of a run that it sets, and those of the sample and of the build."""
-    options: dict[str, str]
-    """Options of the model string that it sets."""
     is_baseline: bool = False
 
 
@@ -249,21 +243,19 @@ def grid_of(
         for combination in product(*(levels[name].items() for name in names))
     ]
     if study.baseline:
-        cells.append(CellSpec(BASELINE, {}, study.baseline, {}, is_baseline=True))
+        cells.append(CellSpec(BASELINE, {}, study.baseline, is_baseline=True))
     return CellGrid(
         {name: tuple(labels) for name, labels in levels.items()}, tuple(cells), tuple(notes)
     )
 
 
 def _cell(factors: Sequence[Factor], combination: Sequence[tuple[str, Any]]) -> CellSpec:
-    levels = {factor.name: label for factor, (label, _) in zip(factors, combination, strict=True)}
-    fields = {
-        f.sets: value for f, (_, value) in zip(factors, combination, strict=True) if not f.option
-    }
-    options = {
-        f.option: str(value) for f, (_, value) in zip(factors, combination, strict=True) if f.option
-    }
-    return CellSpec(_cell_label(levels), levels, fields, options)
+    levels: dict[str, str] = {}
+    fields: dict[str, Any] = {}
+    for factor, (label, value) in zip(factors, combination, strict=True):
+        levels[factor.name] = label
+        fields[factor.sets] = value
+    return CellSpec(_cell_label(levels), levels, fields)
 
 
 def _cell_label(levels: Mapping[str, str]) -> str:

@@ -237,7 +237,7 @@ class _Asking:
             {**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)}
         )
         check_sharing(spec.execution)
-        opened = self._open(model, cell, spec)
+        opened = self._open(model, spec)
         name = opened if isinstance(opened, str) else load_model(opened).name
         plan = planned(spec.with_question(models=(name,)).of_model(), self._announce)
         if why := _cannot(name, self._kinds_of(opened), plan):
@@ -253,21 +253,15 @@ class _Asking:
         )
         return StudyCell(label, cell, wholes=wholes), outcome
 
-    def _open(self, model: Any, cell: CellSpec, spec: RunSpec) -> Any:
+    def _open(self, model: Any, spec: RunSpec) -> Any:
         """The model of a cell: loaded, or its string where workers load it."""
         if not isinstance(model, str):
-            if cell.options:
-                raise ModelError(
-                    f"{self._study.name} sets options of the model; name it by a model string"
-                )
             if spec.execution.is_asked_elsewhere:
                 raise ModelError(
                     "an object of this process cannot be shared by workers; name it by a model string"
                 )
             return model
-        joined = "&".join(f"{name}={value}" for name, value in cell.options.items())
-        text = f"{model}{'&' if '?' in model else '?'}{joined}" if joined else model
-        return text if spec.execution.is_asked_elsewhere else self._model(text)
+        return model if spec.execution.is_asked_elsewhere else self._model(model)
 
     def _model(self, text: str) -> Any:
         if self._loaded[0] != text:

@@ -32,7 +32,7 @@ class StudyCell(Struct, frozen=True):
     """One cell as one model answered it."""
 
     model: str
-    """As the caller named it, without the options that the study sets."""
+    """As the caller named it."""
     spec: CellSpec
     run: ScoredRun | None = None
     """None when it was not asked."""
