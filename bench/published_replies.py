@@ -11,13 +11,18 @@ import csv
 import io
 import json
 import re
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from real_sources import BLINK, IQBENCH, LINE, LOGICVISTA, Clone, inline, letters
 
 Case = dict[str, Any]
+MMLU = "chujiezheng/LLM-MCQ-Bias"
+"""It holds the questions of MMLU with their answers, which the repository of MCQ-Robustness lacks."""
 
 
 def case(
@@ -239,6 +244,193 @@ def iqbench(clone: Clone) -> Iterator[Case]:
                 yield case("IQBench", model, entry["id"], *split, entry["full_answer"], read, gold)
 
 
+def mmlu_pro(clone: Clone) -> Iterator[Case]:
+    """Every 24th question: about 500 of each model."""
+    for name in clone.files(r"eval_results/model_outputs_.+\.zip"):
+        content = clone.read_bytes(name)
+        if not content:
+            continue
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        model = re.sub(r"model_outputs_|_\dshots.*", "", Path(name).stem)
+        [member] = [member for member in archive.namelist() if "__MACOSX" not in member]
+        for entry in json.loads(archive.read(member)):
+            if not isinstance(entry, dict) or entry["question_id"] % 24:
+                continue
+            reply = entry.get("generated_text") or entry.get("model_outputs")
+            if not isinstance(reply, str):
+                continue
+            labels = letters(entry["options"])
+            yield case(
+                "MMLU-Pro",
+                model,
+                entry["question_id"],
+                entry["question"],
+                entry["options"],
+                labels,
+                reply,
+                index_of(entry["pred"], labels),
+                index_of(entry["answer"], labels),
+            )
+
+
+def mcq_robustness(clone: Clone) -> Iterator[Case]:
+    """People labelled what each reply answers."""
+    answers = {}
+    mmlu = Clone(clone.clones, MMLU)
+    for name in mmlu.files(r"code/data_mmlu/test/.+\.csv"):
+        for question, *options, letter in csv.reader(io.StringIO(mmlu.read(name))):
+            answers[question.strip(), options["ABCD".index(letter)].strip()] = True
+
+    for name in clone.files(r"data/.+_labeled_resolved\.json"):
+        model = name.split("/")[1]
+        form = "added options" if "add_ref" in name else "four options"
+        for number, line in enumerate(clone.read(name).splitlines()):
+            entry = json.loads(line)["shuffle_0"]
+            asked = entry["question"].partition("\nQuestion: ")[2].removesuffix("Answer:").strip()
+            question, _, listed = asked.rpartition("\nOptions: \n")
+            parts = re.split(r"(?:^|\n)([A-G])\. ", listed)
+            labels = parts[1::2]
+            options = [option.strip() for option in parts[2::2]]
+            golds = [
+                place
+                for place, option in enumerate(options)
+                if (question.strip(), option) in answers
+            ]
+            _, echo, reply = entry["response"].partition(entry["question"].strip())
+            if len(golds) != 1 or not echo:
+                continue
+            label = re.match(r"([A-G])(\.|$)", str(entry["label"]))
+            yield case(
+                "MCQ-Robustness",
+                f"{model}, {form}",
+                f"{name}#{number}",
+                question.strip(),
+                options,
+                labels,
+                re.sub(r"^ ?\[/INST\]|^\nmodel\n", "", reply),
+                index_of(label[1], labels) if label else None,
+                golds[0],
+            )
+
+
+def aokvqa(clone: Clone) -> Iterator[Case]:
+    """The correct option is the one that counted as right in the reply of any of the models."""
+    task = "multiple choice (aokvqa)"
+    echo = r"^.*?\nChoices: [^\n]*\nAnswer:(\s*/\S+\.jpg)?(\s*Assistant:)?"
+    runs = {}
+    right: dict[str, str] = {}
+    for name in clone.files(r"experiments/[^/]+/aokvqa/run1/output\.json"):
+        folder = name.removesuffix("output.json")
+        replies = json.loads(clone.read(name))
+        read = {}
+        for entry in json.loads(clone.read(f"{folder}output_aux_soft.json")):
+            read[entry["text_input_id"]] = entry[f"output_{task}"]
+        for row, is_right in json.loads(clone.read(f"{folder}examples_soft.json"))[task].items():
+            if is_right:
+                right[row] = read[row]
+        runs[name.split("/")[1]] = replies, read
+
+    for model, (replies, read) in runs.items():
+        for entry in replies:
+            prompt = str(entry[f"prompt_{task}"])
+            asked = re.search(
+                r"Questions: (.*?)(?:\\n|\n)Choices: (.*?)\.(?:\\n|\n)Answer:", prompt
+            )
+            row = entry["text_input_id"]
+            options = asked[2].split(", ") if asked else []
+            if len(options) != 4:
+                continue
+            lowered = [option.casefold() for option in options]
+            reply = re.sub(echo, "", entry[f"output_{task}"], count=1, flags=re.DOTALL)
+            yield case(
+                "A-OKVQA",
+                model,
+                row,
+                asked[1],
+                options,
+                (),
+                reply,
+                index_of(read[row].casefold(), lowered),
+                index_of(right.get(row, "").casefold(), lowered),
+            )
+
+
+def camera_motion(clone: Clone) -> Iterator[Case]:
+    for name in clone.files(r"result/error-analysis-step3-c\d/[^/]+/inference\.jsonl"):
+        kind, model = name.split("/")[1:3]
+        for number, line in enumerate(clone.read(name).splitlines()):
+            entry = json.loads(line)
+            head, _, tail = entry["prompt"].partition("<answer-candidates>")
+            labels, options = zip(*re.findall(r"^(\d)\. (.+)$", tail, re.MULTILINE), strict=True)
+            question = re.sub(r"</?(input|task)>", "", head).strip()
+            yield case(
+                "CameraMotion",
+                model,
+                f"{kind}#{number}",
+                question,
+                options,
+                labels,
+                entry["answer"],
+                index_of(str(entry["pred"]), labels),
+                entry["cor_idx"],
+            )
+
+
+def zero_shot_cot(clone: Clone) -> Iterator[Case]:
+    """What the authors read is what the model said when it was asked for its answer once more."""
+    entry_form = re.compile(
+        r"\nQ: (?P<question>.*?)\nA: (?P<reply>.*?)\npred_before :.*?"
+        r"\npred_after : (?P<read>[^\n]*)\n.*?\nGT : (?P<gold>[^\n]+)\n",
+        re.DOTALL,
+    )
+    form = r"\((?P<label>[A-G])\) (?P<text>.*?)(?= \([A-G]\) |\s*$)"
+    for name in clone.files(r"log/(aqua|comm|date|shuffled|strategyqa|coin).+\.log"):
+        style = "cot" if name.endswith("_cot.log") else "direct"
+        for number, entry in enumerate(entry_form.finditer(clone.read(name))):
+            asked, _, listed = entry["question"].partition(" Answer Choices: ")
+            found = re.findall(form, listed)
+            labels, options = zip(*found, strict=True) if found else ((), ("yes", "no"))
+            names = labels or options
+            yield case(
+                "ZeroShotCoT",
+                f"gpt3-xl, {style}",
+                f"{Path(name).stem}#{number}",
+                asked,
+                options,
+                labels,
+                entry["reply"],
+                index_of(entry["read"], names),
+                index_of(entry["gold"], names),
+            )
+
+
+def m4u(clone: Clone) -> Iterator[Case]:
+    """The authors' own function reads each reply."""
+    functions: dict[str, Any] = {"np": np}
+    for node in ast.parse(clone.read("utils.py")).body:
+        if isinstance(node, ast.FunctionDef):
+            exec(compile(ast.Module([node], []), "utils.py", "exec"), functions)
+    for name in clone.files(r"result/M4U/gpt4o/\w+_(en|de|zh)\.json"):
+        model = f"gpt-4o, {Path(name).stem[-2:]}"
+        for number, entry in enumerate(json.loads(clone.read(name))["record"]):
+            options = ast.literal_eval(entry["options"])
+            labels = letters(options)
+            read = functions["parse_multi_choice_response"](
+                entry["predict"], *functions["get_choices_index2ans"](options)
+            )
+            yield case(
+                "M4U",
+                model,
+                f"{Path(name).stem}#{number}",
+                entry["question"],
+                options,
+                labels,
+                entry["predict"],
+                index_of(read, labels),
+                index_of(entry["gt"], labels),
+            )
+
+
 TRAINING: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
     "BLINK": ("zeyofu/BLINK_Benchmark", blink),
     "MathVista": ("lupantech/MathVista", mathvista),
@@ -251,6 +443,12 @@ HELD_OUT: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
     "TempCompass": ("llyx97/TempCompass", tempcompass),
     "EMMA": ("EMMA-Bench/EMMA", emma),
     "IQBench": ("phuvinhnguyen/IQBench", iqbench),
+    "A-OKVQA": ("ClaraLovesFunk/FLUFFY-MLLM-Benchmark", aokvqa),
+    "CameraMotion": ("kdeng-gzcn/spatial-reasoning-of-LMs", camera_motion),
+    "M4U": ("M4U-Benchmark/M4U", m4u),
+    "MCQ-Robustness": ("mainlp/MCQ-Robustness", mcq_robustness),
+    "MMLU-Pro": ("TIGER-AI-Lab/MMLU-Pro", mmlu_pro),
+    "ZeroShotCoT": ("kojima-takeshi188/zero_shot_cot", zero_shot_cot),
 }
 """Sources that the reader has never seen."""
 SOURCES = TRAINING | HELD_OUT

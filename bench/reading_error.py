@@ -28,7 +28,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from parity import Peer
-from published_replies import SOURCES, TRAINING, Case, published_cases
+from published_replies import MMLU, SOURCES, TRAINING, Case, published_cases
 from real_sources import Clone
 from snellen.extraction import reader
 from snellen.extraction.standard import read_choice
@@ -116,7 +116,8 @@ def main() -> None:
     parser.add_argument("--without", type=Path)
     given = parser.parse_args()
     if given.fetch:
-        for repository in [*(SOURCES[name][0] for name in given.sources), *PEERS.values()]:
+        published = [SOURCES[name][0] for name in given.sources]
+        for repository in [*published, MMLU, *PEERS.values()]:
             fetch(given.clones, repository)
 
     own_weights = reader.weights

@@ -25,6 +25,7 @@ class Clone:
     """
 
     def __init__(self, clones: Path, source: str) -> None:
+        self.clones = clones
         name, _, commit = source.partition("@")
         self.commit = commit or "HEAD"
         self.command = [
@@ -42,10 +43,14 @@ class Clone:
 
     def read(self, name: str) -> str:
         """The text of a file; empty where the clone lacks it, as it may lack large ones."""
+        return self.read_bytes(name).decode("utf-8")
+
+    def read_bytes(self, name: str) -> bytes:
+        """Like `read`, of a file that is no text."""
         shown = subprocess.run(
             [*self.command, "show", f"{self.commit}:{name}"], capture_output=True, check=False
         )
-        return shown.stdout.decode("utf-8") if shown.returncode == 0 else ""
+        return shown.stdout if shown.returncode == 0 else b""
 
     def _git(self, *arguments: str) -> str:
         done = subprocess.run(
