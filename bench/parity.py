@@ -44,10 +44,12 @@ class Peer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        command = ["git", "-C", str(folder), "rev-parse", "--short=8", "HEAD"]
-        self.commit = subprocess.run(
-            command, capture_output=True, text=True, check=True
-        ).stdout.strip()
+
+    @property
+    def commit(self) -> str:
+        command = ["git", "-C", str(self.folder), "rev-parse", "--short=8", "HEAD"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
 
     def names(self, file: str, **given: Any) -> SimpleNamespace:
         """What a file defines at its top; what it imports and is not here is a stub, but for what is `given`."""

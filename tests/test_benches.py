@@ -51,6 +51,7 @@ NOT_RUN = {
     "api": "needs the pinned revision, and 22 seconds of CPU for its shortest scene",
     "commands": "needs the pinned revision; `make speed` runs it",
     "equality": "asks each architecture several ways: minutes; tests/test_bench.py runs its parts",
+    "harness_rules": "needs clones of other harnesses and of repositories with published replies",
     "mutation": "copies the repository and runs its tests for each mutant: minutes",
     "pages": "opens every kind of page in a browser: minutes",
     "parity": "needs checkouts of other harnesses",
