@@ -48,7 +48,7 @@ def records_in(content: Any) -> list[Any] | None:
         ]
     if maps := _maps_by_id(content):
         return _joined(maps)
-    records = _nested(content)
+    records = _nested(_without_facts(content))
     return records if records and len(records) > 1 else None
 
 
@@ -128,6 +128,21 @@ def _joined(maps: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 # --- records under their ids ----------------------------------------------------------------------------------------------
+
+
+def _without_facts(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the one object of records that stands beside facts about all of them: `{"acc": 0.5, "results": {...}}`.
+
+    Facts are plain values and objects of them; what is no such object is returned as it is.
+    """
+    if all(isinstance(value, (dict, list)) for value in content.values()):
+        return content
+    of_records = [
+        value
+        for value in content.values()
+        if isinstance(value, dict) and len(value) >= FEWEST_IDS and _are_objects(value.values())
+    ]
+    return of_records[0] if len(of_records) == 1 else content
 
 
 def _nested(content: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[dict[str, Any]] | None:

@@ -226,6 +226,10 @@ def usual_names() -> Mapping[str, tuple[str, ...]]:
     return packaged_toml("snellen.recognition", "names.toml", dict[str, tuple[str, ...]])
 
 
+GROUND_TRUTH = "gt"
+"""Begins names of right answers: `gt_gender`."""
+
+
 def name_score(role: str, column: str) -> float:
     """How surely a name says that a column has a role, from 0 to 1."""
     name = folded_name(_BRACKETS.sub(" ", column).rpartition(".")[2])
@@ -233,7 +237,8 @@ def name_score(role: str, column: str) -> float:
     if name in names:
         return 1 - 0.3 * names.index(name) / len(names)
     parts = set(name.split("_"))
-    if parts & _ASIDE or not parts & {usual for usual in names if len(usual) > 2}:
+    telling = {usual for usual in names if len(usual) > 2 or usual == GROUND_TRUTH}
+    if parts & _ASIDE or not parts & telling:
         return 0.0
     return PARTLY
 

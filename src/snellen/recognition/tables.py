@@ -325,7 +325,7 @@ class _Assignment:
     def prediction_roles(self, *, is_gold_known: bool) -> TableRoles:
         """The roles of a table of predictions."""
         free = {name: profile for name, profile in self._profiles.items() if not is_tag(name)}
-        self._settle("reply", (reply_columns(free, is_gold_known=is_gold_known), None))
+        self._settle_reply(free, is_gold_known=is_gold_known)
         messages = [name for name in self._still_free(free) if free[name].messages > 0.5]
         self._settle(MESSAGES, (tuple(messages[:1]), None))
         self._settle("model", (one_by_name("model", free, self._taken), None))
@@ -358,8 +358,11 @@ class _Assignment:
             self._faults.clear()  # the reader counts the rows that are wrong
         elif self._are_options_unnamed:
             self._roles["options"] = ()
+        others = self._still_free(free)
+        for name in self._alike(others, self._roles["reply"]):
+            others.pop(name)  # another reply, and not what was read in this one
         for role in ("verdict", "reading", "judge"):
-            self._settle(role, (one_by_name(role, self._still_free(free), self._taken), None))
+            self._settle(role, (one_by_name(role, others, self._taken), None))
         by_name = [name for name in self._profiles if name.startswith(TAG)]
         repeated = [
             name
@@ -377,6 +380,20 @@ class _Assignment:
             rows=rows,
             profiles=self._profiles,
         )
+
+    def _settle_reply(self, free: Mapping[str, ColumnProfile], *, is_gold_known: bool) -> None:
+        """Give the role to the column of replies; of several fields of one name, to the first, and note the doubt."""
+        names = reply_columns(free, is_gold_known=is_gold_known)
+        alike = self._alike(free, names) if "reply" not in self._given else []
+        doubt = rivalry("reply", (*names, *alike), "be the replies") if alike else None
+        self._settle("reply", (names, doubt))
+
+    def _alike(self, columns: Iterable[str], names: Sequence[str]) -> list[str]:
+        """The other columns that are fields of the same name as the first of some: `0.0.pred`, `0.2.pred`."""
+        if not names or "." not in names[0]:
+            return []
+        last = names[0].rpartition(".")[2]
+        return [name for name in columns if name != names[0] and name.rpartition(".")[2] == last]
 
     def _settle_surest(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
         """Give a role to its column; of several that may have it, to the first, and note the doubt."""
@@ -667,7 +684,9 @@ def _may_be_answers(profile: ColumnProfile) -> bool:
     score = name_score("answer", profile.name)
     if not score or profile.messages > 0.5 or profile.completions > 0.5:
         return False
-    holds_verdicts = all(text.casefold() in _VERDICTS for text in profile.texts)
+    holds_verdicts = profile.is_scalar and all(
+        text.casefold() in _VERDICTS for text in profile.texts
+    )
     if is_verdict(profile.name) and (holds_verdicts or score <= PARTLY):
         return False
     return score > PARTLY or not reply_score(profile.name, profile)

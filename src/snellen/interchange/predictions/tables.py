@@ -61,6 +61,8 @@ TITLE = "a table of predictions"
 MOSTLY = 0.9
 MOST_NAMED = 12
 """Columns that an error names."""
+EXECUTIONS = frozenset(("execution", "execution_result", "exec_result"))
+"""Names of columns with what programs gave that a model wrote as replies."""
 HIDDEN = frozenset(("hidden", "unknown", "?"))
 """What files write in place of a right answer that they do not have."""
 
@@ -170,19 +172,32 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
             rows_by_model[column or model].extend(reader.predicted(row))
         for model, rows in rows_by_model.items():
             presentations = any(row.presentation for row in rows)
+            recorded = _recorded_verdicts(rows, next(iter(roles.get("verdict", ())), ""))
             files.append(
                 PredictionFile(
                     rows=tuple(_with_base_ids(_without_placeholders(rows))),
                     repeats=presentations,
                     title=path.name.removesuffix(".gz").rpartition(".")[0] or path.stem,
                     model=model,
-                    notes=(*reading.notes, *reader.notes, *reader.findings.notes()),
+                    notes=(*reading.notes, *reader.notes, *reader.findings.notes(), *recorded),
                 )
             )
     if not any(file.rows for file in files):
         reasons = "; ".join(note for file in files for note in file.notes) or "it is empty"
         raise DataError(f"{path}: no row can be used ({reasons})")
     return files
+
+
+def _recorded_verdicts(rows: Sequence[PredictedRow], column: str) -> list[str]:
+    """A note of the share that a file itself calls right, if it says so of nearly all its rows."""
+    verdicts = [row.verdict for row in rows if row.verdict is not None]
+    if not verdicts or len(verdicts) < MOSTLY * len(rows):
+        return []
+    share = sum(verdicts) / len(verdicts)
+    return [
+        f"the file's own verdicts, in {column!r}: {share:.1%} of {len(verdicts):,} right; if that differs from the "
+        "number here, `snellen reconcile FILE RUN` says why"
+    ]
 
 
 def _models(reading: TableReading) -> str:
@@ -239,12 +254,38 @@ class _RowReader:
             reading.roles.answer_is,
         )
         self._letters = _letters_of_golds(reading.rows, columns.answer, self._source)
+        if of_programs := self._results_of_programs(reading):
+            self._reply = of_programs
+            self.notes.append(
+                f"the replies in {reply!r} are programs, so what they gave is read, in {of_programs!r}"
+            )
+        self._repeats_prompts = self._are_prompts_repeated(reading)
+        if self._repeats_prompts:
+            self.notes.append("the replies repeat their prompts; what follows these is read")
         if self._letters and (extracted := self._extracted_letters(reading)):
             # Texts of options are not known, so a letter can hardly be told in a long reply.
             self._reply = extracted
             self.notes.append(
                 f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
             )
+
+    def _results_of_programs(self, reading: TableReading) -> str:
+        """The column with the answers of replies that are programs and were run; empty if there are none."""
+        results = [name for name in reading.roles.profiles if folded_name(name) in EXECUTIONS]
+        if not results:
+            return ""
+        return self._named("reading") or results[0]
+
+    def _are_prompts_repeated(self, reading: TableReading) -> bool:
+        """Whether nearly all replies begin with their prompts, as those of Hugging Face's `generate` do."""
+        if not self._reply:
+            return False
+        repeating = 0
+        for row in reading.rows:
+            asked = _Asked(row.cells, self._roles)
+            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
+            repeating += len(_without_prompt(reply, asked)) < len(reply)
+        return repeating > MOSTLY * len(reading.rows)
 
     def _extracted_letters(self, reading: TableReading) -> str:
         """The column with letters that a harness read in the replies; empty if there is none, or prompts list options."""
@@ -277,6 +318,8 @@ class _RowReader:
             self.findings.add(f"rows left out, {fault}", name)
             return
         replies = replies_in_cell(cells.get(self._reply)) if self._reply else asked.replies
+        if self._repeats_prompts:
+            replies = tuple(_without_prompt(reply, asked) for reply in replies)
         pictures = _picture_names(cells, self._source.pictures)
         tags = {
             folded_name(column): _cell_text(cells[column])
@@ -466,6 +509,19 @@ class _Asked:
             if not (question or prompt) and user:
                 prompt = user[-1]
         self.question, self.prompt = question, prompt
+
+
+LONG_PROMPT = 40
+"""Characters: shorter questions are repeated by replies in their own words."""
+
+
+def _without_prompt(reply: str, asked: _Asked) -> str:
+    """What follows the prompt in a reply that begins with it, a few marks of turns apart."""
+    prompt = (asked.prompt or asked.question).strip()
+    place = reply.find(prompt) if len(prompt) >= LONG_PROMPT else -1
+    if not 0 <= place <= LONG_PROMPT:
+        return reply
+    return reply[place + len(prompt) :]
 
 
 def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

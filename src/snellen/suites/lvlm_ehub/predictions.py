@@ -37,6 +37,7 @@ SUITE = "lvlm-ehub"
 NEEDED = ("question", "answer", "gt_answers", "image_path", "model_name")
 OF_CANDIDATES = ("legacy_visdial_reciprocal_rank",)
 SHORT_ANSWERS = ("typed_match", "contains_answer", "exact_match")
+ANNOTATORS = 10
 NO_GOLD = "BLANK"
 """What stands for the gold of a task to be planned."""
 CANDIDATES = (
@@ -101,9 +102,18 @@ def _row(record: Mapping[str, Any], name: str, where: str) -> PredictedRow:
     )
 
 
-PREDICTION_FORM = PredictionForm(
-    title="a result file of LVLM-eHub", fault=needs(read_json_rows, NEEDED), rows=_read_rows
-)
+def _fault(path: Path, benchmark: str) -> str:
+    """Why a file is not one of the original's; empty when it is one."""
+    if fault := needs(read_json_rows, NEEDED)(path, benchmark):
+        return fault
+    [first, *_] = read_json_rows(path)
+    golds = first["gt_answers"]
+    if isinstance(golds, list) and len(golds) == ANNOTATORS:
+        return f"its questions have the answers of {ANNOTATORS} annotators, which the original does not keep"
+    return ""
+
+
+PREDICTION_FORM = PredictionForm(title="a result file of LVLM-eHub", fault=_fault, rows=_read_rows)
 
 
 @cache
