@@ -20,7 +20,6 @@ from snellen.cli import main, show
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from browser import Page, browsing
-from page_pictures import make_page_pictures
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 WIDTH, HEIGHT = 1280, 820
@@ -93,7 +92,6 @@ def make_pictures() -> None:
         page.resize(390, 844)
         page.prefer("dark")
         photograph(page, Path("demo/report.html"), "body", "report-phone.png")
-    make_page_pictures(Path.cwd(), PICTURES / "pages")
 
 
 def photograph_curves(card: Path) -> None:
