@@ -40,46 +40,49 @@ if TYPE_CHECKING:
 
 _PLAIN_WARNING = warnings.formatwarning
 _VERBS: dict[str, dict[str, str]] = {
-    "Most of what you need": {
-        "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
-        "report": "Write the report of one or several runs.",
-        "view": "Show runs as local pages: search, filter, models side by side, runs under way.",
-        "compare": "Compare runs question by question: differences, tests, ranks, flips.",
-        "build": "Make a benchmark from its source, or from your own questions.",
-        "list": "Show benchmarks, suites, studies, models, protocols, metrics, model cards or fetched data.",
+    "Main commands": {
+        "run": "Evaluate a model on benchmarks. The same command resumes a stopped run.",
+        "report": "Write a report on one or more runs.",
+        "view": "Browse runs in local web pages: search, filter, compare models, follow running "
+        "evaluations.",
+        "compare": "Compare runs question by question: differences, tests, ranks, flipped answers.",
+        "build": "Build a benchmark from its source files, or from your own questions.",
+        "list": "List benchmarks, suites, studies, models, protocols, metrics, model cards or "
+        "downloaded data.",
     },
     "First steps": {
-        "acuity": "Measure how small, faint or crowded a thing may be for a model to see it.",
-        "demo": "Evaluate the embedded models on the embedded eye chart.",
+        "acuity": "Measure the smallest, faintest or most crowded object that a model can see.",
+        "demo": "Evaluate the built-in models on the built-in eye chart.",
         "doctor": "Look at this environment: packages, extras, accelerator.",
     },
     "Benchmarks": {
-        "fetch": "Fetch the files that benchmarks are built from, as `run` and `build` do; or remove them.",
-        "import": "Make benchmarks from data published in another form.",
-        "lint": "Check a benchmark: repetitions, leaks, baselines that need no picture.",
-        "reform": "Make closed questions from annotations: classes, boxes, captions, answers, texts.",
-        "sample": "Draw a sample of a benchmark, or study how well samples predict full scores.",
+        "fetch": "Download the source files of benchmarks, as `run` and `build` do, or remove them.",
+        "import": "Build benchmarks from data published in another format.",
+        "lint": "Check a benchmark: duplicates, leaks, baselines that need no image.",
+        "reform": "Make multiple-choice questions from annotations: classes, boxes, captions, answers, "
+        "texts.",
+        "sample": "Draw a sample of a benchmark, or measure how well samples predict full scores.",
         "verify": "Compare official files with the tables of the benchmark's paper.",
     },
     "Runs": {
-        "score": "Read and score a run again, without asking the model; or a file of predictions.",
+        "score": "Rescore stored replies without calling the model, or score a file of predictions.",
         "reconcile": "Explain why two results on the same questions differ, cause by cause.",
-        "export": "Write scored runs as one table, or in the forms of other tools.",
-        "pack": "Pack runs into one file for another Snellen.",
-        "submit": "Write the replies of a run as the file that an evaluation server takes.",
+        "export": "Export scored runs as one table, or in the formats of other tools.",
+        "pack": "Pack runs into one file to share them.",
+        "submit": "Write the submission file of an evaluation server from a run.",
         "publish": "Submit a run to the leaderboard of a Snellen server.",
-        "mend": "Set aside what is damaged in a run's journals, so that it goes on.",
-        "worker": "Serve a model class of your own, to be evaluated from anywhere.",
+        "mend": "Move damaged journal lines aside so that the run can resume.",
+        "worker": "Serve your own model class so that it can be evaluated remotely.",
     },
     "People": {
-        "agree": "Label hard replies, and see how far extractors and judges agree with people.",
-        "audit": "Have people look at a random part of a benchmark's questions, or of a run's replies.",
-        "rate": "Have people rate replies: a blinded form, sheets in and out, means and agreement.",
+        "agree": "Label difficult replies, and measure how well extractors and judges agree with people.",
+        "audit": "Have people review a random sample of a benchmark's questions, or of a run's replies.",
+        "rate": "Have people rate replies: blinded form, spreadsheets, means and agreement.",
     },
     "Research": {
-        "study": "Carry out a study: many runs that differ in one thing or several, and what they say together.",
-        "analyse": "Show what papers and runs say about groups of models: architecture, data, options.",
-        "paper": "Show and check the tables of suites' papers, with runs beside their models.",
+        "study": "Run a study: many runs that differ in one or more factors, and their joint analysis.",
+        "analyse": "Compare groups of models across papers and runs: architecture, data, options.",
+        "paper": "Show and check the tables of suites' papers, next to your runs.",
     },
 }
 _ELSEWHERE = {

@@ -98,7 +98,7 @@ details_flag = click.option(
     "--details",
     "with_details",
     is_flag=True,
-    help="Print all tables and notes, not only the headlines.",
+    help="Print all tables and notes, not only the headline results.",
 )
 json_flag = click.option(
     "--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line."
@@ -127,7 +127,7 @@ yes_flag = click.option(
     is_flag=True,
     expose_value=False,
     callback=_agree,
-    help="Agree to licences, and to fetching much.",
+    help="Accept licences and large downloads without asking.",
 )
 limits_flag = click.option(
     "--raise-limits",
@@ -136,14 +136,15 @@ limits_flag = click.option(
     expose_value=False,
     callback=_raise_limits,
     metavar="FACTOR",
-    help="Multiply the limits on bytes, pixels and seconds of what others supply.  [$SNELLEN_LIMITS, or 1]",
+    help="Multiply the limits on the size and duration of untrusted input.  [$SNELLEN_LIMITS, "
+    "or 1]",
 )
 offline_flag = click.option(
     "--offline",
     is_flag=True,
     expose_value=False,
     callback=_forbid_network,
-    help="Fetch nothing, neither data nor models: what is on this machine is all there is.",
+    help="Do not download data or models; use only what is on this machine.",
 )
 
 
@@ -299,12 +300,12 @@ _SUBSET_FLAGS = (
     click.option(
         "--where",
         default="",
-        help="Only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
+        help="Use only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
     ),
     click.option(
         "--common-answered",
         is_flag=True,
-        help="Only questions that every run answered, without refusals or errors.",
+        help="Use only questions that every run answered without refusal or error.",
     ),
 )
 

@@ -178,8 +178,8 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     models: Annotated[
         tuple[str, ...],
         Option(
-            "Model strings, from Python also objects; each model has a run of its own. The first argument of `evaluate` "
-            "and of `snellen run`.",
+            "Model strings; in Python also objects. Each model gets its own run. The first "
+            "argument of `evaluate` and of `snellen run`.",
             page="models.md",
         ),
     ] = ()
@@ -196,65 +196,70 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     roles: Annotated[
         RoleModels,
         Option(
-            "Another model that a protocol asks, by its role, such as questioner=openai:NAME@URL; a table in a file, a "
-            "dict in Python.",
+            "Model for a role that a protocol needs, such as questioner=openai:NAME@URL. A table "
+            "in a file, a dict in Python.",
             metavar="ROLE=MODEL",
             page="reasoning.md",
         ),
     ] = ()
-    method: Annotated[
-        MethodChoice, Option("Without protocols: by generation, by likelihood, or by both.")
-    ] = "generation"
+    method: Annotated[MethodChoice, Option("Evaluation method if no protocol is given.")] = (
+        "generation"
+    )
     controls: Annotated[
         tuple[Picture, ...],
         Option(
-            "Also ask everything with a grey picture (blank), another question's (shuffled), or none (text).",
+            "Also run everything with a grey image (blank), the image of another question "
+            "(shuffled), or no image (text).",
             page="controls.md",
         ),
     ] = ()
     where: Annotated[
         str,
         Option(
-            "Only samples for which this holds, such as \"dimension == 'CG' and level == 'easy'\"."
+            "Use only samples that meet this condition, such as \"dimension == 'CG' and level == "
+            "'easy'\"."
         ),
     ] = ""
     held_out_for: Annotated[
         tuple[str, ...],
         Option(
-            "Leave out benchmarks whose data one of these models was trained on, by model cards.",
+            "Exclude benchmarks whose data one of these models was trained on, according to their "
+            "model cards.",
             metavar="CARD,...",
         ),
     ] = ()
-    cards: Annotated[str, Option("A TOML file with model cards of your own.")] = ""
+    cards: Annotated[str, Option("TOML file with your own model cards.")] = ""
     limit: Annotated[
         Count | None,
         Option(
-            "Most samples per benchmark; a larger limit keeps those of a smaller one.", unless="all"
+            "Maximum samples per benchmark. A larger limit includes the samples of a smaller one.",
+            unless="all",
         ),
     ] = None
     templates: Annotated[
         str,
         Option(
-            "A TOML file with your own wording, or the name of a set: `snellen`, `data` (the benchmarks' own data), one "
-            "that entries or a suite declare (official, lmms-eval, vlmevalkit), or `as-published`. That is each suite's "
-            "wording as its paper asked, and the default where runs are scored as published.",
+            "Prompt templates: a TOML file, or the name of a set: `snellen`, `data` (instructions "
+            "that come with the benchmark), a set that an entry or suite declares (official, "
+            "lmms-eval, vlmevalkit), or `as-published` (the wording of each suite's paper; the "
+            "default for runs scored as published).",
             page="prompt-sets.md",
         ),
     ] = ""
     prompt: Annotated[
         str,
         Option(
-            "Text to ask in place of every instruction and question; `{question}` in it stands for the question. Options "
-            "follow as usual."
+            "Prompt that replaces the instruction and the question; `{question}` inserts the "
+            "question. Options follow as usual."
         ),
     ] = ""
     prefix: Annotated[
-        bool, Option("Open the reply to a question with options by `The answer is`.")
+        bool, Option("Start the reply to a multiple-choice question with `The answer is`.")
     ] = True
     few_shot: Annotated[
         AnyCount,
         Option(
-            "Examples shown, with their answers, before each question.",
+            "Number of examples with answers before each question.",
             metavar="N",
             page="few-shot.md",
         ),
@@ -262,27 +267,34 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     few_shot_from: Annotated[
         str,
         Option(
-            "The benchmark, by name or folder, whose examples are shown.",
+            "Benchmark (name or folder) to take the examples from.",
             unless="each one's own",
             metavar="BENCHMARK",
         ),
     ] = ""
     few_shot_same: Annotated[
-        bool, Option("Show the same examples before all questions; else they are drawn for each.")
+        bool,
+        Option(
+            "Use the same examples for all questions instead of drawing them for each question."
+        ),
     ] = False
-    few_shot_seed: Annotated[int, Option("Seed of drawing them.")] = 0
+    few_shot_seed: Annotated[int, Option("Random seed for drawing the examples.")] = 0
     temperature: Annotated[
         Temperature | None,
         Option("Sampling temperature; 0 is greedy.", unless="the prompt set's, else 0"),
     ] = None
     top_p: Annotated[
-        Share | None, Option("Nucleus sampling.", unless="the prompt set's, else 1")
+        Share | None, Option("Nucleus sampling probability.", unless="the prompt set's, else 1")
     ] = None
-    seed: Annotated[int, Option("Seed of sampled replies, and of the order of `until`.")] = 0
-    stop: Annotated[tuple[str, ...], Option("Text that ends a reply.")] = ()
+    seed: Annotated[
+        int, Option("Random seed for sampled replies and for the question order of `until`.")
+    ] = 0
+    stop: Annotated[tuple[str, ...], Option("Stop sequence.")] = ()
     max_new_tokens: Annotated[
         Count | None,
-        Option("Longest reply; raise it for models that reason.", unless="the benchmark's"),
+        Option(
+            "Maximum tokens of a reply. Raise it for reasoning models.", unless="the benchmark's"
+        ),
     ] = None
 
     @property
@@ -310,8 +322,8 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: Annotated[
         str,
         Option(
-            "Ask in a random order and stop when a mean is known so well: 'accuracy ±2' (percentage points). The same "
-            "without goes on.",
+            "Run in random order and stop when the interval of a mean is narrow enough: 'accuracy "
+            "±2' (percentage points). The same command without it continues.",
             metavar="RULE",
             page="adaptive.md",
         ),
@@ -319,30 +331,30 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: Annotated[
         str,
         Option(
-            "The run's folder within `runs`, one plain name; with several models `name-0`, `name-1`, ...",
+            "Name of the run's folder in `runs`. Several models get `name-0`, `name-1`, ...",
             unless="from what is asked",
         ),
     ] = ""
     label: Annotated[
         str,
         Option(
-            "What the model is called in tables, reports and exports; with several models it is followed by -0, -1, ...",
+            "Name of the model in tables, reports and exports. Several models get -0, -1, ... "
+            "appended.",
             unless="its name, without its address",
         ),
     ] = ""
-    runs: Annotated[str, Option("Folder of runs.")] = "runs"
+    runs: Annotated[str, Option("Folder that contains the runs.")] = "runs"
     workers: Annotated[
         int,
         Meta(ge=1, le=MAX_WORKERS),
-        Option(
-            "Processes that share the work, each with the model, one GPU each where there are several."
-        ),
+        Option("Worker processes. Each loads the model, on its own GPU if there are several."),
     ] = 1
     ray: Annotated[
         str,
         Option(
-            "Ask on a Ray cluster that this machine belongs to: auto (one that runs here, else one of this machine "
-            "alone), local (the latter), or HOST:PORT of its head. Alone, as the last flag, --ray is auto.",
+            "Run on a Ray cluster: auto (a running cluster, or else this machine alone), local "
+            "(this machine alone), or HOST:PORT of the head node. --ray as the last flag without "
+            "a value means auto.",
             metavar="[ADDRESS]",
             alone="auto",
             page="cluster.md",
@@ -351,75 +363,81 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ray_workers: Annotated[
         Count | None,
         Option(
-            "Most workers on the cluster, each with the model.",
-            unless="as many as it has GPUs for, without GPUs one for each machine",
+            "Maximum workers on the cluster. Each loads the model.",
+            unless="as many as the GPUs allow; without GPUs one per machine",
         ),
     ] = None
     gpus_per_worker: Annotated[
         Annotated[float, Meta(ge=0)] | None,
         Option(
-            "GPUs of each worker on the cluster; 0.5 lets two share one.",
+            "GPUs per worker on the cluster; with 0.5, two workers share a GPU.",
             unless="1, where there are any",
         ),
     ] = None
     window: Annotated[
-        AnyCount, Option("Requests that a local model gets at once.", unless="0, the model's own")
+        AnyCount,
+        Option("Number of requests passed to a local model at once.", unless="0, the model's own"),
     ] = 0
     error_budget: Annotated[
         Share,
-        Option("Share of failed requests above which the exit code is 3 (`ErrorBudgetError`)."),
+        Option(
+            "Maximum share of failed requests; above it the exit code is 3 (`ErrorBudgetError`)."
+        ),
     ] = 0.0
     price: Annotated[
         TokenPrice | None,
         Option(
-            "Prices of a million tokens read and of a million written (0.15,0.6): shows what the run cost, or may cost, in "
-            "money.",
+            "Price per million input tokens and per million output tokens (0.15,0.6). Shows what "
+            "the run costs.",
             metavar="IN,OUT",
         ),
     ] = None
     max_cost: Annotated[
-        Positive | None, Option("Ask no more once this call has cost so much, at `price`.")
+        Positive | None,
+        Option("Stop sending requests when this session has cost this much. Requires `price`."),
     ] = None
-    max_requests: Annotated[
-        Count | None, Option("Ask no more than so many requests in this call.")
-    ] = None
+    max_requests: Annotated[Count | None, Option("Maximum requests sent in this session.")] = None
     max_time: Annotated[
         Positive | None,
         Option(
-            "Ask no more after so many seconds; on the command line also 30m, 2h.", metavar="TIME"
+            "Stop sending requests after this many seconds. On the command line also 30m, 2h.",
+            metavar="TIME",
         ),
     ] = None
     cache: Annotated[
         str,
         Option(
-            "Keep answers in this folder across runs, and ask nothing that it already holds.",
+            "Folder for replies shared by several runs. Requests whose reply it contains are not "
+            "sent again.",
             metavar="DIR",
         ),
     ] = ""
     strict: Annotated[
         bool,
         Option(
-            "Stop before anything is asked if a benchmark cannot be fetched.",
-            unless="no, go on without it, and end with exit code 3 (`AbsentBenchmarkError`)",
+            "Stop before sending any request if a benchmark cannot be fetched.",
+            unless="no: continue without it, and exit with 3 (`AbsentBenchmarkError`)",
         ),
     ] = False
     moved: Annotated[
         bool,
         Option(
-            "Go on although the model is now at another address, or its server states another: it is the same model.",
-            unless="no, refused",
+            "Resume although the model has a new address, or its server reports another model. "
+            "Use it if the model is the same.",
+            unless="no: stop with an error",
             page="models-openai.md",
         ),
     ] = False
     allow_same_requests: Annotated[
         bool,
         Option(
-            "Let one reply serve samples that ask the very same although their answers differ.",
-            unless="no, refused",
+            "Allow samples that send the same request to share a reply although their answers "
+            "differ.",
+            unless="no: stop with an error",
         ),
     ] = False
     report: Annotated[
-        bool, Option("Write report.html into the run's folder.", unless="yes; in `evaluate` no")
+        bool, Option("Write report.html to the run's folder.", unless="yes; in `evaluate` no")
     ] = True
 
     @property
@@ -434,31 +452,35 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     extractor: Annotated[
         str,
         Option(
-            "Rules that read replies: standard (standard?error=0.01: surer), strict, legacy:...",
+            "How choices are extracted from replies: standard (standard?error=0.01 for fewer "
+            "errors), strict, legacy:...",
             page="extraction.md",
         ),
     ] = "standard"
     likelihood_rule: Annotated[
         RuleChoice,
-        Option("How log-likelihoods are reduced; own: as each benchmark's entry says, mostly sum."),
+        Option(
+            "How token log-likelihoods are combined; own: as the benchmark declares, usually sum."
+        ),
     ] = "own"
     metrics: Annotated[
         tuple[str, ...],
         Option(
-            "One more metric (`snellen list metrics`).", unless="the benchmark's", page="metrics.md"
+            "Additional metric (see `snellen list metrics`).",
+            unless="the benchmark's",
+            page="metrics.md",
         ),
     ] = ()
     unparsed: Annotated[
         Unparsed,
-        Option(
-            "Score of replies that nothing could read: not-right, or legacy-random (a random guess)."
-        ),
+        Option("Score of unparsed replies: not-right, or legacy-random (a random guess)."),
     ] = "not-right"
-    guess_seed: Annotated[int, Option("Seed of that guess.")] = 0
+    guess_seed: Annotated[int, Option("Random seed of the guess.")] = 0
     as_published: Annotated[
         bool,
         Option(
-            "Use the extractor, metrics and scale of the tables of each suite's paper; results.json has both.",
+            "Use the extraction rules, metrics and scale of each suite's paper. results.json "
+            "contains both.",
             page="numbers.md",
         ),
     ] = False
@@ -470,7 +492,8 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     models: Annotated[
         tuple[Any, ...],
         Option(
-            "Model that reads replies still unparsed, and computes judged metrics; of several the majority counts.",
+            "Judge model for unparsed and uncertain replies, and for judged metrics. Repeat for a "
+            "majority vote.",
             flag="--judge",
             metavar="MODEL",
             page="judging.md",
@@ -478,31 +501,42 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = ()
     prompt: Annotated[
         str,
-        Option("How a judge is asked to match: delimited, paper; as published, a suite's own way."),
+        Option("Prompt of the judge: delimited, paper, or with --as-published the suite's own."),
     ] = "delimited"
-    max_tokens: Annotated[Count, Option("Longest verdict; raise it for models that reason.")] = 16
-    structured: Annotated[bool, Option("Constrain a judge behind a server to valid verdicts.")] = (
-        False
-    )
+    max_tokens: Annotated[
+        Count, Option("Maximum tokens of a verdict. Raise it for reasoning models.")
+    ] = 16
+    structured: Annotated[
+        bool, Option("Constrain the judge to valid verdicts (structured output of its server).")
+    ] = False
     price: Annotated[
         TokenPrice | None,
         Option(
-            "Prices of a million tokens read and of a million written: shows what a judge may cost before it is asked.",
+            "Price per million input and output tokens of the judge. Shows the maximum cost "
+            "before it is called.",
             metavar="IN,OUT",
         ),
     ] = None
     failures: Annotated[
-        Share, Option("Share of replies without a verdict above which nothing is scored; 1: any.")
+        Share,
+        Option(
+            "Maximum share of replies without a verdict; above it nothing is scored. 1 allows any "
+            "share."
+        ),
     ] = 0.05
     moved: Annotated[
         bool,
         Option(
-            "Keep a judge's verdicts although its server now states another model: it is the same judge.",
-            unless="no, refused",
+            "Keep earlier verdicts although the judge's server reports another model. Use it if "
+            "the judge is the same.",
+            unless="no: stop with an error",
         ),
     ] = False
     calibrate: Annotated[
-        bool, Option("Also say how far each judge agrees with people on labelled hard replies.")
+        bool,
+        Option(
+            "Also measure the agreement of each judge with people on labelled difficult replies."
+        ),
     ] = False
 
 

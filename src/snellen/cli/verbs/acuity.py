@@ -48,30 +48,31 @@ _EXECUTION = (
     "tests",
     multiple=True,
     metavar="NAME",
-    help="A test, such as letter-size; repeat for more.  [all]",
+    help="Test to run, such as letter-size. Repeat for more.  [all]",
 )
 @click.option(
     "--budget",
     type=WholeNumber(LEAST),
-    help=f"Most questions to each model in all.  [{BUDGET} for each test]",
+    help="Maximum questions per model.  [",
 )
 @click.option(
     "--width",
     type=Number(0, min_open=True),
     default=WIDTH,
-    help=f"Width of an interval, in octaves, below which a test asks no more.  [{WIDTH:g}]",
+    help="Stop a test when its interval is narrower than this many octaves.  [",
 )
 @click.option(
     "--input-side",
     type=WholeNumber(8),
     metavar="PX",
-    help="Of models behind an API: the longer side to which it reduces pictures, to say what that leaves.",
+    help="For models behind an API: the longer side to which the API scales images down, to "
+    "compute what the model can see.",
 )
-@click.option("--card", type=PATH, help=f"Where the page with the card goes.  [{CARD} in the run]")
+@click.option("--card", type=PATH, help="File for the page with the acuity card.  [")
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Ask nothing: say how many requests, tokens and pictures it would be.",
+    help="Estimate requests, tokens and images without calling the model.",
 )
 @field_flags(QuestionSpec, _QUESTION)
 @field_flags(ExecutionSpec, _EXECUTION)
@@ -150,7 +151,7 @@ LEFT_OUT_OF_DEMO = "eyechart/caption"
 
 
 @click.command()
-@click.option("--runs", default="runs/demo", help="Folder of the demo's runs.  [runs/demo]")
+@click.option("--runs", default="runs/demo", help="Folder for the demo's runs.  [runs/demo]")
 @click.option(
     "--limit",
     default=DEMO_LIMIT,
@@ -161,7 +162,7 @@ LEFT_OUT_OF_DEMO = "eyechart/caption"
     "--level",
     default="easy",
     type=click.Choice(["easy", "medium", "hard", "all"]),
-    help="How hard.  [easy]",
+    help="Difficulty.  [easy]",
 )
 @json_flag
 def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:

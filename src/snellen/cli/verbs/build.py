@@ -98,9 +98,7 @@ def ask_user(path: Path, doubt: Doubt) -> str:
 
 @click.command()
 @click.argument("what", nargs=-1, required=True)
-@click.option(
-    "--source", type=PATH, help="Folder with the official files a benchmark is built from."
-)
+@click.option("--source", type=PATH, help="Folder with the official files of a benchmark.")
 @click.option(
     "--hub",
     is_flag=True,
@@ -117,7 +115,7 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     help="Name of a benchmark made from your own file (default: the file's name).",
 )
 @click.option("--images", type=PATH, help="Folder that image paths in your file are relative to.")
-@click.option("--to", type=PATH, help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
+@click.option("--to", type=PATH, help="Output folder (default: under $SNELLEN_HOME/benchmarks).")
 @click.option(
     "--dimension",
     default="",
@@ -127,45 +125,49 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     "--metric",
     "metrics",
     multiple=True,
-    help="Metric for open questions of your own benchmark; repeat for more.",
+    help="Metric for open questions of your own benchmark. Repeat for more.",
 )
 @click.option(
-    "--answers", type=PATH, help="File with the answers that a table of a suite's form hides."
+    "--answers",
+    type=PATH,
+    help="File with the answers that are hidden in a table of a suite's format.",
 )
 @click.option(
     "--lenient",
     is_flag=True,
-    help="Leave out rows of your own file that cannot be used, and count them.",
+    help="Skip rows of your own file that cannot be used, and count them.",
 )
 @click.option(
     "--no-pictures",
     is_flag=True,
-    help="It is meant that no question of your own file has a picture.",
+    help="Declare that no question in your file has an image.",
 )
 @click.option(
     "--hidden-answers",
     is_flag=True,
-    help="It is meant that no question of your own file has an answer.",
+    help="Declare that no question in your file has an answer.",
 )
 @click.option(
-    "--fetch-pictures", is_flag=True, help="Fetch pictures that your own file gives as addresses."
+    "--fetch-pictures", is_flag=True, help="Download images that your own file gives as URLs."
 )
 @click.option(
     "--column",
     "columns",
     multiple=True,
     metavar="ROLE=COLUMN",
-    help="What a column of your own table holds: question, picture, options, answer, id, context, group, tag; repeat.",
+    help="ROLE=COLUMN of your own table, where ROLE is question, picture, options, answer, id, "
+    "context, group or tag. Repeat for more.",
 )
 @click.option(
     "--answer-is",
     type=click.Choice(FORMS),
-    help="How answers of your own table name options: by letter, text, or number from 0 or from 1.  [recognised]",
+    help="How answers in your own table name options: by letter, text, or number from 0 or "
+    "from 1.  [recognised]",
 )
 @click.option(
     "--writer",
     default="",
-    help="Model that writes distractors, where the paper had a model write them.",
+    help="Model that writes distractors where the paper used a model.",
 )
 @click.option(
     "--distractors",
@@ -175,35 +177,36 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     "several (near-text:2,random:1).  [the entry's]",
 )
 @click.option(
-    "--options", type=WholeNumber(2), help="Options of questions whose distractors are made.  [4]"
+    "--options", type=WholeNumber(2), help="Options per question with generated distractors.  [4]"
 )
 @click.option(
     "--ratio",
     type=Number(0, 1, min_open=True),
-    help="Share to sample; 1 builds all.  [the entry's]",
+    help="Sampling ratio; 1 builds all.  [the entry's]",
 )
 @click.option(
-    "--seed", type=int, default=0, help="Seed of sampling, distractors and examples.  [0]"
+    "--seed", type=int, default=0, help="Random seed for sampling, distractors and examples.  [0]"
 )
 @click.option(
     "--examples",
     default="",
     metavar="N|CONDITION",
-    help="Questions to set apart, to be shown with their answers before others: how many, which, or `all`.  [none]",
+    help="Questions to reserve as few-shot examples: a number, a list, or `all`.  [none]",
 )
 @click.option(
     "--param",
     "params",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A choice or a parameter of the entry's source (docs/datasets.md, Choices); repeat for more.",
+    help="Choice or parameter of the entry's source (docs/datasets.md, Choices). Repeat for more.",
 )
 @click.option(
     "--decisions",
     metavar="BENCHMARK",
-    help="Avoid the distractors, and set the questions apart, that were decided on for this verified benchmark.",
+    help="Exclude the distractors and questions that were rejected when this benchmark was "
+    "verified.",
 )
-@click.option("--force", is_flag=True, help="Build again what is built already.")
+@click.option("--force", is_flag=True, help="Rebuild benchmarks that are already built.")
 @limits_flag
 @offline_flag
 def build_command(
@@ -423,18 +426,20 @@ def _recipe(
     help="Types of questions: class, count, presence ...  [all that fit]",
 )
 @click.option(
-    "--types", is_flag=True, help="Show what each type would give, with an example; build nothing."
+    "--types",
+    is_flag=True,
+    help="Show what each type would produce, with an example, without building.",
 )
-@click.option("--images", type=PATH, help="Folder with the pictures that a file names.")
+@click.option("--images", type=PATH, help="Folder with the images that the file names.")
 @click.option(
     "--column",
     "columns",
     multiple=True,
     metavar="ROLE=COLUMN",
-    help="What a column of a table holds: picture, label, caption, objects, questions, answer, texts, fields, "
-    "attributes, relations, id; repeat.",
+    help="ROLE=COLUMN of a table, where ROLE is picture, label, caption, objects, questions, "
+    "answer, texts, fields, attributes, relations or id. Repeat for more.",
 )
-@click.option("--options", type=WholeNumber(2), help="Options of each question.  [4]")
+@click.option("--options", type=WholeNumber(2), help="Options per question.  [4]")
 @click.option(
     "--distractors",
     default="",
@@ -442,47 +447,49 @@ def _recipe(
     help="pool, random, wordnet, near-text, near-picture, near-meaning, written, or several: near-text:2,random:1.  "
     "[pool]",
 )
-@click.option("--writer", help="Model that writes distractors (--distractors written).")
+@click.option("--writer", help="Model that writes distractors (for --distractors written).")
 @click.option(
     "--embeddings",
     default="",
     metavar="CLIP",
-    help="clip: model that tells which pictures are alike.",
+    help="clip: model that finds similar images.",
 )
 @click.option(
     "--per-type",
     type=WholeNumber(0),
-    help="Questions of each type, over its answers; 0 for all.  [500]",
+    help="Questions per type, spread over its answers; 0 for all.  [500]",
 )
-@click.option("--count", type=WholeNumber(1), help="Questions in total, as many of each type.")
 @click.option(
-    "--seed", type=int, default=0, help="Another seed draws other questions and distractors.  [0]"
+    "--count", type=WholeNumber(1), help="Questions in total, the same number of each type."
 )
+@click.option("--seed", type=int, default=0, help="Random seed for questions and distractors.  [0]")
 @click.option("--name", default="", help="Name of the benchmark.  [the file's or folder's]")
-@click.option("--title", default="", help="Its title.")
-@click.option("--licence", default="", help="The licence of pictures and annotations.")
-@click.option("--to", type=PATH, help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
+@click.option("--title", default="", help="Title of the benchmark.")
+@click.option("--licence", default="", help="Licence of the images and annotations.")
+@click.option("--to", type=PATH, help="Output folder (default: under $SNELLEN_HOME/benchmarks).")
 @click.option(
     "--jury",
     multiple=True,
     metavar="MODEL",
-    help="Have models vote on each option; repeat for more.",
+    help="Model that votes on each option. Repeat for more.",
 )
 @click.option(
     "--blind",
     multiple=True,
     metavar="MODEL",
-    help="Set apart what models solve without picture; repeat.",
+    help="Model whose correct answers without image set questions aside. Repeat for more.",
 )
 @click.option(
     "--votes",
     type=click.Choice(["majority", "all"]),
     default="majority",
-    help="Of the jury.  [majority]",
+    help="How the votes of the jury are counted.  [majority]",
 )
-@click.option("--runs", default="runs", help="Folder of their runs.  [runs]")
-@click.option("--lenient", is_flag=True, help="Leave out rows that cannot be used, and count them.")
-@click.option("--force", is_flag=True, help="Write the TOML file anew where one says otherwise.")
+@click.option(
+    "--runs", default="runs", help="Folder for the runs of the jury and the blind models.  [runs]"
+)
+@click.option("--lenient", is_flag=True, help="Skip rows that cannot be used, and count them.")
+@click.option("--force", is_flag=True, help="Overwrite the TOML file if it differs.")
 @json_flag
 def reform_command(
     what: Path,

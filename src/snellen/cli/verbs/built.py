@@ -58,39 +58,39 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 
 @click.command()
 @click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK_OR_RUN...")
-@click.option("--model", help="Also ask this model the questions without their pictures.")
-@click.option("--limit", type=WholeNumber(1), help="Most samples per benchmark to ask it.")
-@click.option("--runs", default="runs", help="Folder for that run.  [runs]")
+@click.option("--model", help="Also run this model on the questions without their images.")
+@click.option("--limit", type=WholeNumber(1), help="Maximum samples per benchmark for --model.")
+@click.option("--runs", default="runs", help="Folder for the runs of --model.  [runs]")
 @click.option(
     "--jury",
     multiple=True,
     metavar="MODEL",
-    help="Have models vote on each option; repeat for more.",
+    help="Model that votes on each option. Repeat for more.",
 )
 @click.option(
     "--blind",
     multiple=True,
     metavar="MODEL",
-    help="Find questions that models solve without their picture; repeat.",
+    help="Model that tries to solve the questions without images. Repeat for more.",
 )
 @click.option(
     "--votes",
     type=click.Choice(["majority", "all"]),
     default="majority",
-    help="Of the jury.  [majority]",
+    help="How the votes of the jury are counted.  [majority]",
 )
 @click.option(
     "--keep",
     metavar="NAME",
-    help="Make a benchmark of the questions that pass, under another name.",
+    help="Build a benchmark from the questions that pass, under this name.",
 )
 @click.option(
     "-o",
     "--output",
     type=PATH,
-    help="With runs: the list of questions to look at.  [NAME.doubtful.jsonl]",
+    help="With runs: file for the list of questions to review.  [NAME.doubtful.jsonl]",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if there is a serious finding.")
 @json_flag
 def lint_command(
     benchmarks: tuple[str, ...],
@@ -264,12 +264,14 @@ RULES = ("balanced", "random", "equal", "equidistant")
     "--study",
     "studied",
     is_flag=True,
-    help="WHAT are runs: how well do samples predict full scores?",
+    help="Treat the arguments as runs, and measure how well samples predict full scores.",
 )
 @click.option(
-    "--ratios", default=",".join(map(str, RATIOS)), help="Shares to study.  [0.01,0.02,0.1,0.2]"
+    "--ratios",
+    default=",".join(map(str, RATIOS)),
+    help="Sampling ratios to study.  [0.01,0.02,0.1,0.2]",
 )
-@click.option("--draws", default=10, type=WholeNumber(2), help="Samples drawn per share.  [10]")
+@click.option("--draws", default=10, type=WholeNumber(2), help="Samples drawn per ratio.  [10]")
 @click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
 @click.option(
     "--rule",
@@ -283,14 +285,14 @@ RULES = ("balanced", "random", "equal", "equidistant")
     help="Share of the samples to draw (balanced, random).",
 )
 @click.option("--count", type=int, help="Number of samples to draw (balanced, random, equal).")
-@click.option("--each", type=int, help="Samples of each stratum (equal).")
-@click.option("--step", type=int, help="Take every STEP-th after shuffling (equidistant).")
+@click.option("--each", type=int, help="Samples per stratum (equal).")
+@click.option("--step", type=int, help="Take every STEP-th sample after shuffling (equidistant).")
 @click.option("--by", default="", help="Tag to balance by.  [the answer]")
-@click.option("--seed", default=0, help="Seed of the draws.  [0]")
+@click.option("--seed", default=0, help="Random seed of the draws.  [0]")
 @click.option(
     "--name", default="", help="Name of the new benchmark.  [the old name, and what was drawn]"
 )
-@click.option("--to", type=PATH, help="Folder to make.  [under $SNELLEN_HOME/benchmarks]")
+@click.option("--to", type=PATH, help="Output folder.  [under $SNELLEN_HOME/benchmarks]")
 @json_flag
 def sample_command(
     what: tuple[str, ...],

@@ -47,69 +47,79 @@ GATE_ERROR = 3
 @click.option(
     "--sequential",
     is_flag=True,
-    help="Of MODEL_A MODEL_B BENCHMARK...: ask both the same pictures until it is decided which is better.",
+    help="With MODEL_A MODEL_B BENCHMARK...: run both models on the same images until it is "
+    "decided which is better.",
 )
 @click.option(
     "--equivalent",
     type=Number(0),
     metavar="POINTS",
-    help="With --sequential: stop, too, when the difference is surely within so many points.  [0, any matters]",
+    help="With --sequential: also stop when the interval of the difference is within ±POINTS.  "
+    "[0, any matters]",
 )
 @click.option(
-    "-p", "--protocol", "protocols", multiple=True, help="With --sequential: as in `snellen run`."
+    "-p",
+    "--protocol",
+    "protocols",
+    multiple=True,
+    help="With --sequential: protocol, as in `snellen run`.",
 )
 @click.option(
     "--exam",
     type=PATH,
-    help="With --sequential: a TOML file with all else that a run takes (limit, runs, workers ...).",
+    help="With --sequential: a TOML file with further settings of a run (limit, runs, workers "
+    "...).",
 )
 @click.option(
     "--baseline",
     default="",
     metavar="RUN",
-    help="The run that each other is compared with.  [all pairs]",
+    help="Run that all others are compared with.  [all pairs]",
 )
 @click.option(
     "--correction",
     type=click.Choice(["holm", "bh", "none"]),
     default="holm",
     show_default=True,
-    help="How p-values are corrected for their number: Holm, Benjamini-Hochberg, or not.",
+    help="Correction of p-values for multiple comparisons: Holm, Benjamini-Hochberg, or none.",
 )
 @click.option(
     "--resamples",
     type=WholeNumber(0),
     default=10_000,
     show_default=True,
-    help="Resamples for ranks; 0 for none.",
+    help="Bootstrap resamples for ranks; 0 for none.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Random seed of the resamples."
+)
 @click.option(
     "--fail-if-worse",
     "margin",
     default="",
     metavar="MARGIN",
-    help="Of CANDIDATE BASELINE: a gate for pipelines. Exit with 1 if the candidate is worse by more than this "
-    "(1pt), with 2 if the questions do not tell, else with 0.",
+    help="With CANDIDATE BASELINE: a gate for pipelines. Exit with 1 if the candidate is worse "
+    "by more than this (1pt), with 2 if there is not enough evidence, otherwise with 0.",
 )
 @click.option(
     "--on",
     "gate_on",
     multiple=True,
     metavar="BENCHMARK[:METRIC]",
-    help="With --fail-if-worse: what must not be worse; repeat for more.  [the headline of the run]",
+    help="With --fail-if-worse: metric that must not get worse. Repeat for more.  [the "
+    "headline of the run]",
 )
 @click.option(
     "--gate",
     "gate_file",
     type=PATH,
-    help="A TOML file with the rules of a gate, in place of --fail-if-worse and --on.",
+    help="TOML file with the rules of a gate, instead of --fail-if-worse and --on.",
 )
 @click.option(
     "--plan",
     "is_plan",
     is_flag=True,
-    help="With a gate: print which drop these questions can detect, and exit with 0.",
+    help="With a gate: print the smallest drop that these questions can detect, and exit with 0.",
 )
 @click.option(
     "-o",
@@ -117,8 +127,8 @@ GATE_ERROR = 3
     "outputs",
     multiple=True,
     type=PATH,
-    help="File to write: .md, .csv, or .json, which also has the questions that flipped; of a gate .xml (JUnit), .md or "
-    ".json; repeat for more.",
+    help="File to write: .md, .csv, or .json (includes the questions that flipped); for a gate "
+    ".xml (JUnit), .md or .json. Repeat for more.",
 )
 @subset_flags
 @scoring_flags

@@ -146,7 +146,7 @@ HEADER = ("part", "name", "state", "found", "what to do")
     "--require",
     multiple=True,
     metavar="EXTRA",
-    help="An extra that has to be there; repeat for more.",
+    help="Extra that must be installed. Repeat for more.",
 )
 @json_flag
 def doctor_command(require: tuple[str, ...], as_json: bool) -> None:

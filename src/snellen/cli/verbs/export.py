@@ -35,33 +35,30 @@ from snellen.scoring.kept_scoring import load_scoring
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
 @click.option(
-    "--as", "form", help="The form: `snellen list exporters`.  [samples; with --track none]"
+    "--as", "form", help="Format: see `snellen list exporters`.  [samples; with --track none]"
 )
+@click.option("-o", "--output", type=PATH, help="File or folder to write.  [by run and form, here]")
 @click.option(
-    "-o", "--output", type=PATH, help="The file or folder to write.  [by run and form, here]"
+    "--scoring", help="Scoring of the run: a folder under its `scores`.  [the standard one]"
 )
+@click.option("--pictures", is_flag=True, help="Include images if the format supports them.")
 @click.option(
-    "--scoring", help="Which scoring of a run: a folder under its `scores`.  [the standard one]"
+    "--answers", is_flag=True, help="Include ground truth in formats meant for publication."
 )
-@click.option(
-    "--pictures", is_flag=True, help="Write pictures too, where the form has a place for them."
-)
-@click.option("--answers", is_flag=True, help="With golds, in forms that are made to be published.")
 @click.option(
     "--track",
     "trackers",
     multiple=True,
     metavar="TRACKER:PLACE",
-    help="Log to an experiment tracker: mlflow:URI, wandb:PROJECT, trackio:PROJECT; repeat for more.",
+    help="Log to an experiment tracker: mlflow:URI, wandb:PROJECT, trackio:PROJECT. Repeat for "
+    "more.",
 )
 @click.option(
     "--push",
     metavar="OWNER/NAME",
-    help="Push a dataset that was written to this repository of the hub.",
+    help="Push the written dataset to this repository on the hub.",
 )
-@click.option(
-    "--private", is_flag=True, help="Let nobody else see a repository that is made by --push."
-)
+@click.option("--private", is_flag=True, help="Make the repository created by --push private.")
 def export_command(
     runs: tuple[str, ...],
     form: str | None,
@@ -122,13 +119,13 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
 @click.command()
 @click.argument("runs", type=PATH, nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=PATH, help="The zip file to write.  [RUN.zip, of several runs.zip, here]"
+    "-o", "--output", type=PATH, help="Zip file to write.  [RUN.zip, of several runs.zip, here]"
 )
-@click.option("--pictures", is_flag=True, help="With the pictures of the questions.")
+@click.option("--pictures", is_flag=True, help="Include the images of the questions.")
 @click.option(
     "--answers",
     is_flag=True,
-    help="With the answers, and what else holds them: reports, what judges were asked.",
+    help="Include the answers and everything that contains them: reports, judge prompts.",
 )
 def pack_command(
     runs: tuple[Path, ...], output: Path | None, pictures: bool, answers: bool
@@ -168,7 +165,7 @@ def pack_command(
     "--format",
     "form",
     default="",
-    help="Whose file it is: a suite's form.  [its own, or the only one]",
+    help="Submission format of a suite.  [its own, or the only one]",
 )
 @click.option(
     "-o",
@@ -177,13 +174,16 @@ def pack_command(
     type=PATH,
     help="File to write: .xlsx, .tsv, .csv, .json or .jsonl.",
 )
-@click.option("--benchmark", default="", help="Which one, of a run of several.")
+@click.option("--benchmark", default="", help="Benchmark to use, if the run has several.")
 @click.option(
     "--protocol",
     default="",
-    help="Whose replies.  [circular with all passes, circular, vanilla, likelihood]",
+    help="Protocol to take the replies from.  [circular with all passes, circular, vanilla, "
+    "likelihood]",
 )
-@click.option("--partial", is_flag=True, help="Write it even if rows are missing, and say which.")
+@click.option(
+    "--partial", is_flag=True, help="Write the file even if rows are missing, and list them."
+)
 def submit_command(
     run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool
 ) -> None:
@@ -215,18 +215,22 @@ TOKEN = "SNELLEN_TOKEN"  # noqa: S105
 
 @click.command()
 @click.argument("run", type=PATH)
-@click.option("--to", "url", required=True, metavar="URL", help="The server, such as https://HOST.")
 @click.option(
-    "--board", default="", help="Which one.  [the one that has the benchmarks of the run]"
+    "--to", "url", required=True, metavar="URL", help="URL of the server, such as https://HOST."
 )
-@click.option("--protocol", default="", help="Whose replies.  [the only one]")
-@click.option("--model", default="", help="What to call the model.  [as the run does]")
-@click.option("--organisation", default="", help="Whose model it is, as you declare it.")
-@click.option("--parameters", default="", help="Its size, such as 7B.")
-@click.option("--address", default="", help="Of a paper or a model card.")
-@click.option("--remark", default="", help="What readers should know.")
 @click.option(
-    "--public", "is_public", is_flag=True, help="Show the entry to everybody when it is scored."
+    "--board", default="", help="Leaderboard to use.  [the one that has the benchmarks of the run]"
+)
+@click.option("--protocol", default="", help="Protocol to take the replies from.  [the only one]")
+@click.option(
+    "--model", default="", help="Name of the model on the leaderboard.  [as the run does]"
+)
+@click.option("--organisation", default="", help="Organisation that made the model.")
+@click.option("--parameters", default="", help="Size of the model, such as 7B.")
+@click.option("--address", default="", help="Name of a paper or a model card.")
+@click.option("--remark", default="", help="Note for readers.")
+@click.option(
+    "--public", "is_public", is_flag=True, help="Make the entry public when it is scored."
 )
 def publish_command(
     run: Path, url: str, board: str, protocol: str, is_public: bool, **declared: str

@@ -71,15 +71,19 @@ HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: sto
 
 @click.command()
 @click.argument("run", required=False, type=PATH)
-@click.option("--limit", default=50, type=WholeNumber(1), help="Most hard replies to label.  [50]")
-@click.option("--seed", default=0, help="Seed of the sample and of the intervals.  [0]")
+@click.option(
+    "--limit", default=50, type=WholeNumber(1), help="Maximum difficult replies to label.  [50]"
+)
+@click.option("--seed", default=0, help="Random seed of the sample and of the intervals.  [0]")
 @click.option(
     "--labels",
     type=click.Path(path_type=Path, exists=True),
-    help="A JSONL file with labels to add.",
+    help="JSONL file with labels to add.",
 )
-@click.option("--by", default="", help="Who labels; several people's majority counts.")
-@click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
+@click.option(
+    "--by", default="", help="Name of the labeller. The majority of several people counts."
+)
+@click.option("--form/--no-form", default=None, help="Prompt for labels.  [yes, in a terminal]")
 @judge_flags
 @json_flag
 def agree_command(
@@ -218,30 +222,34 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
     "--limit",
     default=150,
     type=WholeNumber(1),
-    help="How many to draw; more may be drawn later.  [150]",
+    help="How many to draw. More can be drawn later.  [150]",
 )
-@click.option("--seed", default=0, help="Seed of the draw.  [0]")
-@click.option("--labels", type=PATH, help="A JSONL file with labels to add.")
+@click.option("--seed", default=0, help="Random seed of the draw.  [0]")
+@click.option("--labels", type=PATH, help="JSONL file with labels to add.")
 @click.option(
-    "--by", default=None, help="Who labels; of a run, the numbers are then by these labels alone."
+    "--by", default=None, help="Name of the labeller. For a run, only this person's labels count."
 )
-@click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
-@click.option("--page", type=PATH, help="Of a benchmark: write the form as one file to send.")
+@click.option("--form/--no-form", default=None, help="Prompt for labels.  [yes, in a terminal]")
+@click.option("--page", type=PATH, help="For a benchmark: write the form as a single file to send.")
 @click.option(
     "--settle",
     is_flag=True,
-    help="Of a benchmark: decide where raters differ, in sight of what they said.",
+    help="For a benchmark: resolve disagreements, with the raters' verdicts visible.",
 )
 @click.option(
-    "--only", type=PATH, help="Of a benchmark: the questions of a JSONL list (id), without a bound."
+    "--only",
+    type=PATH,
+    help="For a benchmark: only the questions listed in a JSONL file (id); gives no bound.",
 )
 @click.option(
-    "--keep", metavar="NAME", help="Of a benchmark: make one without what people found bad."
+    "--keep",
+    metavar="NAME",
+    help="For a benchmark: build one without the questions that people rejected.",
 )
 @click.option(
     "--where",
     default="",
-    help="Of a run: only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
+    help="For a run: only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
 )
 @judge_flags
 @json_flag

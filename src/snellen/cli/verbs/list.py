@@ -47,9 +47,13 @@ class _Listed(click.Choice[str]):
 @click.command()
 @click.argument("what", type=_Listed((*WHAT, DATA)), default=WHAT[0])
 @click.argument("words", nargs=-1)
-@click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @click.option(
-    "--sources", is_flag=True, help="Of benchmarks: where the files that they are built from lie."
+    "--where",
+    default="",
+    help="Show only entries that meet a condition, e.g. \"dimension == 'CG'\".",
+)
+@click.option(
+    "--sources", is_flag=True, help="For benchmarks: show where their source files come from."
 )
 @json_flag
 def list_command(

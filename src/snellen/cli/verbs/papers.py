@@ -44,7 +44,7 @@ Form = Literal["terminal", "csv", "markdown", "json"]
 @click.option(
     "--strict",
     is_flag=True,
-    help="With --check: exit with 1 unless misprints are just the known ones.",
+    help="With --check: exit with 1 unless all misprints are known.",
 )
 @click.option("--csv", "form", flag_value="csv", help="Print CSV.")
 @click.option("--markdown", "form", flag_value="markdown", help="Print Markdown.")
@@ -221,19 +221,19 @@ def _blocks(table: Table, cells: Sequence[Sequence[str]], width: int) -> Iterato
 @click.command()
 @click.argument("name", default="")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@click.option("--cards", help="A TOML file with model cards of your own.")
+@click.option("--cards", help="TOML file with your own model cards.")
 @click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
     type=PATH,
-    help="File to write: .html, .md, .csv, .json, or .svg for the chart alone; repeat for more.",
+    help="File to write: .html, .md, .csv, .json, or .svg for the chart alone. Repeat for more.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with 1 unless all figures that the paper prints agree, or are known misprints.",
+    help="Exit with 1 unless all printed figures agree or are known misprints.",
 )
 @json_flag
 def analyse_command(
@@ -287,20 +287,21 @@ MOST_ROWS = 30
 @click.argument("name")
 @click.argument("models", nargs=-1, required=True)
 @click.option(
-    "--benchmark", "benchmarks", multiple=True, help="Ask this benchmark instead; repeat for more."
+    "--benchmark", "benchmarks", multiple=True, help="Run this benchmark instead. Repeat for more."
 )
 @click.option(
     "--source",
     type=PATH,
-    help="Folder with official files, from which benchmarks that are not built yet are built.",
+    help="Folder with official files, to build missing benchmarks from.",
 )
-@click.option("--output", type=PATH, help="The study's folder.  [studies/NAME]")
+@click.option("--output", type=PATH, help="Folder of the study.  [studies/NAME]")
 @click.option(
     "--levels",
     "levels",
     multiple=True,
     metavar="FACTOR=FILE",
-    help="Levels of what varies, instead of the study's: a text file with one a line, or a list by commas.",
+    help="Levels of the varied factor, instead of the study's: a text file with one per line, "
+    "or a comma-separated list.",
 )
 @field_flags(QuestionSpec, but=("benchmarks", *NOT_FIXED), unless="the study's")
 @field_flags(ExecutionSpec, but=("until", *NOT_FIXED), unless="the study's")

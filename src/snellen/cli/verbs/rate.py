@@ -50,13 +50,13 @@ def rate_command() -> None:
 @rate_command.command()
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option(
-    "--study", required=True, help="A study's TOML file, or the name of one that a suite brings."
+    "--study", required=True, help="TOML file of a study, or the name of a suite's study."
 )
-@click.option("--to", "folder", required=True, type=PATH, help="The study's folder, to be made.")
+@click.option("--to", "folder", required=True, type=PATH, help="Folder of the study to create.")
 @click.option(
     "--checks", default=2, type=WholeNumber(0), help="Items that ask for a given value.  [2]"
 )
-@click.option("--seed", default=0, help="Seed of the numbering and of the checks.  [0]")
+@click.option("--seed", default=0, help="Random seed of the numbering and of the checks.  [0]")
 def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: int) -> None:
     """Write the form in which people rate the replies of RUNS: one HTML file that needs no network.
 
@@ -80,10 +80,8 @@ def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: in
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )
-@click.option("--study", help="Make FOLDER for the published sheet of this study, which FILES are.")
-@click.option(
-    "--replace", is_flag=True, help="Let new ratings take the place of a rater's earlier ones."
-)
+@click.option("--study", help="Create FOLDER from FILES, the published sheets of this study.")
+@click.option("--replace", is_flag=True, help="Replace a rater's earlier ratings by new ones.")
 def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool) -> None:
     """Add FILES of ratings to a study: what the form saved, or sheets with a row per rater.
 
@@ -117,7 +115,7 @@ def sheet(folder: Path, file: Path) -> None:
 @rate_command.command()
 @FOLDER
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@click.option("--without-flagged", is_flag=True, help="Leave raters out who are flagged.")
+@click.option("--without-flagged", is_flag=True, help="Exclude flagged raters.")
 def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
     """Give RUNS the ratings of their replies, as numbers beside all others: in a table, a report, a capability.
 
@@ -134,9 +132,9 @@ def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
 
 @rate_command.command()
 @FOLDER
-@click.option("--without-flagged", is_flag=True, help="Leave raters out who are flagged.")
-@click.option("--z", "standardised", is_flag=True, help="Show means of z-scores by rater instead.")
-@click.option("--seed", default=0, help="Seed of the bootstrap of alpha.  [0]")
+@click.option("--without-flagged", is_flag=True, help="Exclude flagged raters.")
+@click.option("--z", "standardised", is_flag=True, help="Show means of z-scores by rater.")
+@click.option("--seed", default=0, help="Random seed of the bootstrap of alpha.  [0]")
 @json_flag
 def table(
     folder: Path, without_flagged: bool, standardised: bool, seed: int, as_json: bool

@@ -47,25 +47,22 @@ RULE = click.Choice([*RULES, SNELLEN])
 @click.option(
     "--rule-b", type=RULE, help="How the harness of B read replies.  [found by its verdicts]"
 )
-@click.option(
-    "--reported-a", type=Number(0, 100), help="The number that was reported for A, in percent."
-)
-@click.option(
-    "--reported-b", type=Number(0, 100), help="The number that was reported for B, in percent."
-)
+@click.option("--reported-a", type=Number(0, 100), help="Number reported for A, in percent.")
+@click.option("--reported-b", type=Number(0, 100), help="Number reported for B, in percent.")
 @click.option(
     "--column",
     "columns",
     multiple=True,
     metavar="ROLE=NAME",
-    help="For files: the column that is reply, verdict, reading, answer, options, question or id; repeat for more.",
+    help="For files: role of a column: reply, verdict, reading, answer, options, "
+    "question or id. Repeat for more.",
 )
 @click.option(
     "--examples-per-cause",
     "most",
     type=WholeNumber(0),
     default=EXAMPLES,
-    help="Examples of each cause.  [2]",
+    help="Examples per cause.  [2]",
 )
 @click.option("-o", "--output", type=PATH, help="File to write: .md or .json.")
 @json_flag

@@ -45,28 +45,39 @@ if TYPE_CHECKING:
     "--benchmark",
     "benchmark",
     default="",
-    help="For a file of predictions: what was asked, a built benchmark or a table with answers.  [the file's own]",
+    help="For a file of predictions: the benchmark (built, or a table with answers).  [the "
+    "file's own]",
 )
-@click.option("--as", "form", default="", help="For such a file: its form.  [the one that fits it]")
+@click.option(
+    "--as",
+    "form",
+    default="",
+    help="For a file of predictions: its format.  [the one that fits it]",
+)
 @click.option(
     "--column",
     "columns",
     multiple=True,
     metavar="ROLE=NAME",
-    help="For such a file: the column that is reply, question, options, answer, id, image or model; repeat for more.",
+    help="For a file of predictions: role of a column: reply, question, options, "
+    "answer, id, image or model. Repeat for more.",
 )
 @click.option(
     "--answer-is",
     type=click.Choice(FORMS),
-    help="For such a file: how answers name options.  [as the cells do]",
+    help="For a file of predictions: how answers name options.  [as the cells do]",
 )
 @click.option(
     "--published",
     type=PATH,
     help="Table of published scores (model, benchmark, score) to show next to the runs.",
 )
-@click.option("--to", type=PATH, help="For such a file: the run's folder.  [under runs]")
-@click.option("--model", default="", help="For such a file: the model's name.  [the file's]")
+@click.option(
+    "--to", type=PATH, help="For a file of predictions: the folder of the run.  [under runs]"
+)
+@click.option(
+    "--model", default="", help="For a file of predictions: the name of the model.  [the file's]"
+)
 @subset_flags
 @scoring_flags
 @details_flag
@@ -168,34 +179,31 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
     "outputs",
     multiple=True,
     type=PATH,
-    help="File to write: .html, .md, .tex, .csv, .json or .parquet; repeat for more.  [report.html beside the scores; "
-    "of several runs report-of-NAMES.html; of a benchmark NAME.datasheet.html]",
+    help="File to write: .html, .md, .tex, .csv, .json or .parquet. Repeat for more.  "
+    "[report.html beside the scores; of several runs report-of-NAMES.html; of a benchmark "
+    "NAME.datasheet.html]",
 )
 @click.option(
     "--with-standard",
     is_flag=True,
-    help="With --as-published: the standard numbers of each run too.",
+    help="With --as-published: also show the standard numbers of each run.",
 )
 @field_flags(ExecutionSpec, ("price",))
-@click.option(
-    "--figures", type=PATH, metavar="DIR", help="Also each figure as a file, for a paper."
-)
+@click.option("--figures", type=PATH, metavar="DIR", help="Also write each figure to a file.")
 @click.option(
     "--figure-format",
     type=click.Choice(["svg", "png", "pdf"]),
     default="svg",
-    help="Form of these files.  [svg]",
+    help="Format of the figure files.  [svg]",
 )
-@click.option("--tables", type=PATH, metavar="DIR", help="Also each table as a LaTeX file.")
+@click.option("--tables", type=PATH, metavar="DIR", help="Also write each table to a LaTeX file.")
 @click.option(
     "--error-limit",
     type=Number(0, 1, min_open=True),
     default=ERROR_LIMIT,
-    help=f"Of a benchmark: the largest bound on bad questions that is certified.  [{ERROR_LIMIT:g}]",
+    help="For a benchmark: the largest share of bad questions that can be certified.  [",
 )
-@click.option(
-    "--strict", is_flag=True, help="Of a benchmark: exit with 1 when it is not certified."
-)
+@click.option("--strict", is_flag=True, help="For a benchmark: exit with 1 if it is not certified.")
 @json_flag
 @subset_flags
 @scoring_flags

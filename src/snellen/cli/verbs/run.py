@@ -47,12 +47,12 @@ class _Run(GroupedCommand):
 @click.option(
     "--share",
     metavar="K/N",
-    help="Ask share K of N and score nothing, as one of N processes on any machines.",
+    help="Run share K of N without scoring, as one of N processes on any machines.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Ask nothing: say how many requests, tokens and pictures it would be.",
+    help="Estimate requests, tokens and images without calling the model.",
 )
 @yes_flag
 @offline_flag

@@ -17,7 +17,9 @@ from snellen.errors import ModelError
     "--port", default=7878, type=WholeNumber(0, 65535), help="Port, 0 for a free one.  [7878]"
 )
 @click.option("--open/--no-open", "opens", help="Open the page in a browser.  [no]")
-@click.option("--read-only", is_flag=True, help="Keep no notes and start no runs from the pages.")
+@click.option(
+    "--read-only", is_flag=True, help="Do not allow notes or starting runs from the pages."
+)
 def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> None:
     """Show RUNS, or all runs below folders, as local pages: a table of runs, comparisons, questions with their replies.
 
@@ -45,7 +47,7 @@ def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool
 @click.option(
     "--port", default=9000, type=WholeNumber(0, 65535), help="Port, 0 for a free one.  [9000]"
 )
-@click.option("--name", default="", help="The model's name.  [the class's]")
+@click.option("--name", default="", help="Name of the model.  [the class's]")
 def worker_command(target: str, host: str, port: int, name: str) -> None:
     """Serve a model of your own, my_model.py:MyModel, to be evaluated as openai:MyModel@http://127.0.0.1:9000/v1.
 

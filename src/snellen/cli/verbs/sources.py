@@ -26,11 +26,18 @@ from snellen.registry import find
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--all", "everything", is_flag=True, help="All benchmarks of the catalogue that can be fetched."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="All benchmarks of the catalogue that can be downloaded.",
 )
-@click.option("--to", type=PATH, help="Copy the files here, to be carried to another machine.")
 @click.option(
-    "--remove", is_flag=True, help="Remove the files that only these benchmarks are built from."
+    "--to",
+    type=PATH,
+    help="Copy the files to this folder, for example to carry them to another machine.",
+)
+@click.option(
+    "--remove", is_flag=True, help="Remove the source files that no other benchmark uses."
 )
 @yes_flag
 @limits_flag
@@ -108,10 +115,10 @@ def _remove(specs: Sequence[BenchmarkSpec]) -> None:
 @click.option(
     "--hub",
     is_flag=True,
-    help="Fetch the files from the Hugging Face hub (or its local cache) instead.",
+    help="Download the files from the Hugging Face hub (or use its local cache).",
 )
 @click.option("--revision", default="", help="Branch, tag or commit of the hub's dataset.  [main]")
-@click.option("--images", type=PATH, help="Folder of the pictures that the raw variant names.")
+@click.option("--images", type=PATH, help="Folder with the images that the raw variant names.")
 def import_command(
     what: str,
     folder: Path | None,
@@ -187,9 +194,7 @@ AS_PUBLISHED = "as published"
     type=click.Path(path_type=Path, exists=True),
     help="Folder with the files.",
 )
-@click.option(
-    "--strict", is_flag=True, help="Exit with 1 when a count differs or files are missing."
-)
+@click.option("--strict", is_flag=True, help="Exit with 1 if a count differs or files are missing.")
 @json_flag
 def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) -> None:
     """Compare what official files contain with the tables of the benchmark's paper.

@@ -25,25 +25,25 @@ _CHOICE = (
         "--voters",
         type=click.Choice(["person", "judge"]),
         default="person",
-        help="Whose votes.  [person]",
+        help="Type of voter to include.  [person]",
     ),
-    click.option("--category", default="", help="Only votes of this category."),
-    click.option("--language", default="", help="Only votes in this language."),
+    click.option("--category", default="", help="Use only votes of this category."),
+    click.option("--language", default="", help="Use only votes in this language."),
     click.option(
         "--named",
         is_flag=True,
-        help="Also votes that were given while the models' names were shown.",
+        help="Include votes given while the names of the models were visible.",
     ),
     click.option(
         "--cap",
         default=0,
         type=click.IntRange(0),
-        help="Most votes of one voter on a day.  [no limit]",
+        help="Maximum votes per voter and day.  [no limit]",
     ),
     click.option(
         "--without-anomalous",
         is_flag=True,
-        help="Leave out voters whose votes are unlike all others'.",
+        help="Exclude voters whose votes are anomalous.",
     ),
 )
 _RATING = (
@@ -51,39 +51,38 @@ _RATING = (
         "--method",
         type=click.Choice(["bradley-terry", "davidson", "elo"]),
         default="bradley-terry",
-        help="Ties as half a win, ties as an outcome of their own, or online Elo.  [bradley-terry]",
+        help="Model: ties as half a win, ties as a separate outcome, or online Elo.  [bradley-terry]",
     ),
     click.option(
-        "--both-bad-is-tie", is_flag=True, help="Rate both bad as a tie, as FastChat does."
+        "--both-bad-is-tie", is_flag=True, help='Count "both bad" as a tie, as FastChat does.'
     ),
     click.option(
         "--weighting",
         type=click.Choice(["none", "propensity"]),
         default="none",
-        help="Weigh votes by one over the propensity of their pair.  [none]",
+        help="Weight votes by the inverse propensity of their pair.  [none]",
     ),
+    click.option("--position", is_flag=True, help="Also estimate the advantage of the left side."),
     click.option(
-        "--position", is_flag=True, help="Estimate with the ratings what the left side is worth."
-    ),
-    click.option(
-        "--style", is_flag=True, help="Take length and Markdown of replies out of the ratings."
+        "--style", is_flag=True, help="Control the ratings for length and Markdown of the replies."
     ),
     click.option(
         "--interval",
         type=click.Choice(["bootstrap", "sandwich"]),
-        help="Over voters: by a bootstrap, or by the sandwich estimator.  [bootstrap; with --style sandwich]",
+        help="Intervals over voters: bootstrap, or sandwich estimator.  [bootstrap; with --style "
+        "sandwich]",
     ),
     click.option(
         "--resamples",
         type=click.IntRange(1),
-        help="Resamples of the bootstrap.  [1000; of Elo 100]",
+        help="Bootstrap resamples.  [1000; of Elo 100]",
     ),
-    click.option("--seed", type=int, default=0, help="Seed of the resamples.  [0]"),
+    click.option("--seed", type=int, default=0, help="Random seed of the resamples.  [0]"),
     click.option(
         "--k",
         default=4.0,
         type=click.FloatRange(0, min_open=True),
-        help="Elo: most points of a vote.  [4]",
+        help="Elo: maximum points per vote.  [4]",
     ),
 )
 
@@ -136,12 +135,13 @@ def import_logs(logs: tuple[Path, ...], to: Path) -> None:
 @click.option(
     "--snapshot",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Freeze the rating in this file.",
+    help="Write a snapshot of the rating to this file.",
 )
 @click.option(
     "--check",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Rate LOGS as this snapshot was, whatever other flags say, and compare; differences make the exit code 1.",
+    help="Rate LOGS with the settings of this snapshot, ignoring other flags, and compare. "
+    "Exit with 1 if they differ.",
 )
 @click.option(
     "--csv", "csv", type=click.Path(path_type=Path, dir_okay=False), help="Write the table as CSV."

@@ -37,13 +37,11 @@ DIR = click.argument(
     "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False, exists=True)
 )
 DATABASE = click.option(
-    "--database", metavar="URL", help="The server's database, if it is not in DIR."
+    "--database", metavar="URL", help="Database of the server, if it is not in DIR."
 )
-CONFIG = click.option("--config", "file", type=FILE, help="The server's TOML file.")
-ACCOUNT = click.option("--account", metavar="NAME", help="Whose: the name of an account.")
-VISITOR = click.option(
-    "--visitor", metavar="ID", help="Whose: the pseudonym of a visitor without an account."
-)
+CONFIG = click.option("--config", "file", type=FILE, help="TOML file of the server.")
+ACCOUNT = click.option("--account", metavar="NAME", help="Name of the account.")
+VISITOR = click.option("--visitor", metavar="ID", help="Pseudonym of a visitor without an account.")
 
 
 @contextmanager
@@ -65,7 +63,7 @@ def private_files() -> Iterator[None]:
 @click.option(
     "--database", metavar="URL", help="postgresql://USER@HOST/NAME instead of SQLite in DIR."
 )
-@click.option("--config", "file", type=FILE, help="A TOML file (docs/server.md).")
+@click.option("--config", "file", type=FILE, help="TOML file of the server (docs/server.md).")
 @click.option(
     "--arena",
     "arena",
@@ -76,7 +74,7 @@ def private_files() -> Iterator[None]:
     "--admin",
     "invites",
     is_flag=True,
-    help="Print a link by which one person becomes an administrator.",
+    help="Print a link that makes one person an administrator.",
 )
 @private_files()
 def serve(

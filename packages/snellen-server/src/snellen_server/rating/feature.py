@@ -72,7 +72,7 @@ class RatedStudy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     """Part of its address."""
     study: str
-    """A study's TOML file, or the name of one that a suite brings."""
+    """TOML file of a study, or the name of a suite's study."""
     runs: tuple[str, ...]
     """Folders below DIR/runs whose replies are rated."""
     checks: int = 2
