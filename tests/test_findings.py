@@ -93,12 +93,10 @@ def right_on(numbers: range, name: str) -> sn.Scripted:
 
 def test_one_model_is_set_beside_guessing() -> None:
     assert sentences([model("a", 0.6)], {}) == [
-        "a answers 60.0% of the questions correctly (95% interval 56.0 to 64.0%), more than guessing would (25.0%)."
+        "a answers 60.0% of the questions correctly (95% interval 56.0 to 64.0%), significantly above chance (25.0%)."
     ]
-    assert (
-        "which cannot be told apart from guessing (25.0%)" in sentences([model("a", 0.27)], {})[0]
-    )
-    assert "fewer than guessing would (25.0%)" in sentences([model("a", 0.1)], {})[0]
+    assert "not significantly different from chance (25.0%)" in sentences([model("a", 0.27)], {})[0]
+    assert "significantly below chance (25.0%)" in sentences([model("a", 0.1)], {})[0]
 
 
 def test_the_worst_benchmark_is_named_where_it_is_shown_to_be_that() -> None:
@@ -131,7 +129,7 @@ def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() 
     )
     for unclear in (difference("a", "b", 0.01, 0.02), difference("a", "b", 0.065, 0.025, p=0.06)):
         [sentence] = sentences(models, {"generation": [unclear]})
-        assert "cannot be told apart" in sentence and "better" not in sentence
+        assert "not significantly different" in sentence and "better" not in sentence
     [turned] = sentences(models, {"generation": [difference("a", "b", -0.065, 0.025)]})
     assert turned.startswith("b is better than a by 4.0 to 9.0 points")
 
@@ -139,7 +137,7 @@ def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() 
 def test_models_with_too_few_questions_in_common_are_not_told_apart_for_that_reason() -> None:
     few = replace(difference("a", "b", 0.4), difference=Estimate(0.4, None, None, None, 7))
     assert sentences([model("a", 0.9), model("b", 0.3)], {"generation": [few]}) == [
-        "a cannot be told apart from b: with 7 questions in common, there are too few pictures for an interval."
+        "a is not significantly different from b: with 7 questions in common, there are too few pictures for an interval."
     ]
 
 
@@ -150,7 +148,7 @@ def test_nobody_is_called_better_where_the_interval_holds_zero_or_the_test_shows
     made = difference("a", "b", value, margin, p)
     [sentence] = sentences([model("a", 0.6), model("b", 0.5)], {"generation": [made]})
     assert ("is better than" in sentence) == is_shown(made) == (abs(value) > margin and p < 0.05)
-    assert ("cannot be told apart" in sentence) != ("is better than" in sentence)
+    assert ("not significantly different" in sentence) != ("is better than" in sentence)
 
 
 def test_of_several_models_each_is_better_or_cannot_be_told_apart() -> None:
@@ -162,9 +160,9 @@ def test_of_several_models_each_is_better_or_cannot_be_told_apart() -> None:
     assert tied.startswith(
         "a is better than 2 of the 3 other models, ahead of the nearest, c, by 8.0 to 12.0 points"
     )
-    assert tied.endswith("; it cannot be told apart from b.")
+    assert tied.endswith("; it is not significantly different from b.")
     [nobody] = sentences(models, {"generation": [difference("a", name, 0.01) for name in "bcd"]})
-    assert nobody == "a cannot be told apart from b, c and d."
+    assert nobody == "a is not significantly different from b, c and d."
 
 
 def test_lower_values_win_where_lower_is_better() -> None:
@@ -181,11 +179,11 @@ def test_more_dimensions_must_each_be_farther_above_guessing() -> None:
         return (*clear, DimensionShare("doubtful", estimate(0.25 + 0.045, 0.04), 0.25))
 
     alone = sentences([model("a", 0.6, dimensions=dimensions(2)[1:] * 2)], {})
-    assert "not shown" in alone[1]  # of two, one margin is not enough
+    assert "not significantly above chance" in alone[1]  # of two, one margin is not enough
     assert "doubtful" in sentences([model("a", 0.6, dimensions=dimensions(8))], {})[1]
     surely = [DimensionShare(f"d{i}", estimate(0.5 + i / 100, 0.05), 0.25) for i in range(8)]
     assert (
-        "above guessing in all 8 dimensions"
+        "above chance in all 8 dimensions"
         in sentences([model("a", 0.6, dimensions=tuple(surely))], {})[1]
     )
 
@@ -202,14 +200,14 @@ def test_models_that_guess_in_different_dimensions_are_not_said_to_guess_in_all(
 
     models = [blind_in(number) for number in range(4)] + [blind_in(9)] * sure
     who = f"4 of {len(models)} models are not" if sure else "None of the 4 models is"
-    assert f"{who} shown to be above guessing in every dimension." in sentences(models, {})
+    assert f"{who} significantly above chance in every dimension." in sentences(models, {})
 
 
 def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
     careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
     assert sentences([careful], {})[-1] == (
-        "Share of replies that give no answer, and count as not right: a 3.0% (2.0 to 4.0%); 3 questions got no answer "
-        "from a. Only part of the benchmarks or of their questions was asked and has a value."
+        "Unparsed replies, scored as wrong: a 3.0% (2.0 to 4.0%); 3 questions got no answer "
+        "from a. The results cover only part of the benchmarks or questions."
     )
 
 
@@ -232,7 +230,7 @@ def test_runs_of_known_accuracies_give_the_sentence_that_is_true(hundred: str) -
 
 def test_models_that_are_equally_good_are_not_told_apart(hundred: str) -> None:
     equal = sn.evaluate([of_accuracy(0.6, f"model {i}") for i in range(6)], hundred)
-    assert "cannot be told apart" in words(equal) and "better" not in words(equal)
+    assert "not significantly different" in words(equal) and "better" not in words(equal)
 
 
 def test_p_values_are_corrected_for_all_pairs_although_only_those_of_the_best_are_tested(
@@ -260,7 +258,7 @@ def test_no_table_shows_a_difference_that_the_sentences_above_it_leave_open(hund
     )
     together = sn.Results([*results.runs, *more.runs])
     page = markdown_report(run_views(together.runs, together.rows))
-    assert "is better than" not in page and "more cannot be told apart from" in page
+    assert "is better than" not in page and "more is not significantly different from" in page
     rows = [line.split("|") for line in page.splitlines() if "more - fewer" in line]
     for row in rows:
         low = float(row[5].partition("[")[2].partition(",")[0])
@@ -307,7 +305,7 @@ def test_a_baseline_that_was_chosen_is_what_the_verdict_is_about(hundred: str) -
         run_views(together.runs, together.rows), ComparedRuns(together.runs, comparison)
     )
     assert said.startswith(
-        "fewer cannot be told apart from middle 0, middle 1, middle 2 and 7 more; more is better than"
+        "fewer is not significantly different from middle 0, middle 1, middle 2 and 7 more; more is better than"
     )
     assert "95% interval, corrected for all pairs with fewer, paired on 100 questions" in said
 
@@ -323,24 +321,22 @@ def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
         sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole")
     )
     # 15 of the 95 that came
-    assert "Share of replies that give no answer, and count as not right: shy 15.8% (" in whole
+    assert "Unparsed replies, scored as wrong: shy 15.8% (" in whole
     assert (
-        "; 5 questions got no answer from shy. Only part of the benchmarks or of their questions was asked and"
+        "; 5 questions got no answer from shy. The results cover only part of the benchmarks or questions."
         in whole
     )
     results = sn.evaluate(
         sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, limit=50, name="part"
     )
-    assert "Only part of the benchmarks or of their questions was asked and has a value." in words(
-        results
-    )
+    assert "The results cover only part of the benchmarks or questions." in words(results)
 
 
 def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:
     results = sn.evaluate(
         [of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak"), "snellen:oracle"], hundred
     )
-    assert "These sentences leave out snellen:oracle: instruments, not models." in words(
+    assert "This summary excludes snellen:oracle: reference baselines, not models." in words(
         results
     ) and "strong is better than weak" in words(results)
     assert words(sn.evaluate("snellen:oracle", hundred)).startswith("snellen:oracle answers 100.0%")

@@ -208,7 +208,7 @@ def check_comparison(results: sn.Results) -> None:
     if said:
         assert (said[1] == "A") == (difference > 0)
     else:
-        assert "cannot be told apart" in sentence
+        assert "not significantly different" in sentence
 
 
 # --- the case of a review --------------------------------------------------------------------------------------------

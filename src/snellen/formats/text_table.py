@@ -159,7 +159,7 @@ def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) 
             _write(draft, columns, rows)
         except UnicodeEncodeError:
             raise DataError(
-                f"{path} is not written: a text holds half of a surrogate pair, which only .json and .jsonl can"
+                f"cannot write {path}: a cell contains an unpaired surrogate; use .json or .jsonl"
             ) from None
         except DataError as error:
             raise DataError(f"{path} is not written: {error}") from None

@@ -95,7 +95,7 @@ def _planned(
         spec = spec.with_question(protocols=tuple(ONCE[method] for method in spec.question.methods))
     if spec.question.limit is not None or spec.question.where:
         raise DataError(
-            "limit, where: questions are placed by what was answered before; say how many with budget"
+            "limit, where: an adaptive test chooses its own questions; set budget instead"
         )
     # Before anything is built, which takes minutes.
     tests = {test.name for pattern in spec.question.benchmarks for test in specs_of(pattern)}

@@ -44,7 +44,7 @@ SIZES = (
     "an easier level, at which it is nearly at its best; its mark in the chart stands at the next line above its "
     "threshold."
 )
-BOUND = "“sees all” and “not even” are bounds: the threshold lies beyond the hardest or the easiest level."
+BOUND = "“sees all” and “not even” are bounds: the threshold is outside the tested levels."
 DIFFERENCE = (
     "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Which sees better is decided by the "
     "thresholds, from all answers of both: surely where the interval excludes 1 (for a difference, 0). The last column "

@@ -103,14 +103,16 @@ def _run_cautions(
         view.label for view in every if view not in shown and view.run.convention == "standard"
     ]
     if left_out:
-        cautions.append(f"These sentences leave out {_names(left_out)}: instruments, not models.")
+        cautions.append(
+            f"This summary excludes {_names(left_out)}: reference baselines, not models."
+        )
     early = [view.label for view in shown if view.label in stopped and _has_ended(view)]
     if early:
         cautions.append(
             f"A rule stopped {_names(early)} early; the section “Stopped by a rule” has intervals that allow for that."
         )
     cautions += [
-        f"The run of {view.label} has not come to its end: {view.run.extent.words}."
+        f"The run of {view.label} is incomplete: {view.run.extent.words}."
         for view in shown
         if view.run.extent and not _has_ended(view)
     ]
@@ -218,8 +220,8 @@ def _against_guessing(model: ModelNumbers) -> str:
     if low is None or high is None or chance is None:
         return ""
     if low <= chance <= high:
-        return f", which cannot be told apart from guessing ({percent(chance)})"
-    return f", {'more' if low > chance else 'fewer'} than guessing would ({percent(chance)})"
+        return f", not significantly different from chance ({percent(chance)})"
+    return f", significantly {'above' if low > chance else 'below'} chance ({percent(chance)})"
 
 
 def _own_dimensions(model: ModelNumbers) -> str:
@@ -229,9 +231,11 @@ def _own_dimensions(model: ModelNumbers) -> str:
         return ""
     doubtful = _not_above(model)
     if doubtful:
-        guessing = f"It is not shown to be above guessing in {_some_of(doubtful, count)}."
+        guessing = f"Its accuracy in {_some_of(doubtful, count)} is not significantly above chance."
     else:
-        guessing = f"It is above guessing in all {count} dimensions{model.scope}."
+        guessing = (
+            f"Its accuracy is significantly above chance in all {count} dimensions{model.scope}."
+        )
 
     low, *_, high = sorted(model.dimensions, key=lambda dimension: dimension.estimate.value or 0.0)
     if low.estimate.value == high.estimate.value:
@@ -313,7 +317,7 @@ def _standing(differences: Sequence[PairedDifference], family: str, scope: str =
         bounds = f": {_bounds(level[0], family, scope)}" if others == 1 else ""
         who = "it" if clauses else first
         names = _names([difference.second for difference in level])
-        clauses.append(f"{who} cannot be told apart from {names}{bounds}")
+        clauses.append(f"{who} is not significantly different from {names}{bounds}")
     for difference in worse:
         lead = _points(difference, family, scope)
         clauses.append(f"{difference.second} is better than {first} by {lead}")
@@ -422,13 +426,13 @@ def _above_guessing(models: Sequence[ModelNumbers]) -> str:
     scope = models[0].scope
     doubtful = [(model, titles) for model in models if (titles := _not_above(model))]
     if not doubtful:
-        return f"All models are above guessing in every dimension{scope}."
+        return f"All models are significantly above chance in every dimension{scope}."
     if len(doubtful) <= MOST_NAMES:
         clauses = [
             f"{model.name} in {_some_of(titles, len(model.dimensions))}"
             for model, titles in doubtful
         ]
-        return f"Not shown to be above guessing{scope}: {', '.join(clauses)}."
+        return f"Not significantly above chance{scope}: {', '.join(clauses)}."
 
     hardest = [
         dimension.title
@@ -437,8 +441,8 @@ def _above_guessing(models: Sequence[ModelNumbers]) -> str:
     ]
     place = f"in {_names(hardest)}" if hardest else f"in every dimension{scope}"
     if len(doubtful) == len(models):
-        return f"None of the {len(models)} models is shown to be above guessing {place}."
-    return f"{len(doubtful)} of {len(models)} models are not shown to be above guessing {place}."
+        return f"None of the {len(models)} models is significantly above chance {place}."
+    return f"{len(doubtful)} of {len(models)} models are not significantly above chance {place}."
 
 
 def _some_of(titles: Sequence[str], count: int) -> str:
@@ -523,11 +527,11 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
     if unparsed := _listed(
         [(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE
     ):
-        words.append(f"share of replies that give no answer, and count as not right: {unparsed}")
+        words.append(f"unparsed replies, scored as wrong: {unparsed}")
     unsure = [(model.name, model.unsure) for model in models if _is_hard_to_read(model)]
     if unsure:
         words.append(
-            f"share of replies that are read with less than 90%: {_listed(unsure, SHARE)} ({TO_BE_SURE})"
+            f"replies read with a probability below 90%: {_listed(unsure, SHARE)} ({TO_BE_SURE})"
         )
     if failed := [model for model in models if model.errors]:
         count = sum(model.errors for model in failed)
@@ -536,9 +540,7 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
         )
     counted = [f"{capitalised('; '.join(words))}."] if words else []
     if any(model.is_partial for model in models):
-        counted.append(
-            "Only part of the benchmarks or of their questions was asked and has a value."
-        )
+        counted.append("The results cover only part of the benchmarks or questions.")
     return " ".join(counted)
 
 

@@ -22,8 +22,8 @@ SHARE_POINTS = "points of a share"
 LETTERS = 28
 """Longest label in a chart, in characters."""
 FEW_GROUPS = 10
-FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} pictures or dialogues, which say little of how much others would differ"
-LIKE_OTHERS = "Numbers take questions that were not asked, or not answered, to be like the others."
+FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} images or dialogues: the interval is unreliable"
+LIKE_OTHERS = "Scores assume that missing questions are missing completely at random."
 """What stands once below a table with such a number."""
 
 

@@ -49,7 +49,7 @@ def reopened(benchmark: Benchmark, name: str, reopen: Reopened) -> BenchmarkSpec
     )
     if not sizes:
         raise DataError(
-            f"{benchmark.name} has no questions with options, so these cannot be made anew"
+            f"{benchmark.name} has no multiple-choice questions; there are no options to regenerate"
         )
     params = {"of": benchmark.name, "version": benchmark.manifest.version, "reopen": reopen}
     source = SourceSpec(

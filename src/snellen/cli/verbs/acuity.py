@@ -53,13 +53,13 @@ _EXECUTION = (
 @click.option(
     "--budget",
     type=WholeNumber(LEAST),
-    help="Maximum questions per model.  [",
+    help=f"Maximum questions per model.  [{BUDGET} for each test]",
 )
 @click.option(
     "--width",
     type=Number(0, min_open=True),
     default=WIDTH,
-    help="Stop a test when its interval is narrower than this many octaves.  [",
+    help=f"Stop a test when its interval is narrower than this many octaves.  [{WIDTH:g}]",
 )
 @click.option(
     "--input-side",
@@ -68,7 +68,9 @@ _EXECUTION = (
     help="For models behind an API: the longer side to which the API scales images down, to "
     "compute what the model can see.",
 )
-@click.option("--card", type=PATH, help="File for the page with the acuity card.  [")
+@click.option(
+    "--card", type=PATH, help=f"File for the page with the acuity card.  [{CARD} in the run]"
+)
 @click.option(
     "--dry-run",
     is_flag=True,

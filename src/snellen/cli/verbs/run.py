@@ -104,7 +104,7 @@ def _ask_share(spec: RunSpec, share: str) -> None:
         outcomes = ask_share(spec, share, progress=progress, announce=announce)
     for outcome in outcomes:
         announce(
-            f"share {share} of {outcome.folder} is asked; once all are, the command without --share scores it"
+            f"share {share} of {outcome.folder} is complete; when all shares are, run the command without --share to score"
         )
     for outcome in outcomes:
         check_budget(outcome, spec.execution.error_budget)
