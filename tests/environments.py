@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shlex
@@ -227,6 +228,7 @@ COLOURS = ("red", "blue", "green")
 def write_inputs(folder: Path, questions: int = 12) -> None:
     """Write small files of each kind that verbs take, with so many questions."""
     table = [("index", "image", "question", "A", "B", "C", "answer")]
+    abilities = [("index", "question", "A", "B", "category", "image")]
     for number in range(questions):
         picture = f"{number}.png"
         colour = COLOURS[number % 3]
@@ -236,7 +238,10 @@ def write_inputs(folder: Path, questions: int = 12) -> None:
 
         question = f"Which colour is thing {number}?"
         table.append((str(number), picture, question, *COLOURS, "ABC"[number % 3]))
+        content = base64.b64encode(small.picture(number)).decode()
+        abilities.append((str(number), question, "red", "blue", "ocr", content))
     write_rows(folder / "questions.tsv", table, "\t")
+    write_rows(folder / "abilities.tsv", abilities, "\t")  # of MMBench's form, without answers
 
     (folder / "my_model.py").write_text(OWN_MODEL, "utf-8")
     (folder / "exam.toml").write_text(EXAM, "utf-8")

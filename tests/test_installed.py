@@ -99,8 +99,8 @@ VERBS: dict[str, tuple[Line, ...]] = {
     ),
     "pack": ("pack runs/sentences runs/oracle --pictures --answers -o packed.zip",),
     "submit": (
-        "build mine/mine-test.tsv",
-        "run snellen:always-a mine-test -p circular?all_passes=true --name whole",
+        "build abilities.tsv",
+        "run snellen:always-a abilities -p circular?all_passes=true --name whole",
         "submit runs/whole -o whole.tsv",
         ("submit runs/whole -o whole.xlsx", r"pip install '.*\[xlsx\] "),
     ),
