@@ -152,7 +152,8 @@ HEADER = ("part", "name", "state", "found", "what to do")
 def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
     """Look at this environment: packages, extras, what other packages bring, accelerator.
 
-    Says what is missing and the command that installs it. Nothing is sent. The exit code is 1 when something is broken, or an extra of --require is not there whole.
+    Says what is missing and the command that installs it. Nothing is sent. The exit code is 1 if something is broken, or
+    an extra of --require is not installed whole.
     """
     diagnoses = [*_diagnoses()]
     rows = [(row.part, row.name, row.state, row.found, row.remedy) for row in diagnoses]
