@@ -338,7 +338,7 @@ def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(
         DataError, match="circular: a threshold needs questions that are asked once each"
     ):
         sn.acuity(Observer(12.0), pool("letter-size"), protocols="circular")
-    with pytest.raises(DataError, match="say how many with budget"):
+    with pytest.raises(DataError, match="set budget instead"):
         sn.acuity(Observer(12.0), pool("letter-size"), limit=20)
     with pytest.raises(UnknownNameError, match=r"did you mean.*letter-size"):
         sn.acuity(Observer(12.0), "letter-sise")
