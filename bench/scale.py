@@ -31,7 +31,8 @@ from snellen.experiments.scored_folders import score_folders
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.report.page import write_report
-from snellen.runs.plan import ignore_progress, plan_run
+from snellen.runs.plan import plan_run
+from snellen.runs.run_progress import ignore_progress
 from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec
 from snellen.scoring.kept_scoring import load_scoring
 

@@ -34,7 +34,7 @@ from snellen.report.acuity import (
     prescription_line,
 )
 from snellen.report.charts import Text
-from snellen.runs.plan import RunProgress
+from snellen.runs.run_progress import RunProgress
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
 

@@ -32,9 +32,10 @@ from snellen.errors import DataError, SpentBudgetError, UnknownNameError
 from snellen.experiments.evaluation import Cast, Rounds, ask_more
 from snellen.records import Failure, Request, Response
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import ignore_progress, plan_run, with_parts
+from snellen.runs.plan import plan_run, with_parts
 from snellen.runs.rounds import FIRST_IMAGES, empty_parts
 from snellen.runs.run_folder import read_manifest
+from snellen.runs.run_progress import ignore_progress
 from snellen.runs.spec import run_spec
 from snellen.runs.workers import run_workers
 from snellen.scoring.kept_scoring import has_ended

@@ -24,7 +24,7 @@ from snellen.models.client import BalancedServer, BalancedServers, Clock
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
 from snellen.records import Request, Response
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import RunProgress
+from snellen.runs.run_progress import RunProgress
 from test_openai import Shelf, Waits, ask, question
 
 PROTOCOLS = ("circular", "instability?m=3")

@@ -19,7 +19,7 @@ from rich.console import Console
 import small
 from servers import broken, start_server
 from snellen.cli import cli, main, show
-from snellen.runs.plan import RunProgress
+from snellen.runs.run_progress import RunProgress
 
 SNELLEN = [sys.executable, "-m", "snellen"]
 

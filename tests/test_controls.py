@@ -150,7 +150,7 @@ def test_a_run_that_goes_on_with_more_samples_shuffles_the_same(
 def test_one_picture_cannot_be_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     small.built(small.rows(4, pictures=1), tmp_path / "mine")
-    with pytest.raises(DataError, match="same picture"):
+    with pytest.raises(DataError, match="same image"):
         sn.evaluate("snellen:uniform", "./mine", "vanilla", controls="shuffled")
 
 

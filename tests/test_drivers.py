@@ -39,8 +39,8 @@ from snellen.report.samples import shown_options
 from snellen.runs.drivers import check_response
 from snellen.runs.finding import find_benchmarks
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import RunProgress
 from snellen.runs.run_folder import read_manifest
+from snellen.runs.run_progress import RunProgress
 
 
 class Watching(Slow):

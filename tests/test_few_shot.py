@@ -23,8 +23,9 @@ from snellen.building.recipe import Recipe
 from snellen.common.images import JoinedImages
 from snellen.errors import DataError, StoreError
 from snellen.records import Example, ImageRef, Request, Sample
+from snellen.runs.few_shot import FewShot
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import FewShot, plan_run
+from snellen.runs.plan import plan_run
 from snellen.runs.run_folder import journals, read_manifest
 from snellen.runs.runner import run_plan
 from snellen.runs.spec import run_spec

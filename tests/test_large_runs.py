@@ -33,10 +33,11 @@ from snellen.runs.journal import (
     read_stored,
     write_line,
 )
-from snellen.runs.plan import plan_run, work_items
+from snellen.runs.plan import plan_run
 from snellen.runs.run_folder import journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec
 from snellen.runs.unfinished import unfinished_items
+from snellen.runs.work_items import work_items
 from snellen.scoring import stored_records
 from snellen.scoring.kept_scoring import PREDICTIONS, load_scoring
 from snellen.scoring.run_scoring import score_run

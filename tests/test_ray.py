@@ -32,9 +32,9 @@ from snellen.errors import (
 )
 from snellen.records import Exchange
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import RunProgress
 from snellen.runs.ray_cluster import WorkerSize, worker_size
 from snellen.runs.run_folder import journals
+from snellen.runs.run_progress import RunProgress
 from snellen.runs.spec import ExecutionSpec
 
 ray = pytest.importorskip("ray")

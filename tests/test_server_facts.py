@@ -16,8 +16,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.models.base import DescribesServer, load_model
 from snellen.runs.async_driver import run_async
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import RunProgress
 from snellen.runs.run_folder import read_manifest
+from snellen.runs.run_progress import RunProgress
 
 VLLM: dict[str, Any] = {
     "object": "model",

@@ -24,8 +24,9 @@ from slow_model import PROTOCOLS, Slow, SlowAsync
 from snellen.building.benchmark import Benchmark
 from snellen.cli import cli
 from snellen.errors import DataError, ErrorBudgetError, ModelError, UnknownNameError
-from snellen.runs.plan import RunProgress, plan_run
+from snellen.runs.plan import plan_run
 from snellen.runs.run_folder import journals, read_manifest
+from snellen.runs.run_progress import RunProgress
 from snellen.runs.spec import (
     RUN_FIELDS,
     ExecutionSpec,

@@ -88,7 +88,7 @@ def test_builds_of_one_benchmark_at_once_all_succeed(earlier: bool, tmp_path: Pa
 def test_a_command_that_builds_what_another_is_building_finds_it_built(tmp_path: Path) -> None:
     code = (
         "os.environ['SNELLEN_HOME'] = sys.argv[2]\n"
-        "from snellen.runs.plan import find_benchmarks\n"
+        "from snellen.runs.finding import find_benchmarks\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "[use] = find_benchmarks(['eyechart/exists'])\n"
         "assert use.benchmark.count() == 300\n"

@@ -30,8 +30,8 @@ from snellen.cli import main
 from snellen.records import Request, Score
 from snellen.report.samples import score_meanings
 from snellen.report.terminal import ProgressWords, progress_lines
-from snellen.runs.plan import RunProgress
 from snellen.runs.run_folder import locked_run, read_manifest
+from snellen.runs.run_progress import RunProgress
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")

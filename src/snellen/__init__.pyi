@@ -30,7 +30,7 @@ from snellen.records import Request as Request
 from snellen.records import Response as Response
 from snellen.records import Sample as Sample
 from snellen.report.terminal import shown_progress as shown_progress
-from snellen.runs.plan import RunProgress as RunProgress
+from snellen.runs.run_progress import RunProgress as RunProgress
 from snellen.runs.spec import JudgeSpec as JudgeSpec
 from snellen.runs.spec import ScoringSpec as ScoringSpec
 

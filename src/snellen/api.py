@@ -57,7 +57,7 @@ from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
 from snellen.runs.finding import Announce, open_benchmark, silent
-from snellen.runs.plan import ProgressListener, ignore_progress
+from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.spec import (
     RUN_FIELDS,
     ExecutionSpec,

@@ -20,7 +20,7 @@ from rich.progress import (
 )
 
 from snellen.formats.shown_text import short_name
-from snellen.runs.plan import ProgressListener, RunProgress, SessionPace
+from snellen.runs.run_progress import ProgressListener, RunProgress, SessionPace
 
 MOST_OF_A_LINE = 120
 """A terminal with fewer columns has a shorter bar, and no room for what it counts."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from snellen.experiments.results import Results
     from snellen.report.run_view import RunView
     from snellen.report.table import Table
-    from snellen.runs.plan import ProgressListener, RunProgress
+    from snellen.runs.run_progress import ProgressListener, RunProgress
 
 MAX_METRIC_ROWS = 24
 """Most metric rows of open questions and dialogues shown in a terminal; longer tables are only in the report."""

@@ -54,14 +54,7 @@ from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
 from snellen.runs.finding import AbsentBenchmark, Announce, silent
 from snellen.runs.forecast import forecast
-from snellen.runs.plan import (
-    ProgressListener,
-    RunPlan,
-    ignore_progress,
-    plan_run,
-    progress_of,
-    with_parts,
-)
+from snellen.runs.plan import RunPlan, plan_run, with_parts
 from snellen.runs.resuming import choose_folder, with_name_by_fingerprint
 from snellen.runs.rounds import empty_parts, next_parts
 from snellen.runs.run_folder import (
@@ -74,6 +67,7 @@ from snellen.runs.run_folder import (
     read_manifest,
     write_manifest,
 )
+from snellen.runs.run_progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.runner import RunOutcome, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers

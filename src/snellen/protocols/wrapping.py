@@ -70,7 +70,7 @@ class Control(WrappingProtocol, frozen=True):
     """Another protocol's requests, with something else to see: what of its score does not need the picture.
 
     A sample that has no picture is not asked. With `shuffled`, samples come with the pictures of others
-    (`snellen.runs.plan`).
+    (`snellen.runs.shuffled_images`).
     """
 
     picture: Picture = "blank"

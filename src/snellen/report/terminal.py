@@ -51,7 +51,7 @@ from snellen.report.table import (
     footnote_of,
     superscript,
 )
-from snellen.runs.plan import ProgressListener, RunProgress, SessionPace
+from snellen.runs.run_progress import ProgressListener, RunProgress, SessionPace
 from snellen.scoring.text_scoring import metric_row_names
 
 LEAST = 60

@@ -10,9 +10,10 @@ from msgspec import Struct
 from snellen.records import ContinuationScore, ImageRef, Request, Response, Usage
 from snellen.runs.drivers import SampleItem, advance_item, cost_of
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import RunPlan, work_items
+from snellen.runs.plan import RunPlan
 from snellen.runs.run_folder import holds_answers
 from snellen.runs.spec import TokenPrice
+from snellen.runs.work_items import work_items
 
 METHOD = (
     "tokens are estimated: four letters count as one, a picture as width x height / 750 but at most 1,600, and a reply "

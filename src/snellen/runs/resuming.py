@@ -17,7 +17,7 @@ from snellen.runs.driving import NO_ROLES, Roles
 from snellen.runs.finding import Announce
 from snellen.runs.journal import read_journal
 from snellen.runs.making_manifest import manifest_of
-from snellen.runs.plan import RunPlan, digest
+from snellen.runs.plan import RunPlan
 from snellen.runs.run_folder import (
     RUN_MANIFEST,
     BenchmarkUse,
@@ -35,6 +35,7 @@ from snellen.runs.run_models import (
     models_of,
     only_replies,
 )
+from snellen.runs.run_name import digest
 
 T = TypeVar("T")
 

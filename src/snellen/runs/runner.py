@@ -21,20 +21,15 @@ from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.journal import RunStore
 from snellen.runs.making_manifest import manifest_of, with_servers
 from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.plan import (
-    RunPlan,
-    check_roles,
-    digest,
-    protocols_of,
-    shown_pictures,
-    work_items,
-)
+from snellen.runs.plan import RunPlan, check_roles, image_limits, protocols_of
 from snellen.runs.resuming import begin_or_resume
 from snellen.runs.run_folder import RunManifest, locked_run, read_manifest, write_manifest
 from snellen.runs.run_models import has_same_models, known_server_facts, models_of, with_model
+from snellen.runs.run_name import digest
 from snellen.runs.same_requests import check_same_requests
 from snellen.runs.server_checks import ask_servers, changed_server_fact
 from snellen.runs.unfinished import unfinished_items
+from snellen.runs.work_items import work_items
 
 if TYPE_CHECKING:
     from snellen.runs.earlier_answers import AnswerCache
@@ -80,7 +75,7 @@ def run_plan(
         DataError: Samples with different answers would share a reply, or a role has no model.
     """
     check_model_kinds(model, plan, roles)
-    notes = (*check_same_requests(model, plan), *shown_pictures(plan))
+    notes = (*check_same_requests(model, plan), *image_limits(plan))
     current = replace(manifest_of(model, plan, roles), notes=notes)
     if plan.execution.workers > 1:
         # The process that started the workers holds the folder, and notes what all of them found.

@@ -15,7 +15,8 @@ from snellen.errors import DataError
 from snellen.models.base import AsyncModel, Model, answers_by_sample
 from snellen.records import IndistinguishableQuestion
 from snellen.runs.finding import SelectedBenchmark
-from snellen.runs.plan import RunPlan, work_items
+from snellen.runs.plan import RunPlan
+from snellen.runs.work_items import work_items
 
 EXAMPLES_SHOWN = 3
 """Samples of each benchmark that the error names."""

@@ -30,7 +30,7 @@ from snellen.formats.whole_files import write_atomically
 from snellen.records import Estimate, ImageRef, ItemDecision
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import Announce, silent
-from snellen.runs.plan import ProgressListener, ignore_progress
+from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.scoring.resampling import draw_subset
 
 GREY_SIDE, COLOUR_SIDE = 32, 8

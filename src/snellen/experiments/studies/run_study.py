@@ -40,8 +40,9 @@ from snellen.protocols.base import needed_kind
 from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import Announce, find_benchmarks, is_ready, silent, specs_of
-from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of
+from snellen.runs.plan import RunPlan, protocols_of
 from snellen.runs.run_folder import RUN_MANIFEST
+from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import (
     JudgeSpec,

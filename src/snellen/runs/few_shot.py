@@ -1,0 +1,84 @@
+"""Draw the examples that are shown, with their answers, before a question."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.records import Example, Sample
+
+FEW_SHOT = "few-shot"
+"""Purpose of the random draw."""
+
+
+class FewShot:
+    """Draws few-shot examples for samples.
+
+    A sample with options gets examples with options, any other sample gets open questions. The sample itself and
+    questions about one of its images (without images: the same question) are never drawn.
+
+    Args:
+        examples: Examples to draw from.
+        count: Examples per sample.
+        seed: Seed of the draw.
+        shared: Whether all samples of a form share one set. An example that a sample must not get is then replaced
+            by the next one.
+    """
+
+    def __init__(
+        self, examples: Sequence[Example], count: int, seed: int = 0, shared: bool = False
+    ) -> None:
+        self._count = count
+        self._seed = seed
+        self._shared = shared
+        self._names = {_name(example) for example in examples}
+        self._by_form: dict[bool, list[Example]] = defaultdict(list)
+        self._by_subject: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for example in examples:
+            has_options = bool(example.options)
+            self._by_form[has_options].append(example)
+            for subject in _subjects(example):
+                self._by_subject[subject].add(_name(example))
+        if shared:
+            for examples_of_form in self._by_form.values():
+                rng_for(examples_of_form[0].benchmark, FEW_SHOT, seed).shuffle(examples_of_form)
+
+    def drawn_for(self, sample: Sample) -> tuple[Example, ...]:
+        """Return the examples of a sample in the order in which they are shown.
+
+        Raises:
+            DataError: Too few examples are left to draw from.
+        """
+        has_options = bool(sample.rounds[0].options)
+        excluded: set[tuple[str, str]] = set()
+        if _name(sample) in self._names:
+            excluded.add(_name(sample))
+        for subject in _subjects(sample):
+            excluded |= self._by_subject.get(subject, set())
+
+        candidates = self._by_form[has_options]
+        if excluded:
+            candidates = [example for example in candidates if _name(example) not in excluded]
+        if len(candidates) < self._count:
+            raise DataError(
+                f"{sample.benchmark} {sample.id}: {len(candidates)} examples {'with' if has_options else 'without'} "
+                f"options are about something else than it is, but --few-shot {self._count} needs as many; ask for "
+                "fewer, or build with more examples"
+            )
+        if self._shared:
+            return tuple(candidates[: self._count])
+        rng = rng_for(sample.benchmark, sample.id, FEW_SHOT, self._seed)
+        return tuple(rng.sample(candidates, self._count))
+
+
+def _name(sample: Sample) -> tuple[str, str]:
+    return sample.benchmark, sample.id
+
+
+def _subjects(sample: Sample) -> list[str]:
+    """Return what a sample is about: its images or, if it has none, its question."""
+    if sample.images:
+        return [image.digest for image in sample.images]
+    return [f"{sample.context or ''}\n{sample.rounds[0].question}"]

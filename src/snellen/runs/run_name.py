@@ -1,0 +1,115 @@
+"""Name the folder of a run after what it asks, so that asking the same resumes the same run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from snellen.common.paths import slug
+from snellen.errors import DataError, StoreError
+from snellen.models.base import address_of, answers_as
+from snellen.records import EVALUATED
+from snellen.runs.run_folder import RUN_MANIFEST, Stretch, read_manifest
+from snellen.runs.spec import ExecutionSpec, QuestionSpec
+
+
+def automatic_name(question: QuestionSpec, execution: ExecutionSpec) -> str:
+    """Return the name of the folder of a run that its user has not named.
+
+    This is the default name, unless an earlier run that asked the same has another: the name that earlier versions
+    gave or, if the model has moved, the name by its former address.
+
+    Raises:
+        DataError: Several runs may be the run of the model that has moved.
+    """
+    name = default_name(question)
+    runs = Path(execution.runs)
+    earlier_name = _default_name(question, answers_as)
+    if _was_asked_at(runs / earlier_name, question):
+        return earlier_name
+    if not execution.moved or (runs / name / RUN_MANIFEST).exists():
+        return name
+
+    former = [folder for folder in _run_folders(runs) if _asked_the_same(folder, question)]
+    if not former:
+        return name
+    if len(former) > 1:
+        raise DataError(
+            f"--moved: {' and '.join(str(folder) for folder in former)} asked the same at other addresses; "
+            "name the one that goes on with --name"
+        )
+    return former[0].name
+
+
+def default_name(question: QuestionSpec) -> str:
+    """Return the default name of a run's folder, which depends only on what is asked."""
+    return _default_name(question, _identity_with_address)
+
+
+def digest(*parts: str) -> str:
+    """Return eight hexadecimal digits of a SHA-256 of strings."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def _default_name(question: QuestionSpec, identify: Callable[[str], str]) -> str:
+    [model] = question.models
+    roles = tuple((role, identify(name)) for role, name in question.roles)
+    fields = asdict(replace(question, models=(identify(model),), roles=roles))
+    defaults = asdict(QuestionSpec())
+    changed = {name: value for name, value in fields.items() if value != defaults[name]}
+    text = msgspec.json.encode(changed).decode()
+    # The record once had these fields, too. Their defaults stay in the digest, so that runs of that time resume.
+    text = text.replace('"templates":', '"runs":"","templates":', 1)
+    text = text.removesuffix("}") + ',"error_budget":0.0,"scoring":{},"judge":{}}'
+    return f"{slug(identify(model))[:60]}-{digest(text)}"
+
+
+def _identity_with_address(model: str) -> str:
+    """Return a model string with its address, but without any other detail of how the model is reached."""
+    identity = answers_as(model)
+    address = address_of(model)
+    if not address or address in identity:
+        return identity
+    name, at, path = identity.partition("@/")
+    if at:
+        return f"{name}@{address}/{path}"
+    return f"{identity}@{address}"
+
+
+def _run_folders(runs: Path) -> list[Path]:
+    return sorted(path.parent for path in runs.glob(f"*/{RUN_MANIFEST}"))
+
+
+def _was_asked_at(folder: Path, question: QuestionSpec) -> bool:
+    """Return whether a run asked the question's models at their present addresses."""
+    models = {EVALUATED: question.models[0], **dict(question.roles)}
+    present_addresses = {role: address_of(model) for role, model in models.items()}
+    for session in _sessions(folder):
+        addresses = {role: address_of(model) for role, model in session.models.items()}
+        if addresses == present_addresses:
+            return True
+    return False
+
+
+def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
+    """Return whether a run with an automatic name asked the same of the same models at other addresses."""
+    for session in _sessions(folder):
+        model = session.models.get(EVALUATED, "")
+        if answers_as(model) != answers_as(question.models[0]):
+            continue
+        roles = tuple((role, session.models.get(role, name)) for role, name in question.roles)
+        former = replace(question, models=(model,), roles=roles)
+        if folder.name in (default_name(former), _default_name(former, answers_as)):
+            return True
+    return False
+
+
+def _sessions(folder: Path) -> tuple[Stretch, ...]:
+    try:
+        return read_manifest(folder).stretches
+    except StoreError:
+        return ()

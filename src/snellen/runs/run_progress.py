@@ -1,0 +1,104 @@
+"""Report the progress of a run to a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate
+from snellen.runs.plan import RunPlan
+from snellen.runs.work_items import count_questions
+
+
+class RunProgress(Struct, frozen=True):
+    """State of one model's run."""
+
+    model: str
+    folder: str
+    """Folder of the run, in which every reply is stored as soon as it arrives."""
+    done: int
+    """Finished questions, counted once per protocol; each turn of a dialogue is a question."""
+    total: int
+    """Questions of the run, counted like `done`."""
+    requests: int = 0
+    """Requests of this session that were answered or failed."""
+    failures: int = 0
+    """Requests of this session that failed."""
+    different: int = 0
+    """Different questions in `total` if several protocols share questions, and 0 otherwise."""
+
+
+class SessionPace:
+    """Rate at which a session finishes questions.
+
+    Replies of earlier sessions and the time before the first reply do not count.
+    """
+
+    def __init__(self) -> None:
+        self._began: tuple[float, int, int] | None = None
+        """Time, requests and finished questions after the first batch."""
+
+    def rate(self, now: float, requests: int, done: int) -> float | None:
+        """Return questions per second, or None until a question was finished after the first batch.
+
+        Args:
+            now: The time in seconds.
+            requests: Requests of this session until now.
+            done: Finished questions, including those of earlier sessions.
+        """
+        if self._began is None:
+            # How long the first batch took is unknown, because the time at which it began is.
+            if requests:
+                self._began = now, requests, done
+            return None
+        began, first_requests, first_done = self._began
+        if requests <= first_requests:
+            if requests:
+                self._began = began, requests, done
+            return None
+        if done <= first_done or now <= began:
+            return None
+        return (done - first_done) / (now - began)
+
+
+ProgressListener = Callable[[RunProgress], object]
+
+
+def ignore_progress(state: RunProgress) -> None:
+    """Do nothing; the listener of a run whose progress is not shown."""
+
+
+def progress_of(
+    plan: RunPlan, listener: ProgressListener, *, of_worker: bool = False
+) -> ProgressCallback:
+    """Return a callback for drivers that adds up updates and reports the state to a listener.
+
+    The listener is called once at the start, before any update.
+
+    Args:
+        plan: The run.
+        listener: Called with the state after each update.
+        of_worker: Whether the total is the share of the plan's worker, not that of all workers.
+    """
+    if listener is ignore_progress:
+        return lambda update: None
+    [model] = plan.question.models
+    total, different = count_questions(plan, of_worker=of_worker)
+    state = RunProgress(
+        model, str(plan.folder), 0, total, different=different if different != total else 0
+    )
+    listener(state)
+
+    def update_state(update: ProgressUpdate) -> None:
+        nonlocal state
+        state = replace(
+            state,
+            done=state.done + update.questions,
+            requests=state.requests + update.requests,
+            failures=state.failures + update.failures,
+        )
+        listener(state)
+
+    return update_state

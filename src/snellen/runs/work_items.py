@@ -1,0 +1,110 @@
+"""Put the samples of a run under its protocols, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+from msgspec.structs import replace
+
+from snellen.common.images import Images, JoinedImages
+from snellen.errors import DataError
+from snellen.protocols.base import declaration_of
+from snellen.records import Formulation, Sample
+from snellen.runs.drivers import SampleItem
+from snellen.runs.finding import SelectedBenchmark
+from snellen.runs.plan import (
+    RunPlan,
+    example_source,
+    few_shot_of,
+    prompt_of,
+    protocols_of,
+    samples_of,
+)
+from snellen.runs.shuffled_images import Partners, image_partners, with_other_images
+
+
+def work_items(plan: RunPlan) -> Iterator[SampleItem]:
+    """Yield each sample of a plan under each protocol that applies to it.
+
+    All presentations of an image come together, which lets a local model encode it once.
+    """
+    for selected in plan.benchmarks:
+        yield from _items_of_benchmark(plan, selected)
+
+
+def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[SampleItem]:
+    benchmark = selected.benchmark
+    protocols = protocols_of(benchmark.spec, plan)
+    prompts = {
+        formulation: prompt_of(benchmark.spec, formulation, plan)
+        for formulation in get_args(Formulation)
+    }
+    images: Images = benchmark.images
+    few_shot = None
+    if plan.question.few_shot:
+        few_shot = few_shot_of(benchmark, plan)
+        if plan.question.few_shot_from:
+            images = JoinedImages((images, example_source(benchmark, plan).images))
+    partners: Partners = {}
+    if any(declaration_of(protocol).other_pictures for protocol in protocols):
+        partners = image_partners(benchmark)
+    histories: Mapping[str, tuple[str, ...]] = {}
+
+    for sample in samples_of(selected):
+        if not plan.takes(sample):
+            continue
+        for protocol in protocols:
+            if not protocol.applies(sample):
+                continue
+            history: tuple[str, ...] = ()
+            if protocol.gold_history:
+                if not histories:
+                    histories = benchmark.histories()
+                history = _published_history(sample, histories)
+            prompt = prompts[_prompt_form(sample)]
+            if few_shot:
+                prompt = replace(prompt, examples=few_shot.drawn_for(sample))
+            presented = sample
+            if declaration_of(protocol).other_pictures:
+                presented = with_other_images(sample, partners)
+            yield SampleItem(presented, protocol, prompt, images, history)
+
+
+def _prompt_form(sample: Sample) -> Formulation:
+    """Return the form of a sample's prompt. A dialogue without options is worded like open questions."""
+    if any(turn.options for turn in sample.rounds):
+        return sample.formulation
+    return "text"
+
+
+def _published_history(sample: Sample, histories: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    if sample.id not in histories:
+        raise DataError(
+            f"{sample.benchmark}: the dialogue {sample.id} has no published history; use history=online"
+        )
+    return histories[sample.id]
+
+
+def count_questions(plan: RunPlan, *, of_worker: bool = False) -> tuple[int, int]:
+    """Count the questions of a plan; each turn of a dialogue is a question.
+
+    Args:
+        plan: The run.
+        of_worker: Whether to count only the questions of the plan's worker, not those of all workers.
+
+    Returns:
+        The number of questions, counted once per protocol, and the number of different questions.
+    """
+    presented = 0
+    different = 0
+    for selected in plan.benchmarks:
+        protocols = protocols_of(selected.benchmark.spec, plan)
+        for sample in samples_of(selected):
+            if of_worker and not plan.takes(sample):
+                continue
+            applicable = sum(protocol.applies(sample) for protocol in protocols)
+            if applicable:
+                presented += applicable * len(sample.rounds)
+                different += len(sample.rounds)
+    return presented, different
