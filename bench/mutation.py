@@ -62,6 +62,8 @@ ROOMS: dict[str, dict[str, str]] = {
     },
     "runs": {
         "runs/journal.py": "journal drivers resume budget",
+        "runs/journal_lines.py": "journal drivers resume budget",
+        "runs/run_store.py": "journal drivers resume budget",
         "runs/drivers.py": "journal drivers resume spec",
         "runs/async_driver.py": "drivers openai roles",
         "runs/driving.py": "drivers roles",

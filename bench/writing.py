@@ -24,7 +24,7 @@ from snellen.experiments import evaluation
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.runs.earlier_answers import AnswerCache
-from snellen.runs.journal import RunStore
+from snellen.runs.run_store import RunStore
 from view import write_table
 
 CLOCK: Counter[str] = Counter()

@@ -16,8 +16,10 @@ from snellen.records import Exchange, Failure, Request, Response
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
 from snellen.report.terminal import progress_lines
-from snellen.runs.journal import RunStore, read_exchanges, write_line
+from snellen.runs.journal import read_exchanges
+from snellen.runs.journal_lines import write_line
 from snellen.runs.run_folder import read_manifest
+from snellen.runs.run_store import RunStore
 from snellen.viewing.running import Progress
 
 PROTOCOLS = ("vanilla", "circular?all_passes=true")

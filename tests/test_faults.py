@@ -24,8 +24,9 @@ from snellen.models.client import KEY_REMOVED
 from snellen.records import Failure, Usage
 from snellen.runs.drivers import BudgetTaken
 from snellen.runs.journal import read_exchanges
+from snellen.runs.locks import locked_run
 from snellen.runs.mending import mend_run
-from snellen.runs.run_folder import RUN_MANIFEST, journals, locked_run
+from snellen.runs.run_folder import RUN_MANIFEST, journals
 from snellen.runs.spec import run_spec
 from test_openai import ask, ask_one, model_at, question
 from test_resume import same_as, whole  # noqa: F401
@@ -159,7 +160,7 @@ def test_workers_whose_parent_was_killed_still_hold_the_run(tmp_path: Path) -> N
     script = """
 import subprocess, sys
 from pathlib import Path
-from snellen.runs.run_folder import locked_run
+from snellen.runs.locks import locked_run
 with locked_run(Path(sys.argv[1])) as file:
     child = subprocess.Popen([sys.executable, "-c", "import sys; print(1, flush=True); sys.stdin.read()"],
                              stdin=0, stdout=1, pass_fds=[file])

@@ -27,7 +27,7 @@ from snellen.records import (
     TextPart,
     Variant,
 )
-from snellen.runs.journal import RunStore, read_exchanges, read_journal
+from snellen.runs.journal import read_exchanges, read_journal
 from snellen.runs.run_folder import (
     MANIFEST_COPY,
     RUN_FORMAT,
@@ -39,6 +39,7 @@ from snellen.runs.run_folder import (
     read_manifest,
     write_manifest,
 )
+from snellen.runs.run_store import RunStore
 from snellen.runs.spec import QuestionSpec
 
 P = "vanilla"
@@ -194,7 +195,7 @@ def test_lines_are_on_the_disk_before_append_returns_and_synced_by_the_clock(
     synced: list[int] = []
     now = 0.0
     with RunStore(tmp_path, clock=lambda: now) as store:
-        monkeypatch.setattr("snellen.runs.journal.os.fsync", synced.append)
+        monkeypatch.setattr("snellen.runs.run_store.os.fsync", synced.append)
         store.append([told("a", "1")])
         assert len(replies(tmp_path)) == 1
         assert synced == []
@@ -564,7 +565,7 @@ def test_a_file_in_parts_is_whole_and_on_the_disk_before_it_appears(
 ) -> None:
     was_there: list[bool] = []
     monkeypatch.setattr(
-        "snellen.runs.journal.os.fsync", lambda file: was_there.append((tmp_path / "f").exists())
+        "snellen.runs.run_store.os.fsync", lambda file: was_there.append((tmp_path / "f").exists())
     )
     write_atomically(tmp_path / "f", iter([b"one ", b"two"]))
     assert (tmp_path / "f").read_bytes() == b"one two"

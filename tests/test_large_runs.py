@@ -24,17 +24,11 @@ from snellen.records import Exchange, Request, Response, Result, Sample, Score, 
 from snellen.report import samples as gallery
 from snellen.report.run_view import run_views
 from snellen.runs.drivers import ProgressUpdate
-from snellen.runs.journal import (
-    JournalReader,
-    RunStore,
-    read_entries,
-    read_exchanges,
-    read_line,
-    read_stored,
-    write_line,
-)
+from snellen.runs.journal import JournalReader, read_entries, read_exchanges
+from snellen.runs.journal_lines import read_line, read_stored, write_line
 from snellen.runs.plan import plan_run
 from snellen.runs.run_folder import journals, read_manifest
+from snellen.runs.run_store import RunStore
 from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec
 from snellen.runs.unfinished import unfinished_items
 from snellen.runs.work_items import work_items

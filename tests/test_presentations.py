@@ -33,8 +33,9 @@ from snellen.records import (
     Score,
     Variant,
 )
-from snellen.runs.journal import RunStore, read_exchanges
+from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
+from snellen.runs.run_store import RunStore
 from snellen.scoring.journal_reading import with_conclusions
 from test_docs import ROOT, blocks
 

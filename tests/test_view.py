@@ -30,7 +30,8 @@ from snellen.cli import main
 from snellen.records import Request, Score
 from snellen.report.samples import score_meanings
 from snellen.report.terminal import ProgressWords, progress_lines
-from snellen.runs.run_folder import locked_run, read_manifest
+from snellen.runs.locks import locked_run
+from snellen.runs.run_folder import read_manifest
 from snellen.runs.run_progress import RunProgress
 
 pytest.importorskip("starlette", reason="waits for starlette")

@@ -54,19 +54,11 @@ from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
 from snellen.runs.finding import AbsentBenchmark, Announce, silent
 from snellen.runs.forecast import forecast
+from snellen.runs.locks import held_while_scored, is_read_only, locked_run, locked_share
 from snellen.runs.plan import RunPlan, plan_run, with_parts
 from snellen.runs.resuming import choose_folder, with_name_by_fingerprint
 from snellen.runs.rounds import empty_parts, next_parts
-from snellen.runs.run_folder import (
-    RUN_MANIFEST,
-    held_while_scored,
-    holds_answers,
-    is_read_only,
-    locked_run,
-    locked_share,
-    read_manifest,
-    write_manifest,
-)
+from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest, write_manifest
 from snellen.runs.run_progress import ProgressListener, ignore_progress, progress_of
 from snellen.runs.runner import RunOutcome, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, role_models, share_of_run

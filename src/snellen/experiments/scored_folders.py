@@ -22,15 +22,10 @@ from snellen.metrics.kept_programs import programs_kept
 from snellen.models.base import find_opener, load_model, names_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.runs.finding import Announce, silent
+from snellen.runs.locks import is_held, is_read_only
 from snellen.runs.mending import count_lines_set_aside
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import (
-    RunManifest,
-    is_held,
-    is_read_only,
-    journals,
-    read_manifest,
-)
+from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, RecordField, ScoringSpec, record_fields
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.judges import JudgeEnsemble
@@ -207,14 +202,14 @@ def _kept(
     names = ", ".join(absent)
     is_kept = settings.name in scoring_names(folder)
     if not (is_kept and will_do):
-        way_out = (
+        suggest_fix = (
             f"`snellen report {as_word(folder)}` shows the scores that were kept, or "
             if is_kept
             else ""
         )
         raise DataError(
             f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked"
-            f"{_built_since(folder, absent)}: {way_out}build that version again, of a table of your own from the table "
+            f"{_built_since(folder, absent)}: {suggest_fix}build that version again, of a table of your own from the table "
             "as it was then, or have the run packed with its answers (`snellen pack --answers`)"
         )
     announce(

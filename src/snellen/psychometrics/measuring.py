@@ -31,8 +31,9 @@ from snellen.psychometrics.thresholds import Ideal
 from snellen.records import Method
 from snellen.runs.finding import Announce, silent, specs_of
 from snellen.runs.forecast import forecast
+from snellen.runs.locks import held_while_scored
 from snellen.runs.plan import RunPlan, protocols_of, with_parts
-from snellen.runs.run_folder import RUN_MANIFEST, held_while_scored, holds_answers, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.spec import RunSpec
 from snellen.scoring.run_scoring import score_run

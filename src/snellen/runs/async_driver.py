@@ -30,7 +30,7 @@ from snellen.runs.drivers import (
     questions_of,
 )
 from snellen.runs.interrupts import GRACE_SECONDS, StopRequest, stop_loop
-from snellen.runs.journal import RunStore
+from snellen.runs.run_store import RunStore
 
 MOST_WAITING = 4096
 """The largest number of items whose requests wait to be sent again while others take their slots."""

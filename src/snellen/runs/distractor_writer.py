@@ -28,8 +28,8 @@ from snellen.reformulation.distractor_prompts import (
 from snellen.reformulation.distractors import Rejected, SameAnswer
 from snellen.reformulation.wordnet import open_wordnet
 from snellen.runs.driving import drive_model
-from snellen.runs.journal import RunStore
-from snellen.runs.run_folder import check_identity
+from snellen.runs.run_store import RunStore
+from snellen.runs.unchanged_models import check_identity
 
 SHORT = "not written, drawn from other answers"
 

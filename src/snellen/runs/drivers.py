@@ -36,7 +36,7 @@ from snellen.records import (
     Sample,
     Usage,
 )
-from snellen.runs.journal import RunStore
+from snellen.runs.run_store import RunStore
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 
 # --- what one call of a run may take: requests, time, money -----------------------------------------------------------

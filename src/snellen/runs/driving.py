@@ -9,7 +9,7 @@ from typing import Any
 from snellen.models.base import AsyncModel, Model, load_model
 from snellen.records import EVALUATED
 from snellen.runs.drivers import NO_BUDGET, ProgressCallback, RunBudget, WorkItem, drive
-from snellen.runs.journal import RunStore
+from snellen.runs.run_store import RunStore
 
 Roles = Mapping[str, Model | AsyncModel]
 """The models of a run besides the evaluated one, by role."""

@@ -16,7 +16,8 @@ from snellen.errors import StoreError
 from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName
 from snellen.models.object_digest import NOT_FINGERPRINTED
 from snellen.records import Exchange, Failure, Kind, Request, Response
-from snellen.runs.journal import read_exchanges, request_identity
+from snellen.runs.journal import read_exchanges
+from snellen.runs.journal_lines import request_identity
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.server_checks import ServerFacts, changed_server_fact
 

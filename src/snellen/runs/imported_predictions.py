@@ -19,7 +19,8 @@ from snellen.errors import StoreError
 from snellen.formats.delimited import open_text
 from snellen.formats.whole_files import write_atomically
 from snellen.records import Exchange
-from snellen.runs.journal import write_line
+from snellen.runs.journal_lines import write_line
+from snellen.runs.locks import locked_run
 from snellen.runs.own_questions import keep_questions, questions_folder
 from snellen.runs.run_folder import (
     RUN_FORMAT,
@@ -27,7 +28,6 @@ from snellen.runs.run_folder import (
     BenchmarkUse,
     RunManifest,
     holds_answers,
-    locked_run,
     read_manifest,
     write_manifest,
 )

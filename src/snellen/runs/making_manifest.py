@@ -17,7 +17,7 @@ from snellen.records import EVALUATED
 from snellen.runs.driving import NO_ROLES, Roles
 from snellen.runs.finding import SelectedBenchmark
 from snellen.runs.plan import RunPlan, example_source, protocols_of
-from snellen.runs.run_folder import RUN_FORMAT, BenchmarkUse, RoleModel, RunManifest, Stretch
+from snellen.runs.run_folder import RUN_FORMAT, BenchmarkUse, RoleModel, RunManifest, RunSession
 from snellen.runs.server_checks import ServerFacts
 
 RECORDED_PACKAGES = ("msgspec", "pyarrow", "pillow", "torch", "transformers", "tokenizers")
@@ -69,7 +69,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
             "cores": str(os.cpu_count()),
         },
         started=started,
-        stretches=(Stretch(started, model_strings),),
+        stretches=(RunSession(started, model_strings),),
         answers_by_sample=answers_by_sample(model),
         roles=role_models,
         words=versions_of_words,
@@ -121,6 +121,6 @@ def _examples_shown(benchmark: Benchmark, plan: RunPlan) -> tuple[str, str]:
 
 
 def with_servers(manifest: RunManifest, servers: dict[str, ServerFacts]) -> RunManifest:
-    """Return the manifest with what servers stated in its last stretch."""
+    """Return the manifest with what servers stated in its last session."""
     *before, last = manifest.stretches
     return replace(manifest, stretches=(*before, replace(last, servers=servers)))

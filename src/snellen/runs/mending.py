@@ -25,7 +25,9 @@ from snellen.errors import DataError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
 from snellen.records import EVALUATED, Exchange, Request, Sample
-from snellen.runs.journal import JournalEntry, read_entry, read_journal, read_line
+from snellen.runs.journal import read_journal
+from snellen.runs.journal_lines import JournalEntry, read_entry, read_line
+from snellen.runs.locks import locked_run
 from snellen.runs.own_questions import ASKED, QUESTIONS, reopen_benchmark
 from snellen.runs.run_folder import (
     JOURNALS,
@@ -38,7 +40,6 @@ from snellen.runs.run_folder import (
     decode_manifest,
     holds_answers,
     journals,
-    locked_run,
     read_manifest,
     write_manifest,
 )

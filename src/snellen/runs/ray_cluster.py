@@ -33,9 +33,9 @@ from snellen.runs.ray_pool import (
     WorkerPlace,
     models_on_ray,
 )
-from snellen.runs.run_folder import changed_fact
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import ExecutionSpec
+from snellen.runs.unchanged_models import changed_fact
 
 PLACEMENT_SECONDS = 600.0
 """How long to wait until the cluster has room for a first worker; one that grows on demand takes minutes."""

@@ -22,8 +22,7 @@ from snellen.runs.run_folder import (
     RUN_MANIFEST,
     BenchmarkUse,
     RunManifest,
-    Stretch,
-    check_identity,
+    RunSession,
     holds_answers,
     journals,
     read_manifest,
@@ -36,6 +35,7 @@ from snellen.runs.run_models import (
     only_replies,
 )
 from snellen.runs.run_name import digest
+from snellen.runs.unchanged_models import check_identity
 
 T = TypeVar("T")
 
@@ -187,9 +187,9 @@ def _merged_benchmarks(earlier: RunManifest, current: RunManifest) -> tuple[Benc
 
 
 def _merged_stretches(
-    earlier: tuple[Stretch, ...], current: tuple[Stretch, ...]
-) -> tuple[Stretch, ...]:
-    """Add a stretch if the models are reached in another way, or a server states something new."""
+    earlier: tuple[RunSession, ...], current: tuple[RunSession, ...]
+) -> tuple[RunSession, ...]:
+    """Add a session if the models are reached in another way, or a server states something new."""
     if not earlier or earlier[-1].models != current[-1].models:
         return (*earlier, *current)
     servers = {**earlier[-1].servers, **current[-1].servers}

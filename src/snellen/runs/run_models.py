@@ -16,16 +16,9 @@ from snellen.models.base import ADDRESS, address_of, as_latest_adapter
 from snellen.models.object_digest import why_not_fingerprinted
 from snellen.protocols.base import needed_kind, parse_protocol
 from snellen.records import EVALUATED
-from snellen.runs.run_folder import (
-    RoleModel,
-    RunManifest,
-    changed_fact,
-    check_identity,
-    holds_answers,
-    read_manifest,
-    way_out,
-)
+from snellen.runs.run_folder import RoleModel, RunManifest, holds_answers, read_manifest
 from snellen.runs.server_checks import ServerFacts, changed_server_fact
+from snellen.runs.unchanged_models import changed_fact, check_identity, suggest_fix
 
 
 def models_of(manifest: RunManifest) -> dict[str, RoleModel]:
@@ -78,9 +71,9 @@ def only_replies(role: str, *manifests: RunManifest) -> bool:
 def addresses_of(manifest: RunManifest, role: str) -> frozenset[str]:
     """Return the addresses at which the model of a role was reached. Earlier versions kept them in model strings only."""
     addresses = set()
-    for stretch in manifest.stretches:
-        if role in stretch.models:
-            addresses.add(address_of(stretch.models[role]))
+    for session in manifest.stretches:
+        if role in session.models:
+            addresses.add(address_of(session.models[role]))
     model = models_of(manifest).get(role)
     if model is not None:
         addresses.add(model.fingerprint.get(ADDRESS, ""))
@@ -88,15 +81,15 @@ def addresses_of(manifest: RunManifest, role: str) -> frozenset[str]:
 
 
 def server_facts_now(manifest: RunManifest, role: str) -> ServerFacts:
-    """Return what the servers of a role's model stated in the last stretch."""
+    """Return what the servers of a role's model stated in the last session."""
     return manifest.stretches[-1].servers.get(role, {})
 
 
 def known_server_facts(manifest: RunManifest, role: str) -> dict[str, set[str]]:
-    """Return all values of each fact that the servers of a role's model stated in any stretch."""
+    """Return all values of each fact that the servers of a role's model stated in any session."""
     values: dict[str, set[str]] = defaultdict(set)
-    for stretch in manifest.stretches:
-        for name, text in stretch.servers.get(role, {}).items():
+    for session in manifest.stretches:
+        for name, text in session.servers.get(role, {}).items():
             values[name].add(text)
     return values
 
@@ -149,7 +142,9 @@ def _check_same_model(
     difference = model_difference(earlier, now, only_replies=only_replies)
     if difference:
         owner = f"with another {role}" if role else "of another model"
-        raise StoreError(f"{folder} holds a run {owner} ({difference}); {way_out(now.fingerprint)}")
+        raise StoreError(
+            f"{folder} holds a run {owner} ({difference}); {suggest_fix(now.fingerprint)}"
+        )
     address = now.fingerprint.get(ADDRESS, "")
     if addresses and address and address not in addresses:
         raise StoreError(

@@ -13,7 +13,7 @@ from snellen.common.paths import slug
 from snellen.errors import DataError, StoreError
 from snellen.models.base import address_of, answers_as
 from snellen.records import EVALUATED
-from snellen.runs.run_folder import RUN_MANIFEST, Stretch, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, RunSession, read_manifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
 
@@ -108,7 +108,7 @@ def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
     return False
 
 
-def _sessions(folder: Path) -> tuple[Stretch, ...]:
+def _sessions(folder: Path) -> tuple[RunSession, ...]:
     try:
         return read_manifest(folder).stretches
     except StoreError:

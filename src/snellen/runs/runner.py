@@ -18,14 +18,15 @@ from snellen.protocols.base import needed_kind
 from snellen.records import EVALUATED
 from snellen.runs.drivers import ProgressCallback, RunBudget
 from snellen.runs.driving import NO_ROLES, Roles, drive_model
-from snellen.runs.journal import RunStore
+from snellen.runs.locks import locked_run
 from snellen.runs.making_manifest import manifest_of, with_servers
 from snellen.runs.own_questions import keep_questions, questions_folder
 from snellen.runs.plan import RunPlan, check_roles, image_limits, protocols_of
 from snellen.runs.resuming import begin_or_resume
-from snellen.runs.run_folder import RunManifest, locked_run, read_manifest, write_manifest
+from snellen.runs.run_folder import RunManifest, read_manifest, write_manifest
 from snellen.runs.run_models import has_same_models, known_server_facts, models_of, with_model
 from snellen.runs.run_name import digest
+from snellen.runs.run_store import RunStore
 from snellen.runs.same_requests import check_same_requests
 from snellen.runs.server_checks import ask_servers, changed_server_fact
 from snellen.runs.unfinished import unfinished_items

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from snellen.protocols.base import declaration_of
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, SampleItem, questions_of
-from snellen.runs.journal import RunStore
+from snellen.runs.run_store import RunStore
 
 ONE_IN = 200
 """One in this many of the samples that seem finished is checked against the store."""

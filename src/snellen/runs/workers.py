@@ -22,8 +22,8 @@ from snellen.building.benchmark import Part
 from snellen.errors import ModelError, SnellenError
 from snellen.runs.drivers import BudgetTaken, ProgressCallback, ProgressUpdate
 from snellen.runs.driving import load_evaluated, load_roles
+from snellen.runs.locks import locked_run
 from snellen.runs.plan import RunPlan, plan_run, with_parts
-from snellen.runs.run_folder import locked_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan, summed_outcome
 from snellen.runs.spec import RunSpec
 

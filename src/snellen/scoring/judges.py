@@ -56,10 +56,11 @@ from snellen.protocols.verdict import (
 from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, drive
 from snellen.runs.forecast import likely_tokens, most_tokens
-from snellen.runs.journal import RunStore, read_exchanges
-from snellen.runs.run_folder import check_identity
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_store import RunStore
 from snellen.runs.server_checks import ask_servers, changed_server_fact
 from snellen.runs.spec import JudgeSpec, TokenPrice
+from snellen.runs.unchanged_models import check_identity
 from snellen.scoring.questions import AskedQuestion, Unscored, Value
 from snellen.scoring.request_costs import sum_usage, usage_text
 
@@ -144,13 +145,13 @@ class JudgeEnsemble:
         allowed = self.spec.failures
         if failed > allowed * len(verdicts):
             first = next(verdict for verdict in verdicts if verdict.failed)
-            way_out = "score again to ask what failed"
+            suggest_fix = "score again to ask what failed"
             if first.outcome == "malformed":
-                way_out += ", raise --judge-max-tokens"
+                suggest_fix += ", raise --judge-max-tokens"
             raise ErrorBudgetError(
                 f"judge {judge.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
                 f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {judge.folder}; "
-                f"{way_out}, take another judge, or raise --judge-failures"
+                f"{suggest_fix}, take another judge, or raise --judge-failures"
             )
         return verdicts
 

@@ -14,13 +14,12 @@ from msgspec import Struct
 from snellen.metrics.declaration import Metric, metric_row
 from snellen.records import EVALUATED, Exchange, Response, Score, Usage
 from snellen.runs.drivers import cost_of
-from snellen.runs.journal import (
+from snellen.runs.journal import JournalReader, read_stored_lines
+from snellen.runs.journal_lines import (
     EntryResponse,
     JournalEntry,
-    JournalReader,
     StoredExchange,
     presentation_identity,
-    read_stored_lines,
     request_identity,
 )
 from snellen.runs.run_folder import RunManifest

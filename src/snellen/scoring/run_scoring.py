@@ -30,8 +30,9 @@ from snellen.metrics.declaration import (
 from snellen.metrics.kept_programs import programs_kept
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
+from snellen.runs.locks import is_read_only
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import BenchmarkUse, RunManifest, is_read_only, read_manifest
+from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import Key, open_answers, with_answer_tags
 from snellen.scoring.choice_metrics import score_choice, score_choice_metric

@@ -26,7 +26,7 @@ from snellen.runs.run_folder import (
     RunManifest,
     journals,
     read_manifest,
-    unpacking_line,
+    suggest_unpacking,
 )
 from snellen.viewing.filters import QuestionFilter, select_questions
 from snellen.viewing.indexing import (
@@ -138,7 +138,7 @@ class RunLibrary:
         self.fault = ""
         """Why what is new could not be indexed when that was tried last."""
         if not may_be_empty and not find_runs(self.roots):
-            if lines := list(filter(None, map(unpacking_line, roots))):
+            if lines := list(filter(None, map(suggest_unpacking, roots))):
                 raise StoreError(lines[0])
             places = ", ".join(map(str, roots))
             raise StoreError(

@@ -36,10 +36,11 @@ from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
 from snellen.runs.finding import is_ready, specs_of
 from snellen.runs.forecast import is_answered
-from snellen.runs.journal import StoredExchange, read_stored
+from snellen.runs.journal_lines import StoredExchange, read_stored
+from snellen.runs.locks import is_held
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import plan_run
-from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
+from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals
 from snellen.runs.run_progress import SessionPace
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, run_spec
 from snellen.scoring.kept_scoring import has_ended

@@ -1,0 +1,299 @@
+"""Append exchanges to the journal of a run, and find earlier responses.
+
+A line is written before the next request is made and synced to the disk twice a second, so a killed run loses no
+response. A torn last line is cut off when the run resumes. Each line names the model that answered, so that no journal
+is mistaken for another model's, whatever becomes of the manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from snellen.common.paths import as_word
+from snellen.errors import StoreError
+from snellen.formats.digest_index import DigestIndex
+from snellen.formats.whole_files import sync_folder, unwritable
+from snellen.records import Exchange, Request, Response, Sample
+from snellen.runs.journal import (
+    JournalReader,
+    numbered_journals,
+    position_of,
+    read_exchange_at,
+    read_journal,
+    read_lines,
+)
+from snellen.runs.journal_lines import (
+    IDENTITY_BYTES,
+    NO_AUTHORS,
+    PRESENTATION_BYTES,
+    StoredExchange,
+    StoredRequest,
+    presentation_identity,
+    protocol_sample_identity,
+    read_stored,
+    request_identity,
+    write_line,
+)
+from snellen.runs.locks import ELSEWHERE, cut_torn_line, lock_file
+from snellen.runs.run_folder import journals
+
+if TYPE_CHECKING:
+    from snellen.runs.earlier_answers import AnswerCache
+
+SYNC_SECONDS = 0.5
+MOST_REASONS = 100
+"""Different reasons of failures that are counted; further ones are counted together."""
+OTHER_REASONS = "other reasons"
+
+
+class RunStore:
+    """The journal of a run, open for appending, with an index of the responses that the run already has.
+
+    Args:
+        folder: The folder of the run.
+        worker: Index of the process; each appends to a journal of its own.
+        by_sample: Roles whose models answer by the sample. Their responses are found by request and sample, those of
+            other roles by request alone.
+        authors: The identity of the model in each role.
+        earlier_runs: Folders of finished runs of the same models, whose responses are used but not changed.
+        cache: Responses that several runs share; new ones are added to it.
+        asked_again: Keys of requests whose earlier responses are not used.
+        clock: Returns the time in seconds.
+
+    Raises:
+        StoreError: A journal cannot be read or written, another process holds it, or a line was answered by another
+            model.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        worker: int = 0,
+        *,
+        by_sample: Collection[str] = (),
+        authors: Mapping[str, str] = NO_AUTHORS,
+        earlier_runs: Sequence[Path] = (),
+        cache: AnswerCache | None = None,
+        asked_again: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self.answered = Counter[str]()
+        """Different requests of this session that were answered, by role."""
+        self.failed = Counter[str]()
+        """Different requests of this session that failed, by role.
+
+        A request that failed once counts as failed, even if another presentation of it was answered.
+        """
+        self.sent = 0
+        """Requests of this session, counted as often as they were sent."""
+        self.reasons = Counter[str]()
+        """Failures of this session, by reason."""
+
+        self._by_sample = frozenset(by_sample)
+        self._authors = authors
+        self._cache = cache
+        self._asked_again = frozenset(asked_again)
+        self._earlier_journals: list[tuple[Path, Mapping[bytes, int]]] = []
+        for run in earlier_runs:
+            for path in journals(run):
+                offsets = _offsets_in(path, path.stat().st_size, self._by_sample)
+                self._earlier_journals.append((path, offsets))
+
+        self._failed: set[bytes] = set()
+        self._clock = clock
+        self._synced = clock()
+        self._positions = DigestIndex(IDENTITY_BYTES)
+        """Position of the response, by request."""
+        self._known = DigestIndex(PRESENTATION_BYTES, "b")
+        """Presentations that were answered."""
+        self._presentations = DigestIndex(PRESENTATION_BYTES, "i")
+        """Number of answered presentations, by sample and protocol."""
+        self._path = folder / f"journal-{worker}.jsonl"
+        self._file = self._open()
+        self._reader = JournalReader(self._journals)
+
+    def _open(self) -> int:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            sync_folder(self.folder)
+        except IsADirectoryError:
+            raise StoreError(
+                f"{self._path} is a folder and no journal; `snellen mend {as_word(self.folder)}`"
+            ) from None
+        except OSError as error:
+            raise unwritable(self.folder, error, ELSEWHERE) from None
+        lock_file(file, self.folder)
+        try:
+            cut_torn_line(file)
+            self._read_all()
+            self._size = os.fstat(file).st_size
+        except BaseException:
+            os.close(file)  # which also releases the lock
+            raise
+        return file
+
+    def _read_all(self) -> None:
+        self._journals = numbered_journals(self.folder)
+        self._own_index = self._journals.index(self._path)
+        for journal_index, path in enumerate(self._journals):
+            for offset, exchange in read_lines(path, self._authors, read_stored):
+                if exchange.request.key not in self._asked_again:
+                    self._index(exchange, position_of(journal_index, offset))
+
+    def _index(self, exchange: Exchange | StoredExchange, position: int) -> None:
+        if exchange.response.error is not None:
+            return
+        request = exchange.request
+        identity = self.identity(request)
+        if identity not in self._positions:
+            self._positions.set(identity, position)
+        presentation = presentation_identity(exchange.protocol, request)
+        if presentation in self._known:
+            return
+        self._known.set(presentation, 0)
+        if request.is_presentation:
+            sample = protocol_sample_identity(
+                exchange.protocol, request.benchmark, request.sample_id
+            )
+            earlier_presentations = self._presentations.get(sample) or 0
+            self._presentations.set(sample, earlier_presentations + 1)
+
+    # --- finding ---
+
+    def identity(self, request: Request | StoredRequest) -> bytes:
+        """Return the digest by which a response is found: two requests with the same digest share one response."""
+        return request_identity(request, self._by_sample)
+
+    def find(self, protocol: str, request: Request) -> Response | None:
+        """Return the stored response to a request, or None, and record it under this presentation too.
+
+        Failures are never returned, so they are sent again.
+        """
+        response = self._stored(self.identity(request))
+        from_cache = False
+        if response is None and self._cache is not None:
+            response = self._cache.find(request)
+            from_cache = True
+        if response is None:
+            return None
+        if not self.knows(protocol, request):
+            self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
+        return response
+
+    def _stored(self, identity: bytes) -> Response | None:
+        position = self._positions.get(identity)
+        if position is not None:
+            return self._reader.read(position).response
+        for path, offsets in self._earlier_journals:
+            if identity in offsets:
+                return read_exchange_at(path, offsets[identity]).response
+        return None
+
+    def knows(self, protocol: str, request: Request) -> bool:
+        """Return whether the request was answered as this presentation."""
+        return presentation_identity(protocol, request) in self._known
+
+    def presentations_of(self, protocol: str, sample: Sample) -> int:
+        """Return how many presentations of a sample were answered under a protocol."""
+        identity = protocol_sample_identity(protocol, sample.benchmark, sample.id)
+        return self._presentations.get(identity) or 0
+
+    # --- appending ---
+
+    def share(self, protocol: str, request: Request, response: Response) -> Response:
+        """Record, under this presentation too, the response or failure that the same request just got elsewhere."""
+        if response.error is None:
+            return self.find(protocol, request) or response
+        self.append([Exchange(protocol, request, response, reused=True)])
+        return response
+
+    def append(self, exchanges: Iterable[Exchange]) -> None:
+        """Write exchanges to the end of the journal, in one system call. Raises StoreError."""
+        exchanges = list(exchanges)
+        if self._cache is not None:
+            self._cache.keep(exchange for exchange in exchanges if not exchange.reused)
+        lines = bytearray()
+        for exchange in exchanges:
+            self._index(exchange, position_of(self._own_index, self._size + len(lines)))
+            if not exchange.reused:
+                self._count(exchange)
+            lines += write_line(exchange, self._authors)
+        unwritten = memoryview(lines)
+        try:
+            while unwritten:
+                written = os.write(self._file, unwritten)
+                unwritten = unwritten[written:]
+            self._size += len(lines)
+            if self._clock() - self._synced > SYNC_SECONDS:
+                self.sync()
+        except OSError as error:
+            raise unwritable(self.folder, error, ELSEWHERE) from None
+
+    def _count(self, exchange: Exchange) -> None:
+        self.sent += 1
+        identity = self.identity(exchange.request)
+        if identity in self._failed:
+            return
+        role = exchange.request.role
+        error = exchange.response.error
+        if error is None:
+            self.answered[role] += 1
+            return
+        self.failed[role] += 1
+        self._failed.add(identity)
+        reason = f"{error.kind}: {error.detail}"
+        if reason not in self.reasons and len(self.reasons) >= MOST_REASONS:
+            reason = OTHER_REASONS
+        self.reasons[reason] += 1
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Different requests of this session, and how many of them failed."""
+        failed = self.failed.total()
+        return self.answered.total() + failed, failed
+
+    def sync(self) -> None:
+        """Make all lines written so far survive a loss of power. Raises StoreError."""
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            raise unwritable(self.folder, error, ELSEWHERE) from None
+        self._synced = self._clock()
+
+    def close(self) -> None:
+        """Sync and close the journal, and release its lock."""
+        try:
+            self.sync()
+        finally:
+            os.close(self._file)
+            self._reader.close()
+            if self._cache is not None:
+                self._cache.close()
+
+    def __enter__(self) -> RunStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@lru_cache(maxsize=1024)
+def _offsets_in(path: Path, size: int, by_sample: frozenset[str]) -> Mapping[bytes, int]:
+    """Return the offset of the first answer to each request in a journal.
+
+    The size is a part of the cache's key, so that a journal is read once per size, however many runs use it.
+    """
+    offsets: dict[bytes, int] = {}
+    for offset, exchange in read_journal(path):
+        if exchange.response.error is None:
+            offsets.setdefault(request_identity(exchange.request, by_sample), offset)
+    return MappingProxyType(offsets)

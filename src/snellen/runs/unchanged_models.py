@@ -1,0 +1,45 @@
+"""Tell by fingerprints whether stored replies are those of the model at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from snellen.errors import StoreError
+from snellen.models.object_digest import DECLARE, is_of_content, why_not_fingerprinted
+from snellen.runs.run_folder import holds_answers
+
+
+def check_identity(folder: Path, name: str, fingerprint: Mapping[str, str]) -> None:
+    """Check that replies in a folder can be attributed to a model.
+
+    Args:
+        folder: The folder of a run.
+        name: The name of the model.
+        fingerprint: Its present fingerprint.
+
+    Raises:
+        StoreError: The folder holds replies, and the model is an object that has no fingerprint, so it may have
+            changed since.
+    """
+    reason = why_not_fingerprinted(fingerprint)
+    if reason and holds_answers(folder):
+        raise StoreError(
+            f"{folder} holds answers of {name}, and nothing says whether it is still the same ({reason}); {DECLARE}, or "
+            "choose another folder (--name)"
+        )
+
+
+def changed_fact(earlier: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return the first fact that differs between two fingerprints as text, or an empty string if they are equal."""
+    for name in sorted({*earlier, *now}):
+        if earlier.get(name) != now.get(name):
+            return f"{name} was {earlier.get(name)}, is {now.get(name)}"
+    return ""
+
+
+def suggest_fix(fingerprint: Mapping[str, str]) -> str:
+    """Return what the user can do if a fingerprint has changed."""
+    if is_of_content(fingerprint):
+        return f"choose another --name or, where its answers do not depend on that, {DECLARE}"
+    return "choose another --name"
