@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.api import build_table
 from snellen.common.images import Images
-from snellen.experiments.evaluation import Cast, carry_out
+from snellen.experiments.execution import LazyRoleModels, carry_out
 from snellen.experiments.scored_folders import score_folders
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
@@ -78,7 +78,7 @@ def run(folder: Path, protocol: str, model: AtOnce | None = None) -> None:
         {"models": ("at-once",), "benchmarks": (str(folder / "many"),), "protocols": (protocol,)}
     )
     spec = spec.with_execution(runs=str(folder), name="run")
-    carry_out(plan_run(spec, print), model or AtOnce(), Cast({}), ignore_progress)
+    carry_out(plan_run(spec, print), model or AtOnce(), LazyRoleModels({}), ignore_progress)
 
 
 def score(folder: Path, protocol: str) -> None:

@@ -29,7 +29,8 @@ from snellen.analysis.sequential import (
 from snellen.building.benchmark import Benchmark, Selection, picture_order
 from snellen.cli import cli
 from snellen.errors import DataError, SpentBudgetError, UnknownNameError
-from snellen.experiments.evaluation import Cast, Rounds, ask_more
+from snellen.experiments.execution import LazyRoleModels
+from snellen.experiments.run_rounds import Rounds, run_round
 from snellen.records import Failure, Request, Response
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import plan_run, with_parts
@@ -242,10 +243,10 @@ def test_a_run_that_is_killed_between_two_rounds_was_stopped_and_says_what_goes_
         plan,
         empty_parts(plan, {shared_pictures.name: "accuracy ±10"}),
         "snellen:always-a",
-        Cast({}),
+        LazyRoleModels({}),
         ignore_progress,
     )
-    scored = ask_more(rounds, [shared_pictures.name], told.append)
+    scored = run_round(rounds, [shared_pictures.name], told.append)
     assert not told and scored.extent and scored.extent.finished == scored.extent.questions < 180
     assert not has_ended(plan.folder), "its rule wants more"
     sn.score(plan.folder, announce=told.append)

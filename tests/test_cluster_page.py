@@ -19,7 +19,7 @@ import snellen as sn
 from snellen.cli import cli
 from snellen.cli.verbs.run import run_command
 from snellen.errors import DataError, StoreError
-from snellen.experiments.evaluation import ask_share
+from snellen.experiments.shares import run_share
 from snellen.models.base import parse_spec
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
@@ -129,8 +129,8 @@ def test_shares_go_on_beside_each_other_and_beside_nothing_else() -> None:
         """While the first share is asked."""
         if state.requests and not inner:
             inner.append("begun")
-            ask_share(spec, "2/2")
-            others = [lambda share=share: ask_share(spec, share) for share in ("1/2", "3/4")]
+            run_share(spec, "2/2")
+            others = [lambda share=share: run_share(spec, share) for share in ("1/2", "3/4")]
             for other in (*others, lambda: sn.evaluate("snellen:uniform", **as_kwargs())):
                 with pytest.raises(StoreError, match="is in use by another run"):
                     other()
@@ -138,7 +138,7 @@ def test_shares_go_on_beside_each_other_and_beside_nothing_else() -> None:
     def as_kwargs() -> dict[str, Any]:
         return {"benchmarks": "eyechart/shape", "protocols": "circular", "limit": 12, "name": "r"}
 
-    ask_share(spec, "1/2", progress=beside)
+    run_share(spec, "1/2", progress=beside)
     whole = sn.evaluate("snellen:uniform", "eyechart/shape", "circular", limit=12, name="whole")
     assert answered(Path("runs/r")) == answered(whole.runs[0].folder)
     assert inner and read_manifest(Path("runs/r")).model == "snellen:uniform"
@@ -148,14 +148,14 @@ def test_the_progress_of_a_share_ends_where_the_share_does() -> None:
     totals = []
     for share in ("1/2", "2/2"):
         states: list[sn.RunProgress] = []
-        ask_share(run_spec({**SHARED, "name": "r"}), share, progress=states.append)
+        run_share(run_spec({**SHARED, "name": "r"}), share, progress=states.append)
         assert states[-1].done == states[-1].total
         totals.append(states[-1].total)
     assert sum(totals) == 12 and min(totals) > 0
 
 
 def test_one_share_is_the_whole_run() -> None:
-    [outcome] = ask_share(run_spec({**SHARED, "name": "r"}), "1/1")
+    [outcome] = run_share(run_spec({**SHARED, "name": "r"}), "1/1")
     assert outcome.sent == sum(answered(Path("runs/r")).values()) >= 12
 
 
@@ -173,7 +173,7 @@ def test_a_share_is_one_process_of_several(other: dict[str, Any]) -> None:
         DataError,
         match=f"^share: this is one process of several .*; leave {next(iter(other))} out$",
     ):
-        ask_share(
+        run_share(
             run_spec({"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",), **other}),
             "1/2",
         )

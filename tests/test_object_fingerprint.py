@@ -18,7 +18,7 @@ import small
 import snellen
 from snellen import DataError, ModelError, Scripted, StoreError, evaluate, score
 from snellen.building.benchmark import Benchmark
-from snellen.experiments.evaluation import decide_between
+from snellen.experiments.deciding import decide_between
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.models.object_digest import NOT_FINGERPRINTED, object_fingerprint

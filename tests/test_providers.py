@@ -31,7 +31,8 @@ from provider_servers import (
 )
 from servers import Fault, Server, reply_body, start_server
 from snellen.errors import ModelError
-from snellen.experiments.evaluation import evaluate_spec, report_path
+from snellen.experiments.evaluation import evaluate_spec
+from snellen.experiments.report_files import report_path
 from snellen.models.base import answers_as, load_model, model_string, parse_spec, read_options
 from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.client import Clock

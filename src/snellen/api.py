@@ -31,13 +31,9 @@ from snellen.catalogue.places import HubPlace
 from snellen.catalogue.suites import params_with
 from snellen.common.paths import check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
-from snellen.experiments.evaluation import (
-    DecidedComparison,
-    check_budget,
-    check_finished,
-    decide_between,
-    evaluate_spec,
-)
+from snellen.experiments.deciding import DecidedComparison, decide_between
+from snellen.experiments.evaluation import check_finished, evaluate_spec
+from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results, StudyResults
 from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path

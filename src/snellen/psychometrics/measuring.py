@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark, ChosenPart, Part
 from snellen.errors import DataError
-from snellen.experiments.evaluation import Cast, Rounds, check_models, planned
+from snellen.experiments.execution import LazyRoleModels, check_models, plan_scored_run
+from snellen.experiments.run_rounds import Rounds
 from snellen.experiments.scored_folders import check_judging
 from snellen.formats.whole_files import write_atomically
 from snellen.protocols.base import declaration_of
@@ -63,7 +64,7 @@ def measure_acuity(
     evaluated = list(models or spec.question.models)
     checked_spec = check_models(spec, evaluated, dict(spec.question.roles))
     check_judging(spec.scoring, spec.judge)
-    cast, effort = Cast(dict(spec.question.roles)), Effort(budget, width, input_side)
+    cast, effort = LazyRoleModels(dict(spec.question.roles)), Effort(budget, width, input_side)
     return [
         _measure(
             checked_spec.for_model(number, checked_spec.question.models[number]),
@@ -107,7 +108,7 @@ def _planned(
             f"budget {effort.budget}: {len(tests)} tests need {least} questions at least, {AT_ONCE} each; "
             "raise it or name fewer tests (--test)"
         )
-    plan = planned(spec, announce)
+    plan = plan_scored_run(spec, announce)
     for use in plan.benchmarks:
         declared_test(use.benchmark.spec)
         for protocol in protocols_of(use.benchmark.spec, plan):
@@ -122,7 +123,7 @@ def _planned(
 def _measure(
     spec: RunSpec,
     model: Any,
-    cast: Cast,
+    cast: LazyRoleModels,
     effort: Effort,
     progress: ProgressListener,
     announce: Announce,

@@ -596,7 +596,7 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
     check_known(content, RUN_FIELDS, "field", where)
     fields = dict(content)
     if "roles" in fields:
-        fields["roles"] = role_models(fields["roles"], where)
+        fields["roles"] = parse_role_models(fields["roles"], where)
     if isinstance(fields.get("models"), (list, tuple)):
         fields["models"] = [as_model_string(model) for model in fields["models"]]
     question = _converted(_part(fields, QuestionSpec), QuestionSpec, where)
@@ -651,7 +651,7 @@ def share_of_run(text: str) -> tuple[int, int]:
     )
 
 
-def role_models(roles: Any, where: str = "") -> RoleModels:
+def parse_role_models(roles: Any, where: str = "") -> RoleModels:
     """The pairs of a table, in order of the roles. Raises DataError for what is not a table, role or model string."""
     if not isinstance(roles, Mapping):
         raise DataError(f"{where}roles: expected a table, got {roles!r}")

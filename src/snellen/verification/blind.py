@@ -35,7 +35,8 @@ from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.common.paths import home, slug
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.experiments.evaluation import check_budget, evaluate_spec
+from snellen.experiments.evaluation import evaluate_spec
+from snellen.experiments.outcome_checks import check_budget
 from snellen.models.base import load_model
 from snellen.records import Answer, Estimate, Sample
 from snellen.runs.spec import run_spec

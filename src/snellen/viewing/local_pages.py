@@ -32,7 +32,7 @@ from snellen.building.benchmark import own_benchmarks
 from snellen.catalogue import entries, suite_members
 from snellen.common.paths import home
 from snellen.errors import DataError, SnellenError
-from snellen.experiments.evaluation import report_name
+from snellen.experiments.report_files import report_name
 from snellen.formats.json_files import add_lines
 from snellen.models.embedded import TRAINED
 from snellen.report.flipped import FLIPS_NOTE

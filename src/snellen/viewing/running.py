@@ -31,7 +31,7 @@ from msgspec.structs import asdict
 
 from snellen.common.foreign import open_file, read_text
 from snellen.errors import DataError, SnellenError, StoreError
-from snellen.experiments.evaluation import check_model_string
+from snellen.experiments.execution import check_model_string
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
 from snellen.runs.finding import is_ready, specs_of

@@ -102,7 +102,7 @@ def acuity_command(
     a threshold with a 95% interval, or a bound where the tests' levels do not hold it. The same command goes on with
     what is not answered yet. See docs/acuity.md.
     """
-    from snellen.experiments.evaluation import check_budget
+    from snellen.experiments.outcome_checks import check_budget
     from snellen.formats.whole_files import write_atomically
     from snellen.psychometrics.measuring import acuity_forecasts, measure_acuity
     from snellen.report.acuity import acuity_page, acuity_records, acuity_tables, prescription_line

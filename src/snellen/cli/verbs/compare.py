@@ -25,8 +25,8 @@ from snellen.cli.flags import (
 )
 from snellen.cli.show import announce, out, print_records, print_tables, run_progress
 from snellen.errors import DataError, SnellenError
-from snellen.experiments.evaluation import check_budget
 from snellen.experiments.gate_file import gate_settings
+from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
@@ -385,7 +385,7 @@ def _ask_both(
     as_json: bool,
 ) -> None:
     """Ask the two models that stand before the benchmarks, and print what was decided. Raises SnellenError."""
-    from snellen.experiments.evaluation import decide_between
+    from snellen.experiments.deciding import decide_between
 
     models, benchmarks = words[:2], tuple(words[2:])
     if len(metrics) > 1:

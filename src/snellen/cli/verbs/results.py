@@ -27,7 +27,7 @@ from snellen.cli.show import announce, err, out, print_records, print_tables, sh
 from snellen.common.answer_forms import FORMS
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
-from snellen.experiments.evaluation import report_path
+from snellen.experiments.report_files import report_path
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.runs.mending import DAMAGED, mend_run

@@ -79,12 +79,12 @@ def run_command(
     Every answer is stored as it arrives; the same command again asks only what is missing. A TOML file in place of
     MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
     """
-    from snellen.experiments.evaluation import check_finished, evaluate_spec, forecasts
+    from snellen.experiments.evaluation import check_finished, estimate_requests, evaluate_spec
     from snellen.experiments.results import Results
 
     spec = _spec(model, benchmarks, flags)
     if dry_run:
-        for forecast in forecasts(spec, announce):
+        for forecast in estimate_requests(spec, announce):
             out.print(forecast, soft_wrap=True)
         return
     if share is not None:
@@ -98,10 +98,11 @@ def run_command(
 
 def _ask_share(spec: RunSpec, share: str) -> None:
     """Ask one share, and say what is left to do."""
-    from snellen.experiments.evaluation import ask_share, check_budget
+    from snellen.experiments.outcome_checks import check_budget
+    from snellen.experiments.shares import run_share
 
     with run_progress() as progress:
-        outcomes = ask_share(spec, share, progress=progress, announce=announce)
+        outcomes = run_share(spec, share, progress=progress, announce=announce)
     for outcome in outcomes:
         announce(
             f"share {share} of {outcome.folder} is complete; when all shares are, run the command without --share to score"

@@ -17,7 +17,8 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.common.foreign import read_text
 from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, ModelError, StoreError
-from snellen.experiments.evaluation import Cast, carry_out, check_budget, planned
+from snellen.experiments.execution import LazyRoleModels, carry_out, plan_scored_run
+from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.scored_folders import check_judging, score_folders
 from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome, write_study
 from snellen.experiments.studies.declaration import (
@@ -240,11 +241,11 @@ class _Asking:
         check_sharing(spec.execution)
         opened = self._open(model, spec)
         name = opened if isinstance(opened, str) else load_model(opened).name
-        plan = planned(spec.with_question(models=(name,)).of_model(), self._announce)
+        plan = plan_scored_run(spec.with_question(models=(name,)).of_model(), self._announce)
         if why := _cannot(name, self._kinds_of(opened), plan):
             self._announce(f"left out: {why}")
             return StudyCell(label, cell, why=why, wholes=wholes), None
-        cast = Cast(dict(plan.question.roles))
+        cast = LazyRoleModels(dict(plan.question.roles))
         outcome = carry_out(
             replace(plan, others=tuple(self._others(plan.folder))),
             opened,

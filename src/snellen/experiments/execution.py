@@ -1,0 +1,229 @@
+"""Check the models of a spec, plan its runs, and execute a plan here, in worker processes or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from snellen.errors import ModelError
+from snellen.experiments.outcome_checks import check_spent
+from snellen.experiments.scored_folders import announce_changed_answers, score_runs
+from snellen.models.base import (
+    AsyncModel,
+    Model,
+    check_opener,
+    find_opener,
+    load_model,
+    parse_spec,
+    refuse_secrets,
+)
+from snellen.registry import find, targets
+from snellen.runs.drivers import ProgressCallback
+from snellen.runs.driving import Roles, load_evaluated, load_roles
+from snellen.runs.finding import AbsentBenchmark, Announce, silent
+from snellen.runs.locks import held_while_scored
+from snellen.runs.plan import RunPlan, plan_run
+from snellen.runs.resuming import choose_folder
+from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
+from snellen.runs.run_progress import ProgressListener, progress_of
+from snellen.runs.runner import RunOutcome, run_plan
+from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, parse_role_models
+from snellen.runs.workers import run_workers
+from snellen.scoring.run_scoring import check_scoring_of
+from snellen.scoring.scored_run import ScoredRun
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+
+class LazyRoleModels:
+    """Models by role, loaded lazily and shared by all evaluated models.
+
+    Args:
+        models: A model string or an object for each role.
+    """
+
+    def __init__(self, models: Mapping[str, Any]) -> None:
+        self.models = models
+
+    @cached_property
+    def roles(self) -> Roles:
+        """The loaded models."""
+        return load_roles(self.models)
+
+
+def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any]) -> RunSpec:
+    """Check models, and return the spec with their names.
+
+    Args:
+        spec: The spec of one or several runs.
+        models: The evaluated models: model strings or objects.
+        roles: Models in other roles.
+
+    Raises:
+        SnellenError: A string is not a model string, or several workers would have to share an object.
+    """
+    check_sharing(spec.execution)
+    for model in (*models, *roles.values()):
+        _check_model(model, spec.execution)
+    names = tuple(_name_of(model) for model in models)
+    role_names = {role: _name_of(model) for role, model in roles.items()}
+    return spec.with_question(models=names, roles=parse_role_models(role_names))
+
+
+def check_model_string(model: str) -> None:
+    """Raise SnellenError if a string cannot name a model, as far as that shows without running a model's own code."""
+    spec = parse_spec(model)
+    check_opener(spec)
+    if "://" in spec.target or spec.options.keys() & {"api_key", "extra_body"}:
+        refuse_secrets(spec)
+    if spec.scheme in targets("model_checks"):
+        find("model_checks", spec.scheme)(spec)
+
+
+def _check_model(model: Any, execution: ExecutionSpec) -> None:
+    if isinstance(model, str):
+        check_model_string(model)
+        find_opener(parse_spec(model))
+        return
+    if not execution.is_asked_elsewhere:
+        return
+    if execution.ray:
+        workers = "workers on a cluster"
+        remedy = "ray out"
+    else:
+        workers = f"{execution.workers} workers"
+        remedy = "workers at 1"
+    raise ModelError(
+        f"{load_model(model).name} is an object of this process, which {workers} cannot share; "
+        f"name it by a model string, or leave {remedy}"
+    )
+
+
+def _name_of(model: Any) -> str:
+    if isinstance(model, str):
+        return model
+    return load_model(model).name
+
+
+# --- plans -----------------------------------------------------------------------------------------------------------
+
+
+def plan_scored_run(
+    spec: RunSpec, announce: Announce = silent, absent: list[AbsentBenchmark] | None = None
+) -> RunPlan:
+    """Plan a run like `plan_run`, and check that its replies can be scored before anyone pays for them.
+
+    Raises:
+        SnellenError: As `plan_run`, or an extractor, metric or judge does not exist or cannot be imported.
+    """
+    plan = plan_run(spec, announce, absent)
+    for use in plan.benchmarks:
+        check_scoring_of(use.benchmark.spec, spec.scoring)
+    return plan
+
+
+def in_own_folder(
+    model: Any, plan: RunPlan, role_models: LazyRoleModels, announce: Announce
+) -> tuple[Any, RunPlan]:
+    """Load the evaluated model, and choose the folder of its run by its identity.
+
+    If other processes load the model, or the user named the folder, both are returned unchanged.
+    """
+    if plan.execution.is_asked_elsewhere or not plan.has_automatic_name:
+        return model, plan
+    loaded = load_evaluated(model, role_models.models, role_models.roles)
+    return loaded, choose_folder(plan, loaded, role_models.roles, announce)
+
+
+# --- execution -------------------------------------------------------------------------------------------------------
+
+
+def carry_out(
+    plan: RunPlan,
+    model: Any,
+    role_models: LazyRoleModels,
+    progress: ProgressListener,
+    announce: Announce = silent,
+) -> RunOutcome:
+    """Send a model the requests of a plan that have no reply yet.
+
+    An interruption (KeyboardInterrupt) gets a note that says where the replies are stored.
+
+    Args:
+        plan: The plan.
+        model: The evaluated model, a model string or an object.
+        role_models: Models in other roles.
+        progress: Receives the state of the run.
+        announce: Receives lines for the user.
+
+    Raises:
+        SpentBudgetError: A budget was spent before the end.
+    """
+
+    def load() -> Model | AsyncModel:
+        return load_evaluated(model, role_models.models, role_models.roles)
+
+    outcome = execute(plan, load, role_models, progress_of(plan, progress), announce)
+    check_spent(outcome)
+    return outcome
+
+
+def execute(
+    plan: RunPlan,
+    load: Callable[[], Model | AsyncModel],
+    role_models: LazyRoleModels,
+    update: ProgressCallback,
+    announce: Announce,
+) -> RunOutcome:
+    """Execute a plan in this process, or in those that its spec names, which load the models themselves."""
+    benchmarks = (selected.benchmark for selected in plan.benchmarks)
+    announce_changed_answers(plan.folder, benchmarks, announce)
+    _announce_fewer_samples(plan, announce)
+    with noting_folder(plan):
+        if plan.execution.ray:
+            from snellen.runs.ray_cluster import run_on_ray
+
+            return run_on_ray(plan, update, announce)
+        if plan.execution.is_asked_elsewhere:
+            return run_workers(plan, update)
+        return run_plan(load(), plan, update, role_models.roles)
+
+
+def _announce_fewer_samples(plan: RunPlan, announce: Announce) -> None:
+    """Announce each benchmark of which this session selects fewer samples than an earlier session of the run."""
+    if not (plan.folder / RUN_MANIFEST).exists():
+        return
+    earlier_selections = {use.name: use.selection for use in read_manifest(plan.folder).benchmarks}
+    for use in plan.benchmarks:
+        earlier = earlier_selections.get(use.benchmark.name, use.selection)
+        if earlier == use.selection or earlier.part or use.selection.part:
+            continue
+        earlier_count = use.benchmark.count(earlier)
+        count = use.benchmark.count(use.selection)
+        if count < earlier_count:
+            announce(
+                f"{plan.folder}: an earlier call chose {earlier_count:,} samples of {use.benchmark.name}, this one "
+                f"{count:,}; these alone are scored, answers to the others are kept for a call that chooses them again"
+            )
+
+
+@contextmanager
+def noting_folder(plan: RunPlan) -> Iterator[None]:
+    """Add to an interruption a note that says where the replies are stored."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        if holds_answers(plan.folder):
+            interruption.add_note(
+                f"all answers so far are kept in {plan.folder}; the same call goes on"
+            )
+        raise
+
+
+def score_plan(plan: RunPlan, announce: Announce) -> ScoredRun:
+    """Score the stored replies of a plan as its spec says."""
+    with held_while_scored(plan.folder):
+        [scored] = score_runs([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
+    return scored

@@ -1,0 +1,41 @@
+"""Write the report of a run, and name report files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from snellen.analysis.aggregate import results_of
+from snellen.runs.locks import is_read_only
+from snellen.scoring.scored_run import ScoredRun
+
+REPORT = "report.html"
+LONGEST_NAME = 100
+
+
+def write_run_report(scored: ScoredRun) -> Path:
+    """Write the report of a run to its default path, and return the path."""
+    from snellen.report.page import write_report
+
+    return write_report([scored], results_of(scored), report_path([scored]))
+
+
+def report_path(runs: Sequence[ScoredRun]) -> Path:
+    """Return the default path of a report.
+
+    The report of one run is next to its scores. That of several runs, or of a run whose folder is read-only, is in the
+    working directory.
+    """
+    if len(runs) == 1:
+        folder = runs[0].kept_in
+        if folder is not None and not is_read_only(folder):
+            return folder / REPORT
+    return Path(report_name([run.folder.name for run in runs]))
+
+
+def report_name(runs: Sequence[str]) -> str:
+    """Return the file name of a report on named runs: `report-of-a-and-b.html`, or their number if that is too long."""
+    name = f"report-of-{'-and-'.join(runs)}.html"
+    if len(name) > LONGEST_NAME:
+        return f"report-of-{len(runs)}-runs.html"
+    return name

@@ -1,0 +1,138 @@
+"""Run benchmarks in rounds, each of which asks more samples, until a rule is met."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from msgspec.structs import replace
+
+from snellen.analysis.sequential import StoppingRule, open_by_width, sequential_estimates
+from snellen.building.benchmark import Part, RandomPart
+from snellen.errors import DataError
+from snellen.experiments.execution import LazyRoleModels, execute, score_plan
+from snellen.experiments.outcome_checks import check_spent
+from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken
+from snellen.runs.driving import load_evaluated
+from snellen.runs.finding import Announce
+from snellen.runs.locks import locked_run
+from snellen.runs.plan import RunPlan, with_parts
+from snellen.runs.rounds import next_parts
+from snellen.runs.run_folder import read_manifest, write_manifest
+from snellen.runs.run_progress import ProgressListener, progress_of
+from snellen.runs.runner import RunOutcome, summed_outcome
+from snellen.scoring.scored_run import ScoredRun
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+class Rounds(Generic[PartT]):
+    """A run in rounds. The model is loaded once, except by worker processes, which load it each round.
+
+    Args:
+        plan: The complete run.
+        parts: Parts of the benchmarks that were asked before the first round.
+        model: The evaluated model, a model string or an object.
+        role_models: Models in other roles.
+        progress: Receives the state of the run.
+        most: Parts of the benchmarks that all rounds together ask at most, if not the complete benchmarks.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        parts: Mapping[str, PartT],
+        model: Any,
+        role_models: LazyRoleModels,
+        progress: ProgressListener,
+        most: Mapping[str, Part] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.parts = parts
+        """Parts of the benchmarks that were asked until now."""
+        self.model = model
+        if not plan.execution.is_asked_elsewhere:
+            self.model = load_evaluated(model, role_models.models, role_models.roles)
+        self._role_models = role_models
+        self._update = progress_of(with_parts(plan, most or {}, {}), progress)
+        self._outcomes: list[RunOutcome] = []
+        self._began = time.monotonic()
+
+    def ask(self, parts: Mapping[str, PartT], announce: Announce) -> None:
+        """Run the samples of these parts that no earlier round asked. Raises SpentBudgetError as `carry_out`."""
+        earlier_parts = self.parts
+        self.parts = parts
+        plan = with_parts(self.plan, parts, earlier_parts)
+        plan = replace(plan, taken=self._taken())
+        outcome = execute(plan, lambda: self.model, self._role_models, self._update, announce)
+        self._outcomes.append(outcome)
+        check_spent(self.outcome)
+
+    def score(self, announce: Announce) -> ScoredRun:
+        """Score the replies of all rounds."""
+        return score_plan(self.plan, announce)
+
+    def settle(self: Rounds[RandomPart], decided: Collection[str]) -> None:
+        """Record in the manifest that the comparison of two models on these benchmarks is decided or complete."""
+        settled = {}
+        for name, part in self.parts.items():
+            awaits_verdict = part.awaits_verdict and name not in decided
+            settled[name] = replace(part, awaits_verdict=awaits_verdict)
+        self.parts = settled
+        with locked_run(self.plan.folder):
+            manifest = read_manifest(self.plan.folder)
+            uses = tuple(
+                replace(use, part=settled.get(use.name, use.part)) for use in manifest.benchmarks
+            )
+            write_manifest(self.plan.folder, replace(manifest, benchmarks=uses))
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """The outcome of all rounds together."""
+        return summed_outcome(self._outcomes)
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Benchmarks that have samples left to ask."""
+        return [name for name, part in self.parts.items() if not part.is_whole]
+
+    def _taken(self) -> BudgetTaken:
+        """Return what earlier rounds took of this session's budget."""
+        if not self._outcomes:
+            return NOTHING_TAKEN
+        seconds = time.monotonic() - self._began
+        return BudgetTaken(self.outcome.sent, self.outcome.paid, seconds)
+
+
+def run_round(
+    rounds: Rounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce
+) -> ScoredRun:
+    """Ask more images of some benchmarks, and score all rounds. Raises SpentBudgetError as `carry_out`."""
+    reloads = rounds.plan.execution.is_asked_elsewhere
+    rounds.ask(next_parts(rounds.parts, open_benchmarks, reloads=reloads), announce)
+    return rounds.score(announce)
+
+
+def run_until(
+    rule: StoppingRule, rounds: Rounds[RandomPart], announce: Announce
+) -> tuple[RunOutcome, ScoredRun]:
+    """Run rounds until each benchmark's mean is as precise as a rule says, or the benchmark is complete.
+
+    Raises:
+        DataError: The metric of the rule does not exist for a benchmark.
+        SpentBudgetError: As `carry_out`.
+    """
+    open_benchmarks = list(rounds.parts)
+    while True:
+        scored = run_round(rounds, open_benchmarks, announce)
+        estimated = {estimate.benchmark for estimate in sequential_estimates(scored)}
+        without_estimate = rounds.parts.keys() - estimated
+        if without_estimate:
+            raise DataError(
+                f"{min(without_estimate)} has no {rule.metric} by the protocols of this run, which could stop it; name "
+                "one of its metrics with --until, or leave it out"
+            )
+        open_benchmarks = open_by_width(scored)
+        if not open_benchmarks:
+            return rounds.outcome, scored
