@@ -30,8 +30,8 @@ import snellen as sn  # noqa: E402
 import tiny_archs  # noqa: E402
 from snellen.building.builder import build_benchmark  # noqa: E402
 from snellen.catalogue import entries  # noqa: E402
-from snellen.models.base import load_model  # noqa: E402
 from snellen.models.hf.model import HFModel  # noqa: E402
+from snellen.models.loading import load_model  # noqa: E402
 from snellen.runs.journal import read_exchanges  # noqa: E402
 
 PICTURES = 10

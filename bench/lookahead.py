@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import tiny_archs
 from snellen.common.decoding import inspect_image
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 
 
 def saved(folder: Path) -> Path:

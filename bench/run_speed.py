@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import tiny_archs
 import whitebox
 from snellen.api import build_table, evaluate
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 
 OPTIONS = ("a red kite", "the dog", "two large boats on a lake", "nothing")
 

@@ -20,7 +20,7 @@ import pytest
 
 from slow_model import Slow
 from snellen.common.images import Images
-from snellen.models.base import ModelSpec
+from snellen.models.model_strings import ModelSpec
 from snellen.records import Request, Response
 
 

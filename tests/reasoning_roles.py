@@ -15,8 +15,7 @@ from pathlib import Path
 
 from snellen.api import evaluate
 from snellen.common.images import Images
-from snellen.models.base import Kind
-from snellen.records import Request, Response, Usage
+from snellen.records import Kind, Request, Response, Usage
 
 ROUNDS = 3
 PROTOCOL = f"reasoning?rounds={ROUNDS}"

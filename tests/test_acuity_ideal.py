@@ -15,8 +15,8 @@ from acuity import declared, read_by_templates, stimuli
 from observers import Observer, measured, pool
 from snellen.cli import cli
 from snellen.errors import DataError
-from snellen.models.base import load_model
 from snellen.models.hf.encode import PixelCache
+from snellen.models.loading import load_model
 from snellen.psychometrics.acuity_run import IDEALS, AcuityRun, read_acuity
 from snellen.psychometrics.ideal import TemplateReader, ideal_threshold, shrinking_to
 from snellen.psychometrics.thresholds import Ideal, input_words

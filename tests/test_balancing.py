@@ -19,8 +19,9 @@ from servers import Server, broken, slow, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
 from snellen.fetching.attendance import Attendance, attended
-from snellen.models.base import answers_as, load_model
 from snellen.models.client import BalancedServer, BalancedServers, Clock
+from snellen.models.identity import answers_as
+from snellen.models.loading import load_model
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
 from snellen.records import Request, Response
 from snellen.runs.journal import read_exchanges

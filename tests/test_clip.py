@@ -21,8 +21,9 @@ import tiny_configs
 from small import rows
 from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
-from snellen.models.base import load_model, parse_spec
 from snellen.models.clip import CUT, LOGITS, ClipModel, open_clip
+from snellen.models.loading import load_model
+from snellen.models.model_strings import parse_spec
 from snellen.records import Request
 from tiny_archs import Pictures, ask, byte_level
 

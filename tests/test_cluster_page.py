@@ -20,7 +20,7 @@ from snellen.cli import cli
 from snellen.cli.verbs.run import run_command
 from snellen.errors import DataError, StoreError
 from snellen.experiments.shares import run_share
-from snellen.models.base import parse_spec
+from snellen.models.model_strings import parse_spec
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.spec import run_spec, share_of_run

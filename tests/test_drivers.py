@@ -22,9 +22,11 @@ from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.catalogue import select
 from snellen.common.images import Images
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
-from snellen.models.base import load_model, parse_spec, read_options
 from snellen.models.embedded import Scripted
 from snellen.models.hf.load import HfOptions
+from snellen.models.loading import load_model
+from snellen.models.model_strings import parse_spec
+from snellen.models.options import read_options
 from snellen.protocols.prediction import LikelihoodRule, above_baseline, most_likely
 from snellen.records import (
     IMPOSSIBLE,

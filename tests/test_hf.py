@@ -12,7 +12,8 @@ import pytest
 from snellen.errors import ModelError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.installation import install_line
-from snellen.models.base import Model, load_model
+from snellen.models.base import Model
+from snellen.models.loading import load_model
 from snellen.records import Decoding, ImageRef, Message, Request, TextPart, Variant
 
 pytest.importorskip("torch", reason="waits for torch")
@@ -271,7 +272,7 @@ def test_a_process_that_loads_a_model_prints_nothing_and_says_what_is_not_in_the
     folder: Path, tmp_path: Path
 ) -> None:
     code = (
-        f"from snellen.models.base import load_model\nload_model('hf:{folder}')\nprint('loaded')\n"
+        f"from snellen.models.loading import load_model\nload_model('hf:{folder}')\nprint('loaded')\n"
         "try:\n    load_model('hf:nobody/nothing')\nexcept Exception as error:\n    print(error)"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
@@ -285,6 +286,6 @@ def test_a_process_that_loads_a_model_prints_nothing_and_says_what_is_not_in_the
 
 def test_without_torch_the_error_names_the_extra(folder: Path) -> None:
     hidden = "import sys; sys.modules['torch'] = None"
-    code = f"{hidden}; from snellen.models.base import load_model; load_model('hf:{folder}')"
+    code = f"{hidden}; from snellen.models.loading import load_model; load_model('hf:{folder}')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"needs the package torch: {install_line('hf')}" in done.stderr.splitlines()[-1]

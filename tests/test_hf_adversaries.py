@@ -33,7 +33,6 @@ from hf_adversaries import (
     text_of,
 )
 from snellen.errors import ModelError
-from snellen.models.base import load_model
 from snellen.models.hf.encode import ContinuedPrompt, extend
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.model_layout import read_layout
@@ -49,6 +48,7 @@ from snellen.models.hf.thresholds import (
     largest_difference,
     unknown_code,
 )
+from snellen.models.loading import load_model
 from snellen.runs.run_folder import read_manifest
 from tiny_archs import Pictures, ask, save
 from tiny_configs import ARCHITECTURES, TEXT, asked, make, tokens

@@ -29,12 +29,14 @@ from safetensors.torch import load_file
 import tiny_archs
 from snellen.common.decoding import FIRST_FRAME, inspect_image
 from snellen.errors import ModelError
-from snellen.models.base import Model, ModelSpec, load_model, parse_spec
+from snellen.models.base import Model
 from snellen.models.hf import encode
 from snellen.models.hf.conversation import THOUGHTLESS
 from snellen.models.hf.encode import Lookahead
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, unless_out_of_memory
 from snellen.models.hf.model import open_hf
+from snellen.models.loading import load_model
+from snellen.models.model_strings import ModelSpec, parse_spec
 from snellen.records import Decoding, ImageRef, Message, TextPart
 from tiny_archs import CHAT, Pictures, ask
 

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
-from snellen.models.base import Model, load_model
+from snellen.models.base import Model
+from snellen.models.loading import load_model
 from snellen.records import Decoding
 from tiny_archs import PROCESSORS, Pictures, ask, save
 

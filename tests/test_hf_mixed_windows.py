@@ -22,7 +22,7 @@ from PIL import Image
 
 import snellen as sn
 from small import built, cell, rows
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.records import ImagePart, Request, Response
 from tiny_archs import Pictures, ask, save
 

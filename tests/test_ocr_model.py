@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 import snellen as sn
 from snellen.common.images import ImageStore
 from snellen.errors import MissingExtraError, ModelError, UnknownNameError
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.models.ocr import OcrModel
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant
 from snellen.runs.run_folder import read_manifest

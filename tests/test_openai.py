@@ -34,7 +34,7 @@ from servers import (
 from snellen.errors import DataError, ModelError
 from snellen.formats.retry_after import parse_retry_after
 from snellen.models import chat
-from snellen.models.base import AsyncModel, load_model, parse_spec
+from snellen.models.base import AsyncModel
 from snellen.models.client import Clock, Retry, ServerFault, presentable
 from snellen.models.connections import (
     AdaptiveLimit,
@@ -43,6 +43,8 @@ from snellen.models.connections import (
     HttpReply,
     HttpRequest,
 )
+from snellen.models.loading import load_model
+from snellen.models.model_strings import parse_spec
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
 from snellen.records import (
     Decoding,

@@ -13,7 +13,7 @@ import snellen as sn
 from snellen import registry
 from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
 from snellen.models import worker
-from snellen.models.base import load_model, names_model
+from snellen.models.loading import load_model, names_model
 
 CODE = """
 import beside

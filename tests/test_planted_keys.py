@@ -13,7 +13,7 @@ import pytest
 from servers import Fault, Server, error_body, reply_body, start_server
 from small import built, rows
 from snellen.errors import ModelError
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 
 KEY = "Zq7planted0key4711unique8x"
 

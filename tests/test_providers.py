@@ -33,10 +33,13 @@ from servers import Fault, Server, reply_body, start_server
 from snellen.errors import ModelError
 from snellen.experiments.evaluation import evaluate_spec
 from snellen.experiments.report_files import report_path
-from snellen.models.base import answers_as, load_model, model_string, parse_spec, read_options
 from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.client import Clock
+from snellen.models.identity import answers_as
+from snellen.models.loading import load_model
+from snellen.models.model_strings import model_string, parse_spec
 from snellen.models.openai import OpenAIModel, OpenAIOptions
+from snellen.models.options import read_options
 from snellen.models.provider import Provider, ProviderModel, ServiceAddress
 from snellen.models.request_options import declared_reasoning_tokens
 from snellen.records import (

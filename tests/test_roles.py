@@ -20,7 +20,7 @@ from servers import rate_limited, start_server
 from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.protocols.base import ProtocolSettings
 from snellen.records import Failure, Message, Request, Response, TextPart, Usage, Variant
 from snellen.runs.journal import read_exchanges

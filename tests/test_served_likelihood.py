@@ -30,8 +30,9 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.decoding import inspect_image
 from snellen.errors import ModelError
 from snellen.models import served
-from snellen.models.base import NO_CONTINUATIONS, load_model
+from snellen.models.base import NO_CONTINUATIONS
 from snellen.models.client import Clock, ServerFault
+from snellen.models.loading import load_model
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
 from snellen.models.served import PromptTokens, border_scores
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant

@@ -46,8 +46,9 @@ from postgres import IS_THERE, running_postgres
 from snellen.cli import main
 from snellen.common.images import Images
 from snellen.errors import ModelError
-from snellen.models.base import ModelSpec, ReplyListener
+from snellen.models.base import ReplyListener
 from snellen.models.embedded import Scripted
+from snellen.models.model_strings import ModelSpec
 from snellen.records import Failure, Request, Response
 from snellen.registry import register
 from snellen_server.arena.battles import (

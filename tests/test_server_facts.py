@@ -13,7 +13,8 @@ import pytest
 import snellen as sn
 from servers import Fault, Server, broken, error_body, reply_body, start_server
 from snellen.building.benchmark import Benchmark
-from snellen.models.base import DescribesServer, load_model
+from snellen.models.base import DescribesServer
+from snellen.models.loading import load_model
 from snellen.runs.async_driver import run_async
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest

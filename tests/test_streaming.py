@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from servers import EVENTS, Fault, error_body, start_server, stream_body
 from snellen.common.images import BLANK, BLANK_PNG
-from snellen.models.base import AsyncModel, AsyncStreamingModel, StreamingModel, load_model
+from snellen.models.base import AsyncModel, AsyncStreamingModel, StreamingModel
 from snellen.models.chat import read_chat
 from snellen.models.connections import HttpReply
+from snellen.models.loading import load_model
 from snellen.models.openai import ChatStream
 from snellen.records import (
     Decoding,

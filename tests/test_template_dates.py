@@ -15,7 +15,7 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import tiny_archs
 from servers import Fault, error_body, start_server
 from snellen.errors import ModelError
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.models.template_dates import TODAY_NOTE, asks_for_date, chance_in
 from test_openai import ask as ask_server
 from test_openai import question

@@ -10,7 +10,8 @@ import pytest
 import snellen as sn
 from servers import Server, start_server
 from snellen.building.benchmark import Benchmark
-from snellen.models.base import answers_as, load_model
+from snellen.models.identity import answers_as
+from snellen.models.loading import load_model
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
 from snellen.scoring.judges import Judge, JudgeEnsemble

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from servers import _Asked, toy_id, toy_logprob, toy_prompt, toy_tokens
 from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.models.base import NO_CONTINUATIONS, load_model
+from snellen.models.base import NO_CONTINUATIONS
+from snellen.models.loading import load_model
 from snellen.records import Decoding, ImageRef, Message, Request, TextPart
 from tiny_archs import Pictures, ask
 

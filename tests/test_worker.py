@@ -30,7 +30,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.decoding import decode_image, inspect_image
 from snellen.errors import ModelError
 from snellen.models import worker
-from snellen.models.base import AsyncModel, load_model
+from snellen.models.base import AsyncModel
+from snellen.models.loading import load_model
 from snellen.records import IMPOSSIBLE, ImagePart, Message, Request, Response, TextPart, Variant
 
 FILE = Path(worker.__file__)

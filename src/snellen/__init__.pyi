@@ -21,8 +21,8 @@ from snellen.errors import UnknownNameError as UnknownNameError
 from snellen.experiments.results import Results as Results
 from snellen.experiments.results import StudyResults as StudyResults
 from snellen.interchange.predictions.taking import import_run as import_run
-from snellen.models.base import load_model as load_model
 from snellen.models.embedded import Scripted as Scripted
+from snellen.models.loading import load_model as load_model
 from snellen.protocols.base import parse_protocol as parse_protocol
 from snellen.records import ContinuationScore as ContinuationScore
 from snellen.records import Decoding as Decoding

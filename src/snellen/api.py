@@ -37,7 +37,8 @@ from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results, StudyResults
 from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
-from snellen.models.base import as_model_string, load_model
+from snellen.models.loading import load_model
+from snellen.models.model_strings import as_model_string
 from snellen.psychometrics import WIDTH
 from snellen.recognition.own_sources import (
     OwnSource,

@@ -90,7 +90,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "vertex": "snellen.models.services:VERTEX",
         "vllm": "snellen.models.vllm:open_vllm",
     },
-    # By scheme of a model string, for models that can be reached in several ways: `snellen.models.base.answers_as`.
+    # By scheme of a model string, for models that can be reached in several ways: `snellen.models.identity.answers_as`.
     "model_identities": {
         "anthropic": "snellen.models.client:identity_of_service",
         "azure": "snellen.models.openai:identity_of_deployment",
@@ -101,7 +101,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     },
     # By scheme of a model string, what can be told of it before anything is built, fetched or loaded.
     "model_checks": {
-        "hf": "snellen.models.base:locate_checkpoint",
+        "hf": "snellen.models.model_strings:locate_checkpoint",
         "snellen": "snellen.models.embedded:check_name",
     },
     # Types of questions that are made from annotations: `snellen.readers.question_types`.

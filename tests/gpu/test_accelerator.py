@@ -16,7 +16,6 @@ import torch
 
 import tiny_archs
 import tiny_configs
-from snellen.models.base import load_model
 from snellen.models.hf.encode import extend
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import (
@@ -31,6 +30,7 @@ from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.selfcheck import choose_fast_paths
 from snellen.models.hf.sharing_plan import PLAIN
 from snellen.models.hf.thresholds import largest_difference
+from snellen.models.loading import load_model
 from snellen.records import Decoding
 from tiny_archs import Pictures, ask
 from tiny_configs import ARCHITECTURES, asked, make

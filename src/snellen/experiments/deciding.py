@@ -26,7 +26,7 @@ from snellen.experiments.execution import (
 )
 from snellen.experiments.run_rounds import Rounds, run_round
 from snellen.experiments.scored_folders import check_judging
-from snellen.models.base import identity_of
+from snellen.models.identity import identity_of
 from snellen.runs.finding import Announce, silent
 from snellen.runs.plan import RunPlan
 from snellen.runs.resuming import with_name_by_fingerprint

@@ -10,15 +10,10 @@ from typing import Any
 from snellen.errors import ModelError
 from snellen.experiments.outcome_checks import check_spent
 from snellen.experiments.scored_folders import announce_changed_answers, score_runs
-from snellen.models.base import (
-    AsyncModel,
-    Model,
-    check_opener,
-    find_opener,
-    load_model,
-    parse_spec,
-    refuse_secrets,
-)
+from snellen.models.api_keys import refuse_secrets
+from snellen.models.base import AsyncModel, Model
+from snellen.models.loading import check_opener, find_opener, load_model
+from snellen.models.model_strings import parse_spec
 from snellen.registry import find, targets
 from snellen.runs.drivers import ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles

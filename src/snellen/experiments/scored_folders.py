@@ -19,7 +19,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.paths import as_word
 from snellen.errors import DataError, HookError, StoreError
 from snellen.metrics.kept_programs import programs_kept
-from snellen.models.base import find_opener, load_model, names_model, parse_spec
+from snellen.models.loading import find_opener, load_model, names_model
+from snellen.models.model_strings import parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.runs.finding import Announce, silent
 from snellen.runs.locks import is_held, is_read_only

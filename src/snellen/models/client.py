@@ -22,7 +22,7 @@ from snellen.errors import ModelError
 from snellen.fetching.attendance import attendance
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.retry_after import parse_retry_after
-from snellen.models.base import ModelSpec, failed
+from snellen.models.base import failed
 from snellen.models.connections import (
     MOST_BYTES,
     MOST_IN_HAND,
@@ -36,6 +36,7 @@ from snellen.models.connections import (
 )
 from snellen.models.http_connection import TransportError
 from snellen.models.idle_tasks import IdleTasks
+from snellen.models.model_strings import ModelSpec
 from snellen.models.request_options import RequestOptions
 from snellen.records import ErrorKind, Request, Response
 

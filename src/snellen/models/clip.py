@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
-from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, failed, read_options
+from snellen.models.base import NO_CONTINUATIONS, ShownByName, failed
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.hf.load import (
     HfOptions,
@@ -30,6 +30,8 @@ from snellen.models.hf.load import (
     load_pretrained,
     quiet_and_single_threaded,
 )
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
 from snellen.records import ContinuationScore, Kind, Request, Response
 
 ADAPTER = "clip-2"

@@ -22,7 +22,9 @@ from snellen.common.foreign import read_file
 from snellen.common.images import Images
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.models.base import ALL_KINDS, AsyncModel, Model, ModelSpec, ShownByName, read_options
+from snellen.models.base import ALL_KINDS, AsyncModel, Model, ShownByName
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
 from snellen.records import ContinuationScore, Kind, Request, Response
 
 if TYPE_CHECKING:

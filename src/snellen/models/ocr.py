@@ -19,7 +19,9 @@ from snellen.common.decoding import decode_image
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.images import Images
 from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.models.base import ModelSpec, ShownByName, failed, read_options
+from snellen.models.base import ShownByName, failed
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
 from snellen.records import Kind, Request, Response
 from snellen.registry import unknown
 

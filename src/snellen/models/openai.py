@@ -25,19 +25,8 @@ from snellen.errors import DataError, ModelError
 from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.models import chat, served, server_facts
-from snellen.models.base import (
-    ADDRESS,
-    ALL_KINDS,
-    NO_CONTINUATIONS,
-    ModelSpec,
-    ReplyListener,
-    ShownByName,
-    api_key,
-    failed,
-    hosts_of,
-    read_options,
-    refuse_secrets,
-)
+from snellen.models.api_keys import api_key, refuse_secrets
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ReplyListener, ShownByName, failed
 from snellen.models.chat import Dialect, RequestedModel
 from snellen.models.client import (
     Client,
@@ -48,7 +37,10 @@ from snellen.models.client import (
     presentable,
 )
 from snellen.models.connections import HttpReply, HttpRequest, check_url
+from snellen.models.identity import ADDRESS, hosts_of
 from snellen.models.key_references import with_keys
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
 from snellen.models.template_dates import date_note
 from snellen.records import Kind, Request, Response

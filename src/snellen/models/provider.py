@@ -18,16 +18,8 @@ from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.formats.shown_text import HALF_CHARACTERS
-from snellen.models.base import (
-    ADDRESS,
-    ModelSpec,
-    ShownByName,
-    address_of,
-    api_key,
-    failed,
-    read_options,
-    refuse_secrets,
-)
+from snellen.models.api_keys import api_key, refuse_secrets
+from snellen.models.base import ShownByName, failed
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
 from snellen.models.client import (
     Client,
@@ -41,7 +33,10 @@ from snellen.models.client import (
     says_unsupported,
 )
 from snellen.models.connections import HttpReply, HttpRequest, check_url
+from snellen.models.identity import ADDRESS, address_of
 from snellen.models.key_references import with_keys
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
 from snellen.models.request_options import with_extra_fields
 from snellen.records import ImagePart, ImageRef, Kind, Request, Response, Role
 

@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from snellen.errors import MissingExtraError, ModelError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.installation import install_line
-from snellen.models.base import ModelSpec
 from snellen.models.chat import verdict_schema
 from snellen.models.client import ClientOptions, ReportedError, ServerFault, read_reported_error
 from snellen.models.connections import HttpReply
+from snellen.models.model_strings import ModelSpec
 from snellen.models.provider import AskedModel, HeaderSource, OutgoingRequest, Provider
 from snellen.records import TOOL_CALLS, Response, TokenLogprob, Usage
 

@@ -21,17 +21,12 @@ from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.extraction.thoughts import split_thoughts
 from snellen.models import chat
-from snellen.models.base import (
-    ALL_KINDS,
-    NO_CONTINUATIONS,
-    ModelSpec,
-    ShownByName,
-    failed,
-    read_options,
-)
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ShownByName, failed
 from snellen.models.chat import has_response_prefix
 from snellen.models.client import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
 from snellen.models.request_options import SamplingOptions
 from snellen.models.served import (
     OTHER_HEADER,

@@ -15,7 +15,8 @@ from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.common.images import Images
 from snellen.common.paths import home, slug
 from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.models.base import AsyncModel, Model, identity_of
+from snellen.models.base import AsyncModel, Model
+from snellen.models.identity import identity_of
 from snellen.protocols.verdict import NO_PICTURES, replay_verdict, user_message
 from snellen.records import Decoding, Request, Response, Variant
 from snellen.reformulation.answer_equality import same_answer

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from snellen.common.images import Images
 from snellen.errors import ModelError
 from snellen.formats.shown_text import HALF_CHARACTERS, whole_characters
-from snellen.models.base import ExpectsPictures, Model, failed
+from snellen.models.base import Model, PrefetchesImages, failed
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import (
@@ -251,7 +251,7 @@ def drive(
     """
     models = {EVALUATED: model, **roles}
     window = window or model.batch_size
-    if isinstance(model, ExpectsPictures):
+    if isinstance(model, PrefetchesImages):
         items = announced(items, model, window)
     live: list[ActiveItem] = []
     waiting = 0
@@ -271,7 +271,7 @@ def drive(
         live = _serve(models, live, store, budget, progress)
 
 
-def announced(items: Iterator[WorkItem], model: ExpectsPictures, ahead: int) -> Iterator[WorkItem]:
+def announced(items: Iterator[WorkItem], model: PrefetchesImages, ahead: int) -> Iterator[WorkItem]:
     """The items in order; `model` is told of the pictures of each one up to `ahead` items in advance."""
     coming: deque[WorkItem] = deque()
     for item in items:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from snellen.models.base import AsyncModel, Model, load_model
+from snellen.models.base import AsyncModel, Model
+from snellen.models.loading import load_model
 from snellen.records import EVALUATED
 from snellen.runs.drivers import NO_BUDGET, ProgressCallback, RunBudget, WorkItem, drive
 from snellen.runs.run_store import RunStore

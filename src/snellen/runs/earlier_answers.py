@@ -13,7 +13,8 @@ import msgspec
 
 from snellen.common.images import Images
 from snellen.errors import StoreError
-from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName
+from snellen.models.base import ALL_KINDS, ShownByName
+from snellen.models.model_strings import ModelSpec
 from snellen.models.object_digest import NOT_FINGERPRINTED
 from snellen.records import Exchange, Failure, Kind, Request, Response
 from snellen.runs.journal import read_exchanges

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from snellen import __version__
 from snellen.building.benchmark import EXAMPLES, Benchmark
 from snellen.installation import installed_versions
-from snellen.models.base import AsyncModel, Model, answers_by_sample, identity_of
+from snellen.models.base import AsyncModel, Model, answers_by_sample
+from snellen.models.identity import identity_of
 from snellen.protocols.base import declaration_of
 from snellen.records import EVALUATED
 from snellen.runs.driving import NO_ROLES, Roles

@@ -28,7 +28,8 @@ from msgspec import Struct
 from snellen import __version__
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
-from snellen.models.base import HasFindings, NeedsBenchmarks, answers_by_sample, identity_of
+from snellen.models.base import HasFindings, NeedsBenchmarks, answers_by_sample
+from snellen.models.identity import identity_of
 from snellen.records import EVALUATED, Failure, ImageRef, Kind, Request, Response
 from snellen.runs.async_driver import in_batches
 from snellen.runs.drivers import answer_batch

@@ -10,7 +10,8 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from snellen.errors import StoreError
-from snellen.models.base import AsyncModel, Model, identity_of
+from snellen.models.base import AsyncModel, Model
+from snellen.models.identity import identity_of
 from snellen.models.object_digest import why_not_fingerprinted
 from snellen.records import EVALUATED
 from snellen.runs.driving import NO_ROLES, Roles

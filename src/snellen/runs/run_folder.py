@@ -21,7 +21,7 @@ from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
-from snellen.models.base import answers_as
+from snellen.models.identity import answers_as
 from snellen.records import EVALUATED, Decoding
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from snellen.errors import SnellenError, StoreError
-from snellen.models.base import ADDRESS, address_of, as_latest_adapter
+from snellen.models.identity import ADDRESS, address_of, as_latest_adapter
 from snellen.models.object_digest import why_not_fingerprinted
 from snellen.protocols.base import needed_kind, parse_protocol
 from snellen.records import EVALUATED

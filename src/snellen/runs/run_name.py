@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from snellen.common.paths import slug
 from snellen.errors import DataError, StoreError
-from snellen.models.base import address_of, answers_as
+from snellen.models.identity import address_of, answers_as
 from snellen.records import EVALUATED
 from snellen.runs.run_folder import RUN_MANIFEST, RunSession, read_manifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec

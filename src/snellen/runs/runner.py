@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import ModelError
-from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, identity_of
+from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks
+from snellen.models.identity import identity_of
 from snellen.models.object_digest import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import needed_kind
 from snellen.records import EVALUATED

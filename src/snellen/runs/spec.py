@@ -29,7 +29,7 @@ from snellen.common.foreign import read_text
 from snellen.common.paths import check_folder_name
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import parse_toml
-from snellen.models.base import as_model_string
+from snellen.models.model_strings import as_model_string
 from snellen.protocols.prediction import RuleChoice
 from snellen.protocols.wrapping import Picture
 from snellen.records import METHODS, Decoding, Method

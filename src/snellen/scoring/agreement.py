@@ -26,7 +26,9 @@ from snellen.errors import DataError
 from snellen.extraction import named_extractors
 from snellen.extraction.hard_replies import HardReply, hard_replies
 from snellen.formats.json_files import JSON_FAULTS, add_lines, kept_lines
-from snellen.models.base import AsyncModel, Model, ModelIdentity, load_model
+from snellen.models.base import AsyncModel, Model
+from snellen.models.identity import ModelIdentity
+from snellen.models.loading import load_model
 from snellen.protocols.prediction import predict
 from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.prompts.role_prompts import shortened

@@ -30,10 +30,9 @@ from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
-from snellen.models.base import (
+from snellen.models.base import AsyncModel, Model
+from snellen.models.identity import (
     ADDRESS,
-    AsyncModel,
-    Model,
     ModelIdentity,
     address_of,
     earlier_fingerprints,

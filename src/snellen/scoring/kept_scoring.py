@@ -24,7 +24,8 @@ from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.whole_files import write_atomically
-from snellen.models.base import AsyncModel, Model, identity_of
+from snellen.models.base import AsyncModel, Model
+from snellen.models.identity import identity_of
 from snellen.records import Method, Prediction, Result, Score
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, journals, read_manifest

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from snellen.building.benchmark import Benchmark
 from snellen.common.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName, read_options
+from snellen.models.base import ALL_KINDS, ShownByName
 from snellen.models.embedded import NoOptions, scores_favouring
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
 from snellen.records import Answer, Failure, Kind, Request, Response
 from snellen.scoring.answers import Key, open_answers
 

@@ -23,7 +23,7 @@ from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
-from snellen.models.base import model_string, parse_spec
+from snellen.models.model_strings import model_string, parse_spec
 from snellen.models.request_options import DEFAULT_REASONING_TOKENS
 from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Estimate, Method, Prediction, Result, Sample, Score

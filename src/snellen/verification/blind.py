@@ -37,7 +37,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.experiments.evaluation import evaluate_spec
 from snellen.experiments.outcome_checks import check_budget
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.records import Answer, Estimate, Sample
 from snellen.runs.spec import run_spec
 from snellen.scoring.answers import open_answers

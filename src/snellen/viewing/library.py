@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
-from snellen.models.base import ADDRESS, address_of, answers_as
+from snellen.models.identity import ADDRESS, address_of, answers_as
 from snellen.runs.run_folder import (
     RUN_MANIFEST,
     RunManifest,

@@ -49,7 +49,7 @@ from snellen.cli.show import (
 from snellen.common.answer_forms import FORM_WORDS, FORMS
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError, WrongRowsError
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.recognition.columns import Doubt
 from snellen.recognition.own_sources import (
     ENDING,

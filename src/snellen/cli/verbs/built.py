@@ -34,7 +34,7 @@ from snellen.errors import DataError
 from snellen.experiments.scored_folders import score_folders
 from snellen.formats.shown_text import strip_controls
 from snellen.formats.whole_files import write_atomically
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.reformulation.sampling import Rule, Sampling
 from snellen.registry import find
 from snellen.report.table import DASH, Table, decimal_text, percent

@@ -21,7 +21,7 @@ from snellen.errors import DataError
 from snellen.experiments.scored_folders import score_folders
 from snellen.formats.json_files import add_lines
 from snellen.formats.shown_text import short_name, strip_controls
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.protocols.prompts.role_prompts import shortened
 from snellen.report.audit_tables import corrected_table, readings_table
 from snellen.runs.finding import open_benchmark

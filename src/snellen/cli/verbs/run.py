@@ -21,7 +21,7 @@ from snellen.cli.flags import (
 )
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError, SnellenError
-from snellen.models.base import names_model
+from snellen.models.loading import names_model
 from snellen.runs.spec import (
     ExecutionSpec,
     QuestionSpec,

@@ -36,7 +36,7 @@ from snellen.experiments.studies.declaration import (
 from snellen.experiments.studies.series import StudyCell, computed, study_numbers
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
-from snellen.models.base import load_model
+from snellen.models.loading import load_model
 from snellen.protocols.base import needed_kind
 from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling

@@ -25,7 +25,7 @@ from snellen.common.foreign import open_file
 from snellen.common.late import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
 from snellen.fetching.attendance import attendance, is_offline
-from snellen.models.base import ModelSpec, locate_checkpoint
+from snellen.models.model_strings import ModelSpec, locate_checkpoint
 from snellen.models.request_options import SamplingOptions
 
 Kind = Literal["cpu", "accelerator"]

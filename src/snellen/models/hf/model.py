@@ -15,14 +15,7 @@ from msgspec.structs import replace
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.extraction.thoughts import split_thoughts
-from snellen.models.base import (
-    ALL_KINDS,
-    ModelSpec,
-    ReplyListener,
-    ShownByName,
-    parse_spec,
-    read_options,
-)
+from snellen.models.base import ALL_KINDS, ReplyListener, ShownByName
 from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import (
     decoding_group,
@@ -54,6 +47,8 @@ from snellen.models.hf.thresholds import (
     largest_difference,
     longest_text,
 )
+from snellen.models.model_strings import ModelSpec, parse_spec
+from snellen.models.options import read_options
 from snellen.models.template_dates import declared_date
 from snellen.records import (
     ContinuationScore,

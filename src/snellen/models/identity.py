@@ -1,0 +1,87 @@
+"""Identify a model: by its name without how it is reached, and by what its replies depend on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from snellen import registry
+from snellen.models.base import AsyncModel, Model
+from snellen.models.model_strings import parse_spec
+
+ADDRESS = "address"
+"""Fact of a fingerprint: the hosts of a model's servers.
+
+Two servers may call different models by the same name, so a run resumes at another address only if the user says that
+the model has moved there.
+"""
+ADAPTER_FACT = "adapter"
+"""Fact of a fingerprint: the version of the code that sends the requests."""
+ADAPTERS_OF_SAME_REPLIES: tuple[tuple[str, ...], ...] = (("openai-2", "openai-1"),)
+"""Versions of an adapter that send the same requests for replies, the latest first; they differ in scoring options."""
+
+
+class ModelIdentity(Struct, frozen=True):
+    """The model that gave a reply."""
+
+    name: str
+    """Model string without how the model is reached (`answers_as`)."""
+    fingerprint: dict[str, str]
+    """Everything that replies depend on."""
+
+
+def identity_of(model: Model | AsyncModel) -> ModelIdentity:
+    """Return the name and the fingerprint of a model."""
+    # A version may be an instance of a subclass of str, as torch's is.
+    fingerprint = {fact: "".join(text) for fact, text in model.fingerprint().items()}
+    return ModelIdentity(answers_as(model.name), fingerprint)
+
+
+def answers_as(name: str) -> str:
+    """Return a model string without address, concurrency, time limits and retries. Equal results mean the same model.
+
+    The scheme declares which parts these are (registry group `model_identities`). The string of any other scheme is
+    returned unchanged.
+    """
+    scheme, colon, _ = name.partition(":")
+    if not colon or scheme not in registry.targets("model_identities"):
+        return name
+    identity: str = registry.find("model_identities", scheme)(parse_spec(name))
+    return identity
+
+
+def address_of(name: str) -> str:
+    """Return the hosts in a model string, sorted and joined: `HOST:PORT,HOST:PORT`. Empty if it has none."""
+    body, _, _ = name.partition("?")
+    _, _, target = body.partition(":")
+    _, _, urls = target.partition("@")
+    if not urls.startswith(("http://", "https://")):
+        return ""
+    return hosts_of(re.split(r",(?=https?://)", urls))
+
+
+def hosts_of(urls: Iterable[str]) -> str:
+    """Return the distinct hosts of URLs, sorted and joined by commas."""
+    hosts = {urlsplit(url).netloc.lower() for url in urls}
+    return ",".join(sorted(hosts))
+
+
+def as_latest_adapter(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """Return a fingerprint with the latest version of its adapter that gives the same replies."""
+    facts = dict(fingerprint)
+    for versions in ADAPTERS_OF_SAME_REPLIES:
+        if facts.get(ADAPTER_FACT) in versions:
+            facts[ADAPTER_FACT] = versions[0]
+    return facts
+
+
+def earlier_fingerprints(fingerprint: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the fingerprints that the same model had under earlier adapters with the same replies."""
+    for versions in ADAPTERS_OF_SAME_REPLIES:
+        latest, *earlier = versions
+        if fingerprint.get(ADAPTER_FACT) == latest:
+            return [{**fingerprint, ADAPTER_FACT: version} for version in earlier]
+    return []
