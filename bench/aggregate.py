@@ -23,7 +23,7 @@ from snellen.protocols.base import parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score, Variant
 from snellen.runs.run_folder import RUN_FORMAT, BenchmarkUse, RunManifest
 from snellen.runs.spec import ScoringSpec
-from snellen.scoring.choice_metrics import score_choice
+from snellen.scoring.choice_scoring import score_choice
 from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
 

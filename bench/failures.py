@@ -26,7 +26,7 @@ from snellen.analysis.question_means import mean_estimate
 from snellen.catalogue import entries
 from snellen.protocols.base import parse_protocol
 from snellen.records import Answer, Estimate, Failure, Prediction, Sample, Score, Variant
-from snellen.scoring.choice_metrics import score_choice
+from snellen.scoring.choice_scoring import score_choice
 from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.scored_run import ScoredBenchmark, by_row
 

@@ -1,129 +1,116 @@
-"""Metrics of choices: each takes the predictions of one question, in order of presentation.
+"""Metrics of choices: functions of the predictions of one question, and their declarations.
 
-A reply counts as what it most probably means; one that gives no answer is not right. Two bounds show how much depends
-on that: `_lower` counts each reply whose reading is unsure (`Prediction.is_unsure`) as wrong, `_upper` counts it, and
-each reply that gives no answer, as right; `_of_parsed` leaves out the replies that give no answer. A score also keeps what the probabilities of its readings say of it
-(`ReadingDoubt`), from which intervals and comparisons take the error of reading. None is unscored, which is not wrong.
+A reply counts as its most probable reading; a reply without an answer is not correct. Two bounds show how much depends
+on that: `_lower` counts each reply with an unsure reading (`Prediction.is_unsure`) as wrong, `_upper` counts it and each
+reply without an answer as correct. `_of_parsed` leaves out the replies without an answer. A doubt (`ReadingDoubt`) sums
+up the probabilities of the readings; intervals and comparisons take the error of reading from it. None means unscored,
+which is not wrong.
+
+All functions take the predictions in order of presentation.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Sequence
 from math import comb
 from typing import Any
 
 from msgspec.structs import replace
 
-from snellen.errors import HookError, SnellenError
 from snellen.metrics.declaration import (
     ChoiceMetric,
     MetricRow,
     metric_row,
     share,
 )
-from snellen.records import Answer, Prediction, ReadingDoubt, Score
-from snellen.scoring.questions import (
-    HIDDEN_ANSWER,
-    NOT_ASKED,
-    NOT_ROTATED,
-    AnswersInARow,
-    AskedQuestion,
-    Unscored,
-    has_baseline,
-    why_unanswered,
-    why_unparsed,
-)
+from snellen.records import Answer, Prediction, ReadingDoubt
 
 Passes = tuple[Prediction, ...]
 """Presentations of one question, in their order."""
 
+# --- accuracy --------------------------------------------------------------------------------------------------------
+
 
 def accuracy(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """Share of the answered presentations whose choice is correct; an unparsed reply is not. 0 to 1."""
-    return sum(p.choice in answer.options for p in predictions) / len(predictions)
+    """Return the share of predictions whose choice is correct, in [0, 1]; an unparsed reply is not correct."""
+    correct = sum(prediction.choice in answer.options for prediction in predictions)
+    return correct / len(predictions)
 
 
 def accuracy_of_parsed(predictions: Sequence[Prediction], answer: Answer) -> float | None:
-    """Share of the parsed presentations whose choice is correct; None when none could be read."""
-    verdicts = [p.choice in answer.options for p in predictions if p.choice is not None]
-    return sum(verdicts) / len(verdicts) if verdicts else None
+    """Return the share of parsed predictions whose choice is correct, in [0, 1], or None if no reply was parsed."""
+    parsed = [prediction for prediction in predictions if prediction.choice is not None]
+    if not parsed:
+        return None
+    return accuracy(parsed, answer)
 
 
 def without_unsure(predictions: Sequence[Prediction]) -> Passes:
-    """Return the predictions, with each unsure reading as a reply that gives no answer."""
-    return tuple(replace(p, choice=None) if p.is_unsure else p for p in predictions)
+    """Return the predictions, with each unsure reading replaced by a reply without an answer."""
+    return tuple(
+        replace(prediction, choice=None) if prediction.is_unsure else prediction
+        for prediction in predictions
+    )
 
 
 def accuracy_lower(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """Return `accuracy` with every unsure reading counting as wrong."""
+    """Return `accuracy` with every unsure reading counted as wrong."""
     return accuracy(without_unsure(predictions), answer)
 
 
 def accuracy_upper(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """Return `accuracy` with every unsure reading, and every reply without an answer, counting as right."""
-    predictions = without_unsure(predictions)
-    return sum(p.choice is None or p.choice in answer.options for p in predictions) / len(
-        predictions
-    )
+    """Return `accuracy` with every unsure reading and every reply without an answer counted as correct."""
+    possibly_correct = 0
+    for prediction in without_unsure(predictions):
+        if prediction.choice is None or prediction.choice in answer.options:
+            possibly_correct += 1
+    return possibly_correct / len(predictions)
 
 
 def unsure_rate(predictions: Sequence[Prediction]) -> float:
-    """Share of the answered presentations whose reading is less probable than `SURE`, 0 to 1."""
-    return sum(p.is_unsure for p in predictions) / len(predictions)
+    """Return the share of predictions whose reading is less probable than `SURE`, in [0, 1]."""
+    return sum(prediction.is_unsure for prediction in predictions) / len(predictions)
 
 
 def accuracy_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
-    """Return what the probabilities of the readings say of `accuracy`; None if all readings are certain."""
-    if not any(p.probabilities for p in predictions):
+    """Return what the probabilities of the readings imply for `accuracy`, or None if all readings are certain."""
+    if not any(prediction.probabilities for prediction in predictions):
         return None
+    chances = [prediction.probability_of(answer.options) for prediction in predictions]
+    variances = [chance * (1 - chance) for chance in chances]
+    correct_or_unsure = 0
+    for prediction in predictions:
+        if prediction.is_unsure or prediction.choice in answer.options:
+            correct_or_unsure += 1
     n = len(predictions)
-    chances = [p.probability_of(answer.options) for p in predictions]
-    variance = math.fsum(chance * (1 - chance) for chance in chances) / n**2
-    right_or_unsure = sum(p.is_unsure or p.choice in answer.options for p in predictions)
     return ReadingDoubt(
         expected=math.fsum(chances) / n,
-        variance=variance,
+        variance=math.fsum(variances) / n**2,
         least=accuracy_lower(predictions, answer),
-        most=right_or_unsure / n,
-    )
-
-
-def circular_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
-    """Return what the probabilities of the readings say of the verdict over these rotations.
-
-    The question is right if all of them mean the same correct option. None if all readings are certain.
-    """
-    if not any(p.probabilities for p in predictions):
-        return None
-    chance = 0.0
-    may_be_right = False
-    for option in answer.options:
-        chance += math.prod(p.probability_of((option,)) for p in predictions)
-        may_be_right |= all(p.is_unsure or p.choice == option for p in predictions)
-    is_sure = not any(p.is_unsure for p in predictions)
-    return ReadingDoubt(
-        expected=chance,
-        variance=chance * (1 - chance),
-        least=float(is_sure and len({p.choice for p in predictions} & {*answer.options}) == 1),
-        most=float(may_be_right),
+        most=correct_or_unsure / n,
     )
 
 
 def unparsed_rate(predictions: Sequence[Prediction]) -> float:
-    """Share of the answered presentations that name no option, 0 to 1."""
-    return sum(p.choice is None for p in predictions) / len(predictions)
+    """Return the share of predictions without an option, in [0, 1]."""
+    return sum(prediction.choice is None for prediction in predictions) / len(predictions)
+
+
+# --- CircularEval ----------------------------------------------------------------------------------------------------
 
 
 def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) -> float | None:
-    """1 when all rotations are right, 0 as soon as one is wrong or unparsed or two disagree (MMBench 4.1).
+    """Return the verdict of CircularEval (MMBench 4.1).
 
-    The order of the passes does not matter, so that stopping early and asking all give the same value. None when
-    nothing has failed and some rotation was never answered.
+    The order of the passes does not matter, so stopping early and asking all rotations give the same value.
+
+    Returns:
+        1.0 if all rotations are correct. 0.0 if one is wrong or unparsed, or if two disagree. None if a rotation was
+        never answered and the others do not settle the verdict.
     """
-    if any(p.choice is None for p in predictions):
+    if any(prediction.choice is None for prediction in predictions):
         return 0.0
     return circular_of_parsed(predictions, answer, rotations)
 
@@ -131,83 +118,184 @@ def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) 
 def circular_of_parsed(
     predictions: Sequence[Prediction], answer: Answer, rotations: int
 ) -> float | None:
-    """The verdict where the parsed rotations settle it: 0 when one is wrong or two disagree, 1 when all are right.
+    """Return the verdict of CircularEval if the parsed rotations settle it.
 
-    None when an unparsed rotation, or one that was never answered, could still decide.
+    Returns:
+        1.0 if all rotations are correct. 0.0 if one is wrong or two disagree. None if a rotation that is unparsed or
+        was never answered could still decide.
     """
-    choices = {p.choice for p in predictions if p.choice is not None}
+    choices = {prediction.choice for prediction in predictions if prediction.choice is not None}
     if len(choices) > 1 or not choices <= set(answer.options):
         return 0.0
-    return 1.0 if _all_parsed(predictions, rotations) else None
+    if not _all_parsed(predictions, rotations):
+        return None
+    return 1.0
 
 
 def circular_upper(
     predictions: Sequence[Prediction], answer: Answer, rotations: int
 ) -> float | None:
-    """The verdict if every unsure or unparsed rotation, and what was not asked because of it, were right.
+    """Return the verdict if every unsure or unparsed rotation, and rotations not asked because of it, were correct.
 
-    None while a rotation that could still decide was never answered for another reason: `predictions` are all
-    presentations, those that failed too.
+    Args:
+        predictions: All presentations, including those that failed.
+        answer: The ground truth.
+        rotations: Rotations of the question.
+
+    Returns:
+        The verdict, or None if a rotation that could still decide was not answered for another reason.
     """
-    came = without_unsure([p for p in predictions if p.error is None])
-    verdict = circular_of_parsed(came, answer, rotations)
-    stopped_by_unparsed = len(came) == len(predictions) and any(p.choice is None for p in came)
-    return 1.0 if verdict is None and stopped_by_unparsed else verdict
+    answered = without_unsure(
+        [prediction for prediction in predictions if prediction.error is None]
+    )
+    verdict = circular_of_parsed(answered, answer, rotations)
+    if verdict is not None:
+        return verdict
+    has_failed = len(answered) < len(predictions)
+    has_unparsed = any(prediction.choice is None for prediction in answered)
+    if has_unparsed and not has_failed:
+        return 1.0
+    return None
 
 
-def consistency(predictions: Sequence[Prediction], rotations: int) -> float | None:
-    """1 when all rotations name one option, right or wrong, 0 when two disagree or one names none; else None."""
-    if settles(predictions):
-        return 0.0
-    return 1.0 if _all_parsed(predictions, rotations) else None
+def circular_doubt(predictions: Sequence[Prediction], answer: Answer) -> ReadingDoubt | None:
+    """Return what the probabilities of the readings imply for the verdict over these rotations.
 
-
-def settles(predictions: Sequence[Prediction]) -> bool:
-    """Whether one names no option or two disagree, so that the question has failed whatever its answer is."""
-    return len({p.choice for p in predictions}) > 1 or any(p.choice is None for p in predictions)
-
-
-def _all_parsed(predictions: Sequence[Prediction], rotations: int) -> bool:
-    return len(predictions) == rotations and all(p.choice is not None for p in predictions)
-
-
-def hit_rate(predictions: Sequence[Prediction]) -> float:
-    """Share of the replies that name one of the labels shown (ReForm-Eval 4.3.3), 0 to 1."""
-    return sum(p.follows_format for p in predictions) / len(predictions)
-
-
-def tie_rate(predictions: Sequence[Prediction]) -> float:
-    """Share of the presentations in which several options are exactly the most likely, 0 to 1."""
-    return sum(p.extraction_method == "tie" or p.reason == "all alike" for p in predictions) / len(
-        predictions
+    The question is correct if all readings mean the same correct option. None if all readings are certain.
+    """
+    if not any(prediction.probabilities for prediction in predictions):
+        return None
+    chance = 0.0
+    may_be_correct = False
+    for option in answer.options:
+        chance += math.prod(prediction.probability_of((option,)) for prediction in predictions)
+        if all(prediction.is_unsure or prediction.choice == option for prediction in predictions):
+            may_be_correct = True
+    is_sure = not any(prediction.is_unsure for prediction in predictions)
+    choices = {prediction.choice for prediction in predictions}
+    has_correct_choice = len(choices & set(answer.options)) == 1
+    return ReadingDoubt(
+        expected=chance,
+        variance=chance * (1 - chance),
+        least=float(is_sure and has_correct_choice),
+        most=float(may_be_correct),
     )
 
 
-def instability(predictions: Sequence[Prediction]) -> float:
-    """Entropy in nats of the options chosen over the presentations (ReForm-Eval 3.3.2).
+def consistency(predictions: Sequence[Prediction], rotations: int) -> float | None:
+    """Return whether all rotations choose the same option, correct or not.
 
-    0 when all agree; at most log of the number of presentations or of options (and one for "unparsed",
-    which counts as one more kind of answer), whichever is less.
+    Returns:
+        1.0 if they do, 0.0 if two disagree or one is unparsed, and None if a rotation was never answered.
     """
-    return _entropy(p.choice for p in predictions)
+    if settles(predictions):
+        return 0.0
+    if not _all_parsed(predictions, rotations):
+        return None
+    return 1.0
+
+
+def settles(predictions: Sequence[Prediction]) -> bool:
+    """Return whether a rotation is unparsed or two disagree, so that the question fails with any ground truth."""
+    choices = {prediction.choice for prediction in predictions}
+    return len(choices) > 1 or None in choices
+
+
+def _all_parsed(predictions: Sequence[Prediction], rotations: int) -> bool:
+    if len(predictions) != rotations:
+        return False
+    return all(prediction.choice is not None for prediction in predictions)
+
+
+# --- format and stability --------------------------------------------------------------------------------------------
+
+
+def hit_rate(predictions: Sequence[Prediction]) -> float:
+    """Return the share of replies that name one of the labels shown (ReForm-Eval 4.3.3), in [0, 1]."""
+    return sum(prediction.follows_format for prediction in predictions) / len(predictions)
+
+
+def tie_rate(predictions: Sequence[Prediction]) -> float:
+    """Return the share of predictions in which several options are exactly equally likely, in [0, 1]."""
+    ties = 0
+    for prediction in predictions:
+        if prediction.extraction_method == "tie" or prediction.reason == "all alike":
+            ties += 1
+    return ties / len(predictions)
+
+
+def instability(predictions: Sequence[Prediction]) -> float:
+    """Return the entropy in nats of the options chosen over the presentations (ReForm-Eval 3.3.2).
+
+    It is 0 if all choices agree, and at most the log of the number of presentations, or of options plus one, whichever
+    is less. "Unparsed" counts as one more option.
+    """
+    return _entropy(prediction.choice for prediction in predictions)
 
 
 def legacy_instability(predictions: Sequence[Prediction]) -> float:
-    """`instability` as published: each unparsed text is a kind of its own, so a model that rambles is more unstable."""
-    return _entropy(p.unparsed_text if p.choice is None else p.choice for p in predictions)
+    """Return `instability` as published: each unparsed text is a choice of its own, so rambling is more unstable."""
+    return _entropy(
+        prediction.unparsed_text if prediction.choice is None else prediction.choice
+        for prediction in predictions
+    )
 
 
 def _entropy(kinds: Iterable[object]) -> float:
-    counts = Counter(kinds).values()
+    counts = list(Counter(kinds).values())
+    return _entropy_of_counts(counts)
+
+
+def _entropy_of_counts(counts: Sequence[int]) -> float:
     total = sum(counts)
-    return sum(-n / total * math.log(n / total) for n in counts)
+    return sum(-n / total * math.log(n / total) for n in counts if n)
 
 
 def greatest_instability(presentations: int, kinds: int) -> float:
-    """The most that `instability` can be: presentations spread as evenly over the kinds of answer as can be."""
-    per_kind, over = divmod(presentations, kinds)
-    counts = [per_kind + 1] * over + [per_kind] * (kinds - over)
-    return sum(-n / presentations * math.log(n / presentations) for n in counts if n)
+    """Return the maximum of `instability`, which spreads presentations as evenly as possible over kinds of answers."""
+    per_kind, remainder = divmod(presentations, kinds)
+    counts = [per_kind + 1] * remainder + [per_kind] * (kinds - remainder)
+    return _entropy_of_counts(counts)
+
+
+# --- repeated questions ----------------------------------------------------------------------------------------------
+# An unparsed reply is not correct, votes for no correct option, and agrees with no other reply.
+
+
+def pass_at(k: int, replies: int, correct: int) -> float:
+    """Return the unbiased estimate of the chance that one of `k` replies is correct.
+
+    This is 1 - C(n - c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374, equation 1).
+
+    Args:
+        k: Replies per attempt.
+        replies: Replies that were sampled (n), at least `k`.
+        correct: Correct replies among them (c).
+    """
+    return 1.0 - comb(replies - correct, k) / comb(replies, k)
+
+
+def majority(predictions: Sequence[Prediction], answer: Answer) -> float:
+    """Return whether the most frequent choice is correct: 0.0 or 1.0, or a share if several choices are tied.
+
+    "Unparsed" counts as one more choice, which is not correct.
+    """
+    votes = Counter(prediction.choice for prediction in predictions)
+    most_votes = max(votes.values())
+    leading = [choice for choice, count in votes.items() if count == most_votes]
+    return sum(choice in answer.options for choice in leading) / len(leading)
+
+
+def agreeing_pairs(predictions: Sequence[Prediction]) -> float:
+    """Return the share of pairs of replies that name the same option, in [0, 1]."""
+    votes = Counter(
+        prediction.choice for prediction in predictions if prediction.choice is not None
+    )
+    pairs = sum(comb(count, 2) for count in votes.values())
+    return pairs / comb(len(predictions), 2)
+
+
+# --- declarations ----------------------------------------------------------------------------------------------------
 
 
 _CIRCULAR = {
@@ -218,7 +306,7 @@ _PRESENTATIONS = {"": "needs several presentations of a question, e.g. instabili
 
 
 def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[MetricRow, ...]:
-    """The headline, and what stands next to it where a reading is unsure or a reply gives no answer."""
+    """Declare a headline and the rows next to it, which treat unsure readings and missing answers differently."""
     return (
         share(name, words, unparsed="wrong", absent_reasons=absent),
         share(
@@ -345,33 +433,7 @@ CHOICE_METRICS = (
     UNSURE_RATE,
     TIE_RATE,
 )
-"""Those of every question with options, in the order of the tables."""
-
-
-# --- questions asked several times -----------------------------------------------------------------------------------
-# A reply that names no option is not right, votes for nothing that is right, and agrees with no other.
-
-
-def pass_at(k: int, replies: int, right: int) -> float:
-    """The chance that one of `k` replies is right, without bias from the `right` ones of so many `replies` >= k:
-    1 - C(n - c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374, equation 1)."""
-    return 1.0 - comb(replies - right, k) / comb(replies, k)
-
-
-def majority(predictions: Sequence[Prediction], answer: Answer) -> float:
-    """Share of the most frequent choices that are right: 0 or 1 where one leads alone, and else what a coin would
-    give. Replies that name no option are one more choice, which is not right."""
-    votes = Counter(p.choice for p in predictions)
-    most = max(votes.values())
-    leading = [choice for choice, count in votes.items() if count == most]
-    return sum(choice in answer.options for choice in leading) / len(leading)
-
-
-def agreeing_pairs(predictions: Sequence[Prediction]) -> float:
-    """Share of the pairs of replies that name the same option, 0 to 1."""
-    votes = Counter(p.choice for p in predictions if p.choice is not None)
-    return sum(comb(count, 2) for count in votes.values()) / comb(len(predictions), 2)
-
+"""Metrics of every question with options, in the order of the tables."""
 
 _REPEATED = {"": "needs the same question several times, e.g. repeat?k=5 at a temperature"}
 
@@ -385,188 +447,3 @@ REPEATS = ChoiceMetric(
         ),
     ),
 )
-
-
-# --- the scores of a question -----------------------------------------------------------------------------------------
-
-Verdict = Callable[[Passes], float | None]
-
-
-def score_choice(question: AskedQuestion) -> Iterator[Score]:
-    """All choice metrics of one question that its protocol gives."""
-    declared = question.declaration
-    with_baseline = tuple(filter(has_baseline, question.unbiased))
-    n, unanswered, counted = (
-        len(with_baseline) or 1,
-        why_unanswered(question),
-        question.counted_unbiased,
-    )
-    yield from _accuracies(
-        counted,
-        with_baseline if counted is question else tuple(filter(has_baseline, counted.unbiased)),
-    )
-    yield question.score(
-        "unparsed_rate", unparsed_rate(with_baseline) if with_baseline else unanswered, n
-    )
-    if declared.circular:
-        yield from _circular_scores(question)
-    if question.protocol.method == "generation":
-        unsure = unsure_rate(with_baseline) if with_baseline else unanswered
-        yield question.score("unsure_rate", unsure, n)
-        labelled = not with_baseline or any(p.variant.labels for p in with_baseline)
-        hits = hit_rate(with_baseline) if with_baseline else unanswered
-        yield question.score("hit_rate", hits if labelled else NO_LABELS, n)
-    else:
-        yield question.score(
-            "tie_rate", tie_rate(with_baseline) if with_baseline else unanswered, n
-        )
-    if declared.repeated_for:
-        yield from _repeat_scores(question)
-    if declared.instability:
-        tests = tuple(filter(has_baseline, question.came))
-        whole = len(tests) >= declared.n_presentations(question.sample)
-        for name, entropy in _ENTROPIES.items():
-            yield question.score(name, entropy(tests) if whole else unanswered, len(tests) or 1)
-
-
-def _accuracies(question: AskedQuestion, passes: Passes) -> Iterator[Score]:
-    """The headline, of those parsed, and the bounds."""
-    answer = question.answer
-    headline, of_parsed, lower, upper = names = ACCURACY.names
-    if answer is None or not passes:
-        absence = (
-            HIDDEN_ANSWER
-            if answer is None and any(map(has_baseline, question.came))
-            else why_unanswered(question)
-        )
-        yield from (question.score(name, absence) for name in names)
-        return
-    n = len(passes)
-    doubt = accuracy_doubt(passes, answer)
-    yield question.score(headline, accuracy(passes, answer), n, doubt=doubt)
-    parsed = accuracy_of_parsed(passes, answer)
-    yield question.score(of_parsed, why_unparsed(passes) if parsed is None else parsed, n)
-    yield question.score(lower, accuracy_lower(passes, answer), n)
-    yield question.score(upper, accuracy_upper(passes, answer), n)
-
-
-NO_LABELS = Unscored("metric undefined", "options were listed without labels")
-
-
-def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
-    """Of a question that was asked several times; failed replies are left out where that changes no expectation: the
-    majority of fewer replies is less often right."""
-    came, answer, k = question.came, question.answer, question.declaration.repeated_for
-    passes, voted, agrees = REPEATS.names
-    few = why_unanswered(question) if len(came) < len(question.predictions) else NOT_ASKED
-    absence = HIDDEN_ANSWER if answer is None and came else few
-    if answer is None or len(came) < k:
-        yield question.score(passes, absence, len(came) or 1)
-    else:
-        right = sum(p.choice in answer.options for p in came)
-        yield question.score(passes, pass_at(k, len(came), right), len(came))
-    whole = answer is not None and len(came) == question.declaration.n_presentations(
-        question.sample
-    )
-    yield question.score(
-        voted, majority(came, answer) if answer and whole else absence, len(came) or 1
-    )
-    yield question.score(agrees, agreeing_pairs(came) if len(came) > 1 else few, len(came) or 1)
-
-
-_ENTROPIES = {"instability": instability, "legacy_instability": legacy_instability}
-
-
-def score_choice_metric(question: AskedQuestion, metric: ChoiceMetric) -> Iterator[Score]:
-    """A metric of choices from another package; those of Snellen come of `score_choice`."""
-    if metric.measure is None:
-        return
-    [row] = metric.rows
-    if question.answer is None or not question.unbiased:
-        yield question.score(
-            row.name, HIDDEN_ANSWER if question.unbiased else why_unanswered(question)
-        )
-        return
-    try:
-        value = metric.measure(question.unbiased, question.answer)
-    except SnellenError:
-        raise
-    except Exception as error:  # a metric of others: anything may be raised
-        raise HookError(f"the metric {row.name}, on {question.place}", error) from error
-    absence = Unscored("metric undefined", "for this question")
-    yield question.score(
-        row.name,
-        absence if value is None else row.check(value, question.place),
-        len(question.unbiased),
-    )
-
-
-def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
-    declared, answer = question.declaration, question.answer
-    rotations = declared.n_presentations(question.sample)
-    names = (*CIRCULAR_ACCURACY.names, "circular_drop")
-    if rotations < 2:
-        yield from (question.score(name, NOT_ROTATED) for name in (*names, "consistency"))
-        return
-    yield _by_first_passes(question, "consistency", lambda passes: consistency(passes, rotations))
-    if answer is None:
-        absence = HIDDEN_ANSWER if question.came else _why_not_all(question)
-        yield from (question.score(name, absence) for name in names)
-        return
-    headline, of_parsed, lower, upper, drop = names
-    counted = question.counted
-    came = _first_passes(counted)
-
-    def whole(passes: Passes) -> float | None:
-        return circular(passes, answer, rotations)
-
-    def parsed(passes: Passes) -> float | None:
-        return circular_of_parsed(passes, answer, rotations)
-
-    def at_least(passes: Passes) -> float | None:
-        return circular(without_unsure(passes), answer, rotations)
-
-    def at_most(passes: Passes) -> float | None:
-        is_all = _has_ended(counted, came) and len(passes) == len(came)
-        if is_all:
-            return circular_upper(passes, answer, rotations)
-        return circular_of_parsed(without_unsure(passes), answer, rotations)
-
-    def lost_by_turning(passes: Passes) -> float | None:
-        verdict = whole(passes)
-        return None if verdict is None else accuracy(passes[:1], answer) - verdict
-
-    verdict = _by_first_passes(counted, headline, whole)
-    if verdict.value is not None:
-        verdict = replace(verdict, doubt=circular_doubt(came[: verdict.steps], answer))
-    yield verdict
-    yield _by_first_passes(counted, of_parsed, parsed)
-    yield _by_first_passes(counted, lower, at_least)
-    yield _by_first_passes(counted, upper, at_most)
-    yield _by_first_passes(question, drop, lost_by_turning)
-
-
-def _first_passes(question: AskedQuestion) -> Passes:
-    """The passes up to the first that failed."""
-    return tuple(takewhile(lambda p: p.error is None, question.predictions))
-
-
-def _has_ended(question: AskedQuestion, came: Passes) -> bool:
-    declared = question.declaration
-    whole = len(came) == declared.n_presentations(question.sample)
-    return whole or (declared.stops_early and settles(came))
-
-
-def _why_not_all(question: AskedQuestion) -> Unscored:
-    return why_unanswered(question) if len(question.came) < len(question.predictions) else NOT_ASKED
-
-
-def _by_first_passes(question: AskedQuestion, name: str, verdict: Verdict) -> Score:
-    """By the first passes alone that settle it, lest what failed after them decide which questions count."""
-    came, rotations = _first_passes(question), question.declaration.n_presentations(question.sample)
-    for steps in range(1, len(came) + 1):
-        if (value := verdict(came[:steps])) is not None:
-            return question.score(name, value, rotations, AnswersInARow(steps))
-    ended = _has_ended(question, came)
-    absence = why_unparsed(came) if ended else _why_not_all(question)
-    return question.score(name, absence, rotations, AnswersInARow(len(came), broken=not ended))

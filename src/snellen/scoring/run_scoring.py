@@ -35,7 +35,7 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import Key, open_answers, with_answer_tags
-from snellen.scoring.choice_metrics import score_choice, score_choice_metric
+from snellen.scoring.choice_scoring import score_choice, score_choice_metric
 from snellen.scoring.grouped import GroupedMetric
 from snellen.scoring.journal_reading import (
     PartRead,

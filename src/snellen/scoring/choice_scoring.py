@@ -1,0 +1,296 @@
+"""Score a question with options by the metrics that its protocol supports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+
+from msgspec.structs import replace
+
+from snellen.errors import HookError, SnellenError
+from snellen.metrics.declaration import ChoiceMetric
+from snellen.records import Answer, Score
+from snellen.scoring.choice_metrics import (
+    ACCURACY,
+    CIRCULAR_ACCURACY,
+    REPEATS,
+    Passes,
+    accuracy,
+    accuracy_doubt,
+    accuracy_lower,
+    accuracy_of_parsed,
+    accuracy_upper,
+    agreeing_pairs,
+    circular,
+    circular_doubt,
+    circular_of_parsed,
+    circular_upper,
+    consistency,
+    hit_rate,
+    instability,
+    legacy_instability,
+    majority,
+    pass_at,
+    settles,
+    tie_rate,
+    unparsed_rate,
+    unsure_rate,
+    without_unsure,
+)
+from snellen.scoring.questions import (
+    HIDDEN_ANSWER,
+    NOT_ASKED,
+    NOT_ROTATED,
+    AnswersInARow,
+    AskedQuestion,
+    Unscored,
+    has_baseline,
+    why_unanswered,
+    why_unparsed,
+)
+
+NO_LABELS = Unscored("metric undefined", "options were listed without labels")
+UNDEFINED_HERE = Unscored("metric undefined", "for this question")
+
+Verdict = Callable[[Passes], float | None]
+"""Function of the first passes of a question that returns a value, or None if they do not settle it."""
+
+
+def score_choice(question: AskedQuestion) -> Iterator[Score]:
+    """Yield a score for each choice metric that the protocol of a question supports."""
+    declared = question.declaration
+    passes = _with_baseline(question.unbiased)
+    yield from _accuracy_scores(question, passes)
+    yield _score_or_unanswered(question, "unparsed_rate", unparsed_rate, passes)
+    if declared.circular:
+        yield from _circular_scores(question)
+    if question.protocol.method == "generation":
+        yield _score_or_unanswered(question, "unsure_rate", unsure_rate, passes)
+        yield _hit_rate_score(question, passes)
+    else:
+        yield _score_or_unanswered(question, "tie_rate", tie_rate, passes)
+    if declared.repeated_for:
+        yield from _repeat_scores(question)
+    if declared.instability:
+        yield from _instability_scores(question)
+
+
+def _with_baseline(passes: Passes) -> Passes:
+    return tuple(prediction for prediction in passes if has_baseline(prediction))
+
+
+def _score_or_unanswered(
+    question: AskedQuestion, name: str, rate: Callable[[Passes], float], passes: Passes
+) -> Score:
+    if not passes:
+        return question.score(name, why_unanswered(question), 1)
+    return question.score(name, rate(passes), len(passes))
+
+
+def _hit_rate_score(question: AskedQuestion, passes: Passes) -> Score:
+    if passes and not any(prediction.variant.labels for prediction in passes):
+        return question.score("hit_rate", NO_LABELS, len(passes))
+    return _score_or_unanswered(question, "hit_rate", hit_rate, passes)
+
+
+# --- accuracy --------------------------------------------------------------------------------------------------------
+
+
+def _accuracy_scores(asked: AskedQuestion, asked_passes: Passes) -> Iterator[Score]:
+    """Yield the headline, the accuracy of parsed replies, and the bounds."""
+    question = asked.counted_unbiased
+    # Usually nothing is missing, and the passes need not be computed again.
+    passes = asked_passes if question is asked else _with_baseline(question.unbiased)
+    answer = question.answer
+    if answer is None or not passes:
+        absence = why_unanswered(question)
+        if answer is None and _with_baseline(question.came):
+            absence = HIDDEN_ANSWER
+        for name in ACCURACY.names:
+            yield question.score(name, absence)
+        return
+
+    headline, of_parsed, lower, upper = ACCURACY.names
+    n = len(passes)
+    doubt = accuracy_doubt(passes, answer)
+    yield question.score(headline, accuracy(passes, answer), n, doubt=doubt)
+    parsed_accuracy = accuracy_of_parsed(passes, answer)
+    if parsed_accuracy is None:
+        yield question.score(of_parsed, why_unparsed(passes), n)
+    else:
+        yield question.score(of_parsed, parsed_accuracy, n)
+    yield question.score(lower, accuracy_lower(passes, answer), n)
+    yield question.score(upper, accuracy_upper(passes, answer), n)
+
+
+# --- CircularEval ----------------------------------------------------------------------------------------------------
+
+
+def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
+    answer = question.answer
+    rotations = question.declaration.n_presentations(question.sample)
+    names = (*CIRCULAR_ACCURACY.names, "circular_drop")
+    if rotations < 2:
+        for name in (*names, "consistency"):
+            yield question.score(name, NOT_ROTATED)
+        return
+
+    yield _score_by_first_passes(
+        question, "consistency", lambda passes: consistency(passes, rotations)
+    )
+    if answer is None:
+        absence = HIDDEN_ANSWER if question.came else _why_incomplete(question)
+        for name in names:
+            yield question.score(name, absence)
+        return
+    yield from _circular_verdicts(question, answer, rotations)
+
+
+def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) -> Iterator[Score]:
+    counted = question.counted
+    first_passes = _first_passes(counted)
+    has_ended = _has_ended(counted, first_passes)
+
+    def verdict(passes: Passes) -> float | None:
+        return circular(passes, answer, rotations)
+
+    def verdict_of_parsed(passes: Passes) -> float | None:
+        return circular_of_parsed(passes, answer, rotations)
+
+    def lower(passes: Passes) -> float | None:
+        return circular(without_unsure(passes), answer, rotations)
+
+    def upper(passes: Passes) -> float | None:
+        if has_ended and len(passes) == len(first_passes):
+            return circular_upper(passes, answer, rotations)
+        return circular_of_parsed(without_unsure(passes), answer, rotations)
+
+    def drop(passes: Passes) -> float | None:
+        value = verdict(passes)
+        if value is None:
+            return None
+        return accuracy(passes[:1], answer) - value
+
+    headline_name, of_parsed_name, lower_name, upper_name = CIRCULAR_ACCURACY.names
+    headline = _score_by_first_passes(counted, headline_name, verdict)
+    if headline.value is not None:
+        doubt = circular_doubt(first_passes[: headline.steps], answer)
+        headline = replace(headline, doubt=doubt)
+    yield headline
+    yield _score_by_first_passes(counted, of_parsed_name, verdict_of_parsed)
+    yield _score_by_first_passes(counted, lower_name, lower)
+    yield _score_by_first_passes(counted, upper_name, upper)
+    yield _score_by_first_passes(question, "circular_drop", drop)
+
+
+def _score_by_first_passes(question: AskedQuestion, name: str, verdict: Verdict) -> Score:
+    """Score a question by the fewest first passes that settle a verdict.
+
+    Later passes are ignored, because a failure among them would otherwise decide which questions count.
+    """
+    passes = _first_passes(question)
+    rotations = question.declaration.n_presentations(question.sample)
+    for steps in range(1, len(passes) + 1):
+        value = verdict(passes[:steps])
+        if value is not None:
+            return question.score(name, value, rotations, AnswersInARow(steps))
+    has_ended = _has_ended(question, passes)
+    absence = why_unparsed(passes) if has_ended else _why_incomplete(question)
+    return question.score(
+        name, absence, rotations, AnswersInARow(len(passes), broken=not has_ended)
+    )
+
+
+def _first_passes(question: AskedQuestion) -> Passes:
+    """Return the passes before the first that failed."""
+    return tuple(takewhile(lambda prediction: prediction.error is None, question.predictions))
+
+
+def _has_ended(question: AskedQuestion, passes: Passes) -> bool:
+    """Return whether the protocol would not ask for further passes."""
+    declared = question.declaration
+    if len(passes) == declared.n_presentations(question.sample):
+        return True
+    return declared.stops_early and settles(passes)
+
+
+def _why_incomplete(question: AskedQuestion) -> Unscored:
+    if len(question.came) < len(question.predictions):
+        return why_unanswered(question)
+    return NOT_ASKED
+
+
+# --- repeated and varied questions -----------------------------------------------------------------------------------
+
+
+def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
+    """Yield the scores of a question that was asked several times.
+
+    Failed replies are left out of pass@k, whose expectation does not depend on their number. The majority vote needs
+    all replies, because a majority of fewer replies is less often correct.
+    """
+    answered = question.came
+    answer = question.answer
+    k = question.declaration.repeated_for
+    n = len(answered) or 1
+    too_few = _why_incomplete(question)
+    absence = HIDDEN_ANSWER if answer is None and answered else too_few
+    is_complete = len(answered) == question.declaration.n_presentations(question.sample)
+    pass_name, vote_name, agreement_name = REPEATS.names
+
+    if answer is None or len(answered) < k:
+        yield question.score(pass_name, absence, n)
+    else:
+        correct = sum(prediction.choice in answer.options for prediction in answered)
+        yield question.score(pass_name, pass_at(k, len(answered), correct), n)
+
+    if answer is None or not is_complete:
+        yield question.score(vote_name, absence, n)
+    else:
+        yield question.score(vote_name, majority(answered, answer), n)
+
+    if len(answered) > 1:
+        yield question.score(agreement_name, agreeing_pairs(answered), n)
+    else:
+        yield question.score(agreement_name, too_few, n)
+
+
+def _instability_scores(question: AskedQuestion) -> Iterator[Score]:
+    passes = _with_baseline(question.came)
+    n = len(passes) or 1
+    if len(passes) < question.declaration.n_presentations(question.sample):
+        absence = why_unanswered(question)
+        yield question.score("instability", absence, n)
+        yield question.score("legacy_instability", absence, n)
+        return
+    yield question.score("instability", instability(passes), n)
+    yield question.score("legacy_instability", legacy_instability(passes), n)
+
+
+# --- metrics of other packages ---------------------------------------------------------------------------------------
+
+
+def score_choice_metric(question: AskedQuestion, metric: ChoiceMetric) -> Iterator[Score]:
+    """Yield the score of a choice metric from another package; `score_choice` computes those of Snellen.
+
+    Raises:
+        HookError: The metric raised an exception.
+    """
+    if metric.measure is None:
+        return
+    [row] = metric.rows
+    passes = question.unbiased
+    if question.answer is None or not passes:
+        absence = HIDDEN_ANSWER if passes else why_unanswered(question)
+        yield question.score(row.name, absence)
+        return
+    try:
+        value = metric.measure(passes, question.answer)
+    except SnellenError:
+        raise
+    except Exception as error:  # foreign code may raise anything
+        raise HookError(f"the metric {row.name}, on {question.place}", error) from error
+    if value is None:
+        yield question.score(row.name, UNDEFINED_HERE, len(passes))
+    else:
+        yield question.score(row.name, row.check(value, question.place), len(passes))
