@@ -203,14 +203,14 @@ def _kept(
     names = ", ".join(absent)
     is_kept = settings.name in scoring_names(folder)
     if not (is_kept and will_do):
-        suggest_fix = (
+        remedy = (
             f"`snellen report {as_word(folder)}` shows the scores that were kept, or "
             if is_kept
             else ""
         )
         raise DataError(
             f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked"
-            f"{_built_since(folder, absent)}: {suggest_fix}build that version again, of a table of your own from the table "
+            f"{_built_since(folder, absent)}: {remedy}build that version again, of a table of your own from the table "
             "as it was then, or have the run packed with its answers (`snellen pack --answers`)"
         )
     announce(

@@ -144,13 +144,13 @@ class JudgeEnsemble:
         allowed = self.spec.failures
         if failed > allowed * len(verdicts):
             first = next(verdict for verdict in verdicts if verdict.failed)
-            suggest_fix = "score again to ask what failed"
+            remedy = "score again to ask what failed"
             if first.outcome == "malformed":
-                suggest_fix += ", raise --judge-max-tokens"
+                remedy += ", raise --judge-max-tokens"
             raise ErrorBudgetError(
                 f"judge {judge.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
                 f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {judge.folder}; "
-                f"{suggest_fix}, take another judge, or raise --judge-failures"
+                f"{remedy}, take another judge, or raise --judge-failures"
             )
         return verdicts
 
