@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate
 from snellen.runs.plan import RunPlan
-from snellen.runs.work_items import count_questions
+from snellen.runs.work_items import count_planned_questions
 
 
 class RunProgress(Struct, frozen=True):
@@ -85,7 +85,7 @@ def progress_of(
     if listener is ignore_progress:
         return lambda update: None
     [model] = plan.question.models
-    total, different = count_questions(plan, of_worker=of_worker)
+    total, different = count_planned_questions(plan, of_worker=of_worker)
     state = RunProgress(
         model, str(plan.folder), 0, total, different=different if different != total else 0
     )

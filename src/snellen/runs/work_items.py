@@ -86,7 +86,7 @@ def _published_history(sample: Sample, histories: Mapping[str, tuple[str, ...]])
     return histories[sample.id]
 
 
-def count_questions(plan: RunPlan, *, of_worker: bool = False) -> tuple[int, int]:
+def count_planned_questions(plan: RunPlan, *, of_worker: bool = False) -> tuple[int, int]:
     """Count the questions of a plan; each turn of a dialogue is a question.
 
     Args:
