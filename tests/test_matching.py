@@ -40,7 +40,8 @@ from snellen.registry import register
 from snellen.runs.run_folder import journals
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring import choice_metrics
-from snellen.scoring.judges import estimate_cost, stored_verdicts
+from snellen.scoring.judge_costs import estimate_cost
+from snellen.scoring.judges import stored_verdicts
 from snellen.scoring.unparsed import UnparsedReply, matching_item
 
 PRINTED = """\

@@ -1,24 +1,18 @@
-"""Models in the judge's seat: what they were asked before is found again, the rest is asked now.
+"""Ask judge models for verdicts, and keep the verdicts with the run.
 
-A judge's exchanges lie in a folder of its own inside the run, `judge-<name>-<digest of its fingerprint>`, in the
-journal of a run: verdicts are found by what was asked (question, options, reply, wording, decoding), so another
-reply, wording or judge is asked anew, a stopped scoring goes on, and replies without a verdict are counted and asked
-again.
-
-Judged metrics of open questions: replies and golds go to a panel of judges, rows of scores come back.
-
-A reply without a valid mark is unmarked: its question is unscored, never guessed.
+The exchanges of a judge are stored inside the run, in the journal of a folder of its own,
+`judge-<name>-<digest of its fingerprint>`. A verdict is found by what was asked (question, options, reply, prompt,
+decoding). So another reply, prompt or judge is asked again, a stopped scoring resumes, and replies without a verdict are
+counted and asked again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +23,6 @@ from snellen.common.paths import slug
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
-from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import (
     ADDRESS,
@@ -38,48 +31,43 @@ from snellen.models.identity import (
     earlier_fingerprints,
     identity_of,
 )
-from snellen.protocols.prompts.role_prompts import prompt_versions
 from snellen.protocols.verdict import (
-    MARKS,
     NO_PICTURES,
-    RIGHT_OR_WRONG,
-    Deliberation,
-    JudgedMarking,
     JudgeMatching,
     JudgeTask,
     Verdict,
-    majority_verdict,
     matching_prompt,
     replay_verdict,
 )
 from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, drive
-from snellen.runs.forecast import likely_tokens, most_tokens
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_store import RunStore
 from snellen.runs.server_checks import ask_servers, changed_server_fact
 from snellen.runs.spec import JudgeSpec, TokenPrice
 from snellen.runs.unchanged_models import check_identity
-from snellen.scoring.questions import AskedQuestion, Unscored, Value
+from snellen.scoring.judge_costs import estimate_cost, pending_requests
 from snellen.scoring.request_costs import sum_usage, usage_text
 
 JUDGE = "judge.json"
-"""Who gave the verdicts in a folder: a `JudgeIdentity`."""
+"""File with the judge of a folder of verdicts: a `JudgeIdentity`."""
 DEFAULT_JUDGE = JudgeSpec()
 
 
 class JudgeUse(Struct, frozen=True):
-    """What a judge was used for while scoring."""
+    """The work of a judge in a scoring."""
 
     judge: str
     version: str
+    """Versions of the prompts."""
     replies: int
+    """Replies that it judged."""
     calls: int
-    """Requests put to the judge now; all others were found in its journal."""
+    """Requests sent to the judge in this scoring; all other verdicts were in its journal."""
     failed: int
     """Replies without a verdict."""
     unsure: int = 0
-    """Of the replies, those in which the extractor had found an option, but was unsure."""
+    """Replies in which the extractor had found an option, but was unsure."""
 
 
 class JudgeIdentity(Struct, frozen=True):
@@ -88,14 +76,20 @@ class JudgeIdentity(Struct, frozen=True):
     name: str
     fingerprint: dict[str, str]
     servers: dict[str, tuple[str, ...]] = {}
-    """By fact, the values that were stated; several where a user went on with a judge that had changed."""
+    """Stated values by fact; several if a user kept the verdicts of a judge that had changed."""
 
 
 class JudgeEnsemble:
-    """The judges of one run, asked the same and counted alone.
+    """The judges of a run, which get the same tasks and vote separately.
 
-    `spec` says how they are asked, whatever models it names; `announce` is called with one line before and after
-    calls are made.
+    Args:
+        judges: The models.
+        run: Folder of the run.
+        spec: How the judges are prompted. The models that it names are ignored.
+        announce: Receives a line before and after requests to a judge.
+
+    Raises:
+        DataError: A judge is named twice.
     """
 
     def __init__(
@@ -107,6 +101,7 @@ class JudgeEnsemble:
     ) -> None:
         self.spec = spec
         self.uses: list[JudgeUse] = []
+        """The work of the judges until now."""
         self._judges = [
             Judge(judge, run, spec.price, announce, moved=spec.moved) for judge in judges
         ]
@@ -119,36 +114,44 @@ class JudgeEnsemble:
 
     @property
     def name(self) -> str:
-        """All judges, as they were named."""
+        """Names of all judges."""
         return ", ".join(judge.name for judge in self._judges)
 
     def verdicts(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> list[list[Verdict]]:
-        """Return the verdict of each judge for each task, in order.
+        """Return the verdicts of all judges on each task.
 
-        `unsure` of the tasks are about replies in which the extractor had found an option, but was unsure.
+        Args:
+            tasks: The tasks.
+            unsure: Tasks about replies in which the extractor had found an option, but was unsure.
 
-        Raises ModelError for a judge that cannot answer, ErrorBudgetError for one that failed too often.
+        Returns:
+            A list per task, with a verdict per judge.
+
+        Raises:
+            ModelError: A judge cannot be used.
+            ErrorBudgetError: A judge gave too few verdicts.
+            StoreError: A judge's server now states something else than when it gave stored verdicts.
         """
         if not tasks:
             return []
-        columns = [self._column(judge, tasks, unsure) for judge in self._judges]
-        return [list(row) for row in zip(*columns, strict=True)]
+        by_judge = [self._verdicts_of(judge, tasks, unsure) for judge in self._judges]
+        return [list(on_task) for on_task in zip(*by_judge, strict=True)]
 
-    def _column(self, judge: Judge, tasks: Sequence[JudgeTask], unsure: int) -> list[Verdict]:
+    def _verdicts_of(self, judge: Judge, tasks: Sequence[JudgeTask], unsure: int) -> list[Verdict]:
         verdicts, calls = judge.ask(tasks, unsure)
-        failed = sum(verdict.failed for verdict in verdicts)
+        failures = [verdict for verdict in verdicts if verdict.failed]
         versions = dict.fromkeys(task.label for task in tasks)
         self.uses.append(
-            JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, failed, unsure)
+            JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, len(failures), unsure)
         )
         allowed = self.spec.failures
-        if failed > allowed * len(verdicts):
-            first = next(verdict for verdict in verdicts if verdict.failed)
+        if len(failures) > allowed * len(verdicts):
+            first = failures[0]
             remedy = "score again to ask what failed"
             if first.outcome == "malformed":
                 remedy += ", raise --judge-max-tokens"
             raise ErrorBudgetError(
-                f"judge {judge.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
+                f"judge {judge.name} gave no verdict on {len(failures)} of {len(verdicts)} replies ({first.outcome}: "
                 f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {judge.folder}; "
                 f"{remedy}, take another judge, or raise --judge-failures"
             )
@@ -156,7 +159,15 @@ class JudgeEnsemble:
 
 
 class Judge:
-    """One judge with its folder."""
+    """A judge with the folder of its verdicts.
+
+    Args:
+        model: The model.
+        run: Folder of the run.
+        price: Price of a million tokens read and written, for the estimate of the cost.
+        announce: Receives a line before and after requests.
+        moved: Whether the user says that the judge is the same although its server states something else.
+    """
 
     def __init__(
         self,
@@ -167,53 +178,72 @@ class Judge:
         *,
         moved: bool = False,
     ) -> None:
-        self.name, self._model, self._price, self._announce = model.name, model, price, announce
+        self.name = model.name
+        self._model = model
+        self._price = price
+        self._announce = announce
         self._moved = moved
-        self._servers: dict[str, tuple[str, ...]] | None = None
-        self._file = identity_of(model)
-        self.folder = _verdict_folder(run, self._file)
+        self._server_facts: dict[str, tuple[str, ...]] | None = None
+        self._identity = identity_of(model)
+        self.folder = _verdict_folder(run, self._identity)
         if not self.folder.exists():
-            self.folder = _earlier_folder(run, self._file, model.name) or self.folder
-        check_identity(self.folder, model.name, self._file.fingerprint)
+            self.folder = _earlier_folder(run, self._identity, model.name) or self.folder
+        check_identity(self.folder, model.name, self._identity.fingerprint)
 
     def ask(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> tuple[list[Verdict], int]:
-        """Its verdicts, and how many calls were made for them. Raises StoreError where its server now states something
-        else than when it gave the verdicts that are stored."""
-        if self._servers is None:
-            self._servers = self._check_servers()
+        """Return the judge's verdict on each task, and the number of requests that it took now.
+
+        Raises:
+            StoreError: The judge's server states something else than when it gave stored verdicts.
+        """
+        if self._server_facts is None:
+            self._server_facts = self._check_servers()
         responses = stored_verdicts(self.folder)
         waiting: list[JudgeTask] = []
-        rejected: set[str] = set()  # requests whose replies led to no verdict
+        rejected: set[str] = set()  # keys of requests whose replies led to no verdict
         for task in tasks:
             verdict = _verdict(task, responses)
-            if verdict is None or verdict.failed:
+            if verdict is None:
                 waiting.append(task)
-            if verdict is not None and verdict.failed:
+            elif verdict.failed:
+                waiting.append(task)
                 rejected.update(_requests_of(task, responses))
-        responses = {key: reply for key, reply in responses.items() if key not in rejected}
-        calls, tokens = 0, ""
-        if waiting:
-            of_them = f" ({unsure:,} of them with an unsure reading)" if unsure else ""
-            may_be_asked = [pending_requests(task.start(), responses) for task in waiting]
-            first_check = next(_start_up_check().start())[0]
-            check = [] if first_check.key in responses else [first_check]
-            self._announce(
-                f"judge {self.name}: {len(tasks):,} replies{of_them}, {len(tasks) - len(waiting):,} judged before; "
-                f"{estimate_cost(may_be_asked, self._price, besides=check)}"
-            )
-            calls = self._ask(waiting, rejected)
-            after = stored_verdicts(self.folder, failures=True)
-            tokens = _used(response for key, response in after.items() if key not in responses)
-            responses = after
-        verdicts = [
-            _verdict(task, responses) or Verdict("error", detail="never asked") for task in tasks
-        ]
-        if waiting:
-            failed = sum(verdict.failed for verdict in verdicts)
-            self._announce(
-                f"judge {self.name}: {calls:,} calls made{tokens}, {failed:,} replies without a verdict"
-            )
+        if not waiting:
+            return self._verdicts(tasks, responses), 0
+
+        usable = {key: reply for key, reply in responses.items() if key not in rejected}
+        self._announce_estimate(tasks, waiting, usable, unsure)
+        calls = self._send(waiting, rejected)
+        responses = stored_verdicts(self.folder, failures=True)
+        verdicts = self._verdicts(tasks, responses)
+        failed = sum(verdict.failed for verdict in verdicts)
+        tokens = _describe_usage(reply for key, reply in responses.items() if key not in usable)
+        self._announce(
+            f"judge {self.name}: {calls:,} calls made{tokens}, {failed:,} replies without a verdict"
+        )
         return verdicts, calls
+
+    def _verdicts(
+        self, tasks: Sequence[JudgeTask], responses: Mapping[str, Response]
+    ) -> list[Verdict]:
+        never_asked = Verdict("error", detail="never asked")
+        return [_verdict(task, responses) or never_asked for task in tasks]
+
+    def _announce_estimate(
+        self,
+        tasks: Sequence[JudgeTask],
+        waiting: Sequence[JudgeTask],
+        responses: Mapping[str, Response],
+        unsure: int,
+    ) -> None:
+        pending = [pending_requests(task.start(), responses) for task in waiting]
+        start_up_request = _start_up_request()
+        besides = [] if start_up_request.key in responses else [start_up_request]
+        unsure_note = f" ({unsure:,} of them with an unsure reading)" if unsure else ""
+        self._announce(
+            f"judge {self.name}: {len(tasks):,} replies{unsure_note}, {len(tasks) - len(waiting):,} judged before; "
+            f"{estimate_cost(pending, self._price, besides=besides)}"
+        )
 
     def _check_servers(self) -> dict[str, tuple[str, ...]]:
         """Return what the judge's server states now or stated before, by fact. Raises StoreError for a change."""
@@ -228,30 +258,52 @@ class Judge:
             )
         stated = dict(earlier)
         for fact, value in now.items():
-            stated[fact] = tuple(dict.fromkeys((*stated.get(fact, ()), value)))
+            values = (*stated.get(fact, ()), value)
+            stated[fact] = tuple(dict.fromkeys(values))
         return stated
 
-    def _ask(self, tasks: Sequence[JudgeTask], rejected: Collection[str]) -> int:
+    def _send(self, tasks: Sequence[JudgeTask], rejected: Collection[str]) -> int:
+        """Ask the judge for the verdicts on tasks, and return the number of requests."""
         calls = 0
 
-        def count(tick: ProgressUpdate) -> None:
+        def count(update: ProgressUpdate) -> None:
             nonlocal calls
-            calls += tick.requests
+            calls += update.requests
 
-        judge = JudgeIdentity(self._file.name, self._file.fingerprint, self._servers or {})
+        judge = JudgeIdentity(
+            self._identity.name, self._identity.fingerprint, self._server_facts or {}
+        )
         write_atomically(self.folder / JUDGE, msgspec.json.encode(judge))
         with RunStore(self.folder, asked_again=rejected) as store:
             if isinstance(self._model, AsyncModel):
                 from snellen.runs.async_driver import run_async
 
-                run_async(_ask_async(self._model, tasks, store, count))
-            else:
-                if (request := _unchecked(store)) is not None:
-                    _check(
-                        store, request, self.name, self._model.generate([request], NO_PICTURES)[0]
-                    )
-                drive(self._model, iter(tasks), store, progress=count)
+                run_async(_send_async(self._model, tasks, store, count))
+                return calls
+            request = _pending_start_up_request(store)
+            if request is not None:
+                response = self._model.generate([request], NO_PICTURES)[0]
+                _check_start_up(store, request, self.name, response)
+            drive(self._model, iter(tasks), store, progress=count)
         return calls
+
+
+async def _send_async(
+    model: AsyncModel, tasks: Sequence[JudgeTask], store: RunStore, count: ProgressCallback
+) -> None:
+    from snellen.runs.async_driver import drive_async
+
+    request = _pending_start_up_request(store)
+    if request is not None:
+        try:
+            response = await model.ask(request, NO_PICTURES)
+            _check_start_up(store, request, model.name, response)
+        finally:
+            await model.close()
+    await drive_async(model, iter(tasks), store, progress=count)
+
+
+# --- folders of verdicts ---------------------------------------------------------------------------------------------
 
 
 def _verdict_folder(run: Path, judge: ModelIdentity) -> Path:
@@ -267,15 +319,20 @@ def _stated_before(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _earlier_folder(run: Path, judge: ModelIdentity, model: str) -> Path | None:
-    """Return the folder of verdicts that an earlier version of Snellen made for this judge, if there is one.
+    """Return the folder of verdicts that an earlier version of Snellen made for this judge, or None.
 
-    `model` is the judge's model string with its address.
+    Args:
+        run: Folder of the run.
+        judge: The judge.
+        model: Its model string with its address.
     """
-    fingerprints = earlier_fingerprints(judge.fingerprint)
+    earlier = earlier_fingerprints(judge.fingerprint)
+    without_address = []
     if _judged_before(run, model):
-        for facts in (judge.fingerprint, *fingerprints.copy()):
-            fingerprints.append({name: text for name, text in facts.items() if name != ADDRESS})
-    for fingerprint in fingerprints:
+        for fingerprint in (judge.fingerprint, *earlier):
+            facts = {name: fact for name, fact in fingerprint.items() if name != ADDRESS}
+            without_address.append(facts)
+    for fingerprint in (*earlier, *without_address):
         folder = _verdict_folder(run, replace(judge, fingerprint=fingerprint))
         if folder.exists():
             return folder
@@ -283,42 +340,27 @@ def _earlier_folder(run: Path, judge: ModelIdentity, model: str) -> Path | None:
 
 
 class _KeptJudge(Struct, frozen=True):
-    """The judges that a kept scoring names; a part of `KeptScoring`."""
+    """The judges of a stored scoring; a part of `KeptScoring`."""
 
     judge: JudgeSpec
 
 
 def _judged_before(run: Path, judge: str) -> bool:
-    """Return whether a kept scoring names this judge at its address. Folders of verdicts did not say the address."""
+    """Return whether a stored scoring names this judge at its address, which folders of verdicts did not record."""
     for path in run.glob("scores/*/scoring.json"):
         with suppress(OSError, *JSON_FAULTS):
-            kept = msgspec.json.decode(read_file(path), type=_KeptJudge)
-            if address_of(judge) in map(address_of, kept.judge.models):
+            scoring = msgspec.json.decode(read_file(path), type=_KeptJudge)
+            addresses = [address_of(model) for model in scoring.judge.models]
+            if address_of(judge) in addresses:
                 return True
     return False
 
 
-def _used(responses: Iterable[Response]) -> str:
-    """Tokens of responses, where the judge counts them."""
-    usage = sum_usage(responses)
-    return f" ({usage_text(usage)}, as it counts them)" if usage else ""
-
-
-async def _ask_async(
-    model: AsyncModel, tasks: Sequence[JudgeTask], store: RunStore, count: ProgressCallback
-) -> None:
-    from snellen.runs.async_driver import drive_async
-
-    if (request := _unchecked(store)) is not None:
-        try:
-            _check(store, request, model.name, await model.ask(request, NO_PICTURES))
-        finally:
-            await model.close()
-    await drive_async(model, iter(tasks), store, progress=count)
+# --- the check before the first task ---------------------------------------------------------------------------------
 
 
 def _start_up_check() -> JudgeMatching:
-    """A reply that every judge can match."""
+    """Return a task that every judge can do."""
     return JudgeMatching(
         benchmark="start-up check",
         sample_id="check",
@@ -331,14 +373,20 @@ def _start_up_check() -> JudgeMatching:
     )
 
 
-def _unchecked(store: RunStore) -> Request | None:
-    """What every judge must be able to answer, unless this one has."""
-    check = _start_up_check()
-    request = next(check.start())[0]
-    return request if store.find(check.label, request) is None else None
+def _start_up_request() -> Request:
+    [request, *_] = next(_start_up_check().start())
+    return request
 
 
-def _check(store: RunStore, request: Request, judge: str, response: Response) -> None:
+def _pending_start_up_request(store: RunStore) -> Request | None:
+    """Return the request of the check, or None if this judge has answered it."""
+    request = _start_up_request()
+    if store.find(_start_up_check().label, request) is None:
+        return request
+    return None
+
+
+def _check_start_up(store: RunStore, request: Request, judge: str, response: Response) -> None:
     store.append([Exchange(_start_up_check().label, request, response)])
     if response.error is not None:
         raise ModelError(
@@ -347,22 +395,31 @@ def _check(store: RunStore, request: Request, judge: str, response: Response) ->
         )
 
 
+# --- stored verdicts -------------------------------------------------------------------------------------------------
+
+
 def stored_verdicts(folder: Path, *, failures: bool = False) -> dict[str, Response]:
-    """Return a judge's latest responses by what was asked; with `failures` also those that failed and never came later."""
+    """Return the latest responses of a judge by request key.
+
+    Args:
+        folder: Folder of its verdicts.
+        failures: Whether to include failures of requests that were never answered.
+    """
     responses: dict[str, Response] = {}
     for exchange in read_exchanges(folder):
-        key, response = exchange.request.key, exchange.response
+        key = exchange.request.key
+        response = exchange.response
         if response.error is None or (failures and key not in responses):
             responses[key] = response
     return responses
 
 
-def _verdict(task: JudgeTask, responses: dict[str, Response]) -> Verdict | None:
+def _verdict(task: JudgeTask, responses: Mapping[str, Response]) -> Verdict | None:
     return replay_verdict(task.start(), lambda request: responses.get(request.key))
 
 
 def _requests_of(task: JudgeTask, responses: Mapping[str, Response]) -> list[str]:
-    """Return the keys of the requests whose stored responses were the talk with a judge."""
+    """Return the keys of the requests that led to the stored outcome of a task."""
     keys: list[str] = []
 
     def find(request: Request) -> Response | None:
@@ -373,161 +430,9 @@ def _requests_of(task: JudgeTask, responses: Mapping[str, Response]) -> list[str
     return keys
 
 
-_NO_VERDICT = Response(text="")
-
-
-def pending_requests(talk: Deliberation, responses: Mapping[str, Response]) -> list[Request]:
-    """What a judge has to be asked yet for one verdict, were none of its replies a verdict; empty when it is known."""
-    pending: list[Request] = []
-    try:
-        requests = next(talk)
-        while True:
-            pending += [request for request in requests if request.key not in responses]
-            requests = talk.send([responses.get(request.key, _NO_VERDICT) for request in requests])
-    except StopIteration:
-        return pending
-
-
-def estimate_cost(
-    talks: Iterable[Sequence[Request]],
-    price: TokenPrice | None = None,
-    *,
-    besides: Sequence[Request] = (),
-) -> str:
-    """Calls, tokens and, for a price, cost in words, each as it is likely and at most.
-
-    `talks` has for each verdict the requests that it may take: it is likely to come at the first, and at most all are
-    put, and what is asked `besides`. What is asked in the same words is asked once.
-    """
-    first: dict[str, Request] = {}
-    every = {request.key: request for request in besides}
-    for requests in talks:
-        first.update({request.key: request for request in requests[:1]})
-        every.update({request.key: request for request in requests})
-    likely, most = likely_tokens(list(first.values())), most_tokens(list(every.values()))
-    line = (
-        f"{likely.calls:,} calls to make, some {likely.read:,} tokens to read and {likely.written:,} to write; "
-        f"at most {most.calls:,} calls, {most.read:,} and {most.written:,} tokens"
-    )
-    if price is None:
-        return line
-    return f"{line}; likely {likely.cost(price):,.3g}, at most {_rounded_up(most.cost(price))} at the price given"
-
-
-def _rounded_up(value: float) -> str:
-    """Three digits that are never less than the value."""
-    if value <= 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return (
-        f"{math.ceil(value / unit - 1e-9) * unit:,.3g}" if value < 1000 else f"{math.ceil(value):,}"
-    )
-
-
-Versions = Callable[[tuple[str, ...]], Sequence[str]]
-"""From golds to the wordings that are asked."""
-Reduce = Callable[[list[list[Verdict]]], "dict[str, float] | Unscored"]
-"""From a question's verdicts, one list per presentation, to its rows, or why there are none."""
-
-
-class JudgedMetric(Metric, frozen=True, kw_only=True):
-    """A metric that judges give."""
-
-    computed_over: ClassVar[MetricInput] = "judge"
-    versions: Versions
-    reduce: Reduce
-    scale: tuple[int, int] = MARKS
-
-    def measure(
-        self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
-    ) -> dict[str, list[Value]]:
-        """For each row a value for each question, or why there is none. Raises what the panel raises."""
-        markings = list(self._tasks(questions, panel))
-        verdicts = panel.verdicts([marking for _, _, marking in markings])
-        by_question: list[list[list[Verdict]]] = [
-            [[] for _ in question.came] for question in questions
-        ]
-        for (number, test, _), row in zip(markings, verdicts, strict=True):
-            by_question[number][test].extend(row)
-        values = [self.reduce(verdicts_of_question) for verdicts_of_question in by_question]
-        return {
-            row: [value if isinstance(value, Unscored) else value[row] for value in values]
-            for row in self.names
-        }
-
-    def _tasks(
-        self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
-    ) -> Iterable[tuple[int, int, JudgedMarking]]:
-        for number, question in enumerate(questions):
-            golds = question.answer.texts if question.answer else ()
-            for test, prediction in enumerate(question.came):
-                for version in self.versions(golds):
-                    task = JudgedMarking(
-                        benchmark=prediction.benchmark,
-                        sample_id=prediction.sample_id,
-                        variant=prediction.variant,
-                        question=question.turn.question,
-                        golds=golds,
-                        reply=prediction.text or "",
-                        version=version,
-                        scale=self.scale,
-                        max_new_tokens=panel.spec.max_tokens,
-                        structured=panel.spec.structured,
-                    )
-                    yield number, test, task
-
-
-def valid_marks(verdicts: list[list[Verdict]]) -> list[int]:
-    """All marks that a question was given, of every presentation."""
-    return [verdict.value for test in verdicts for verdict in test if verdict.value is not None]
-
-
-def unmarked_reason(verdicts: list[list[Verdict]]) -> Unscored:
-    """Why a question without a valid mark has no value."""
-    return Unscored("no verdict", verdicts[0][0].outcome)
-
-
-def _caption_rows(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-    marks = valid_marks(verdicts)
-    return {"judged_caption": sum(marks) / len(marks)} if marks else unmarked_reason(verdicts)
-
-
-def grade_shares(grades: Mapping[str, int]) -> Reduce:
-    """For each row the share of presentations with its grade, by the majority of valid votes; a tie abstains."""
-
-    def shares(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-        votes = [majority_verdict(test) for test in verdicts]
-        decided = [vote.value for vote in votes if vote.value is not None]
-        if not decided:
-            return Unscored("no verdict", votes[0].outcome)
-        return {row: decided.count(grade) / len(decided) for row, grade in grades.items()}
-
-    return shares
-
-
-def mean_mark(name: str, title: str) -> MetricRow:
-    """The row of a mean mark."""
-    low, high = MARKS
-    return metric_row(
-        name,
-        title=title,
-        unit="points",
-        low=float(low),
-        high=float(high),
-        scale=f"marks {low}-{high}",
-    )
-
-
-CORRECT = JudgedMetric(
-    what="share of replies that mean a gold, by the majority of five wordings of one rubric (and of the judges)",
-    rows=(share("judged_correct"),),
-    versions=lambda golds: prompt_versions("snellen-correct"),
-    reduce=grade_shares({"judged_correct": RIGHT_OR_WRONG[1]}),
-    scale=RIGHT_OR_WRONG,
-)
-CAPTION = JudgedMetric(
-    what="mean mark from 1 to 5 of a caption against its references, by a judge that does not see the picture",
-    rows=(mean_mark("judged_caption", "judged caption"),),
-    versions=lambda golds: ["snellen-caption-1"],
-    reduce=_caption_rows,
-)
+def _describe_usage(responses: Iterable[Response]) -> str:
+    """Return the tokens of responses as text, or an empty string if the judge does not count them."""
+    usage = sum_usage(responses)
+    if not usage:
+        return ""
+    return f" ({usage_text(usage)}, as it counts them)"

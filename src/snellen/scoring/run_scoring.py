@@ -47,7 +47,8 @@ from snellen.scoring.journal_reading import (
     look_through,
     read_on,
 )
-from snellen.scoring.judges import JudgedMetric, JudgeEnsemble
+from snellen.scoring.judged_metrics import JudgedMetric
+from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.published_means import HeadlineRule, HeadlineScores, headline_rule
 from snellen.scoring.questions import (
     AnswersInARow,

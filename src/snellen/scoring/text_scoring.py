@@ -20,7 +20,8 @@ from snellen.extraction.asked_reply import AskedReply
 from snellen.metrics.declaration import CorpusMetric, Metric, MetricInput, ReplyMetric, find_metric
 from snellen.reasons import NEVER_ANSWERED
 from snellen.records import Prediction, Score
-from snellen.scoring.judges import JudgedMetric, JudgeEnsemble
+from snellen.scoring.judged_metrics import JudgedMetric
+from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
 
 DEFAULT_TEXT_METRICS = ("exact_match", "word_accuracy")

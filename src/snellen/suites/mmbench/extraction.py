@@ -25,7 +25,7 @@ from snellen.metrics.declaration import share
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.prompts.templates import packaged_templates
 from snellen.protocols.verdict import MARKS, Verdict
-from snellen.scoring.judges import JudgedMetric, mean_mark, unmarked_reason, valid_marks
+from snellen.scoring.judged_metrics import JudgedMetric, mean_mark, unmarked_reason, valid_marks
 from snellen.scoring.questions import Unscored
 
 

@@ -7,7 +7,7 @@ from statistics import mean
 from snellen.metrics.declaration import MetricRow, metric_row, share
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.verdict import RIGHT_OR_WRONG, Verdict
-from snellen.scoring.judges import JudgedMetric, grade_shares, unmarked_reason, valid_marks
+from snellen.scoring.judged_metrics import JudgedMetric, grade_shares, unmarked_reason, valid_marks
 from snellen.scoring.questions import Unscored
 
 TENTHS = (0, 10)

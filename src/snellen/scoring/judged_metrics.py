@@ -1,0 +1,168 @@
+"""Metrics of open questions that judges mark.
+
+A reply without a valid mark is unmarked: its question is unscored, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
+from snellen.protocols.prompts.role_prompts import prompt_versions
+from snellen.protocols.verdict import (
+    MARKS,
+    RIGHT_OR_WRONG,
+    JudgedMarking,
+    Verdict,
+    majority_verdict,
+)
+from snellen.scoring.judges import JudgeEnsemble
+from snellen.scoring.questions import AskedQuestion, Unscored, Value
+
+Versions = Callable[[tuple[str, ...]], Sequence[str]]
+"""Function of the reference answers that returns the versions of the prompt to use."""
+Reduce = Callable[[list[list[Verdict]]], "dict[str, float] | Unscored"]
+"""Function of a question's verdicts, a list per presentation, that returns its rows or why there are none."""
+
+
+class JudgedMetric(Metric, frozen=True, kw_only=True):
+    """A metric whose values are marks of judges."""
+
+    computed_over: ClassVar[MetricInput] = "judge"
+    versions: Versions
+    """Versions of the prompt for a question."""
+    reduce: Reduce
+    """Turns the verdicts on a question into its rows."""
+    scale: tuple[int, int] = MARKS
+    """Lowest and highest mark."""
+
+    def measure(
+        self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
+    ) -> dict[str, list[Value]]:
+        """Ask a panel for marks.
+
+        Args:
+            questions: The questions.
+            panel: The judges.
+
+        Returns:
+            For each row, a value per question or why there is none.
+
+        Raises:
+            ModelError, ErrorBudgetError, StoreError: As `JudgeEnsemble.verdicts`.
+        """
+        tasks: list[JudgedMarking] = []
+        positions: list[tuple[int, int]] = []
+        for question_index, question in enumerate(questions):
+            for presentation_index, task in self._tasks(question, panel):
+                tasks.append(task)
+                positions.append((question_index, presentation_index))
+
+        verdicts = [_empty_lists(len(question.came)) for question in questions]
+        for position, verdicts_on_task in zip(positions, panel.verdicts(tasks), strict=True):
+            question_index, presentation_index = position
+            verdicts[question_index][presentation_index].extend(verdicts_on_task)
+
+        values_by_row: dict[str, list[Value]] = {row: [] for row in self.names}
+        for verdicts_on_question in verdicts:
+            reduced = self.reduce(verdicts_on_question)
+            for row, values in values_by_row.items():
+                values.append(reduced if isinstance(reduced, Unscored) else reduced[row])
+        return values_by_row
+
+    def _tasks(
+        self, question: AskedQuestion, panel: JudgeEnsemble
+    ) -> Iterator[tuple[int, JudgedMarking]]:
+        """Yield the index of a presentation and a task on it, for each presentation and version of the prompt."""
+        references = question.answer.texts if question.answer else ()
+        for index, prediction in enumerate(question.came):
+            for version in self.versions(references):
+                yield (
+                    index,
+                    JudgedMarking(
+                        benchmark=prediction.benchmark,
+                        sample_id=prediction.sample_id,
+                        variant=prediction.variant,
+                        question=question.turn.question,
+                        golds=references,
+                        reply=prediction.text or "",
+                        version=version,
+                        scale=self.scale,
+                        max_new_tokens=panel.spec.max_tokens,
+                        structured=panel.spec.structured,
+                    ),
+                )
+
+
+def _empty_lists(count: int) -> list[list[Verdict]]:
+    return [[] for _ in range(count)]
+
+
+def valid_marks(verdicts: list[list[Verdict]]) -> list[int]:
+    """Return the valid marks of all presentations of a question."""
+    marks: list[int] = []
+    for verdicts_on_presentation in verdicts:
+        marks.extend(
+            verdict.value for verdict in verdicts_on_presentation if verdict.value is not None
+        )
+    return marks
+
+
+def unmarked_reason(verdicts: list[list[Verdict]]) -> Unscored:
+    """Return why a question without a valid mark has no value."""
+    return Unscored("no verdict", verdicts[0][0].outcome)
+
+
+def grade_shares(grades: Mapping[str, int]) -> Reduce:
+    """Return a function that computes, for each row, the share of presentations with its grade.
+
+    The grade of a presentation is the majority of its valid votes; presentations with a tie are left out.
+
+    Args:
+        grades: The grade of each row.
+    """
+
+    def shares(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+        votes = [majority_verdict(of_presentation) for of_presentation in verdicts]
+        decided = [vote.value for vote in votes if vote.value is not None]
+        if not decided:
+            return Unscored("no verdict", votes[0].outcome)
+        return {row: decided.count(grade) / len(decided) for row, grade in grades.items()}
+
+    return shares
+
+
+def mean_mark(name: str, title: str) -> MetricRow:
+    """Declare the row of a mean mark."""
+    low, high = MARKS
+    return metric_row(
+        name,
+        title=title,
+        unit="points",
+        low=float(low),
+        high=float(high),
+        scale=f"marks {low}-{high}",
+    )
+
+
+def _mean_caption_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+    marks = valid_marks(verdicts)
+    if not marks:
+        return unmarked_reason(verdicts)
+    return {"judged_caption": sum(marks) / len(marks)}
+
+
+CORRECT = JudgedMetric(
+    what="share of replies that mean a gold, by the majority of five wordings of one rubric (and of the judges)",
+    rows=(share("judged_correct"),),
+    versions=lambda references: prompt_versions("snellen-correct"),
+    reduce=grade_shares({"judged_correct": RIGHT_OR_WRONG[1]}),
+    scale=RIGHT_OR_WRONG,
+)
+CAPTION = JudgedMetric(
+    what="mean mark from 1 to 5 of a caption against its references, by a judge that does not see the picture",
+    rows=(mean_mark("judged_caption", "judged caption"),),
+    versions=lambda references: ["snellen-caption-1"],
+    reduce=_mean_caption_mark,
+)
