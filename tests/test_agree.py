@@ -22,19 +22,20 @@ from snellen.extraction.hard_replies import hard_replies
 from snellen.formats.json_files import add_lines
 from snellen.models.embedded import Scripted
 from snellen.runs.spec import JudgeSpec
-from snellen.scoring.agreement import (
+from snellen.scoring.agreement import agreement_study, calibrate
+from snellen.scoring.agreement_statistics import (
+    agreement,
+    bootstrap_agreement,
+    cohen_kappa,
+    krippendorff_alpha,
+    observed,
+)
+from snellen.scoring.reply_labels import (
     LABELS,
     HumanLabel,
-    agreement,
-    agreement_study,
-    bootstrap_agreement,
-    calibrate,
-    cohen_kappa,
     hard_items,
     hard_sample,
     import_labels,
-    krippendorff_alpha,
-    observed,
     read_labels,
 )
 from snellen.scoring.unparsed import needs_judge

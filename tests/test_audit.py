@@ -62,14 +62,8 @@ from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.packing import pack_runs
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Failure, Request, Response, Result
-from snellen.scoring.agreement import (
-    LABELS,
-    NONE,
-    HumanLabel,
-    agreement_study,
-    label_items,
-    read_labels,
-)
+from snellen.scoring.agreement import agreement_study
+from snellen.scoring.reply_labels import LABELS, NONE, HumanLabel, label_items, read_labels
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 

@@ -38,8 +38,8 @@ from snellen.records import Exchange, Request
 from snellen.report.summary import summary_rows
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
-from snellen.scoring.agreement import hard_items
 from snellen.scoring.journal_reading import with_conclusions
+from snellen.scoring.reply_labels import hard_items
 
 GOLDEN = Path(__file__).parent / "reasoning_transcript.txt"
 SECONDS_TO_WAIT = 60

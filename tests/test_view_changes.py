@@ -23,7 +23,8 @@ import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.records import Failure, Request
 from snellen.report.flipped import FLIPS_NOTE, flip_tables
-from snellen.scoring.agreement import agreement_study, hard_items, people_of, read_labels
+from snellen.scoring.agreement import agreement_study
+from snellen.scoring.reply_labels import hard_items, people_of, read_labels
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")

@@ -318,7 +318,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     # Names of files in the folder of a run that packing takes along, and that hold no ground truth.
     "packed_files": {
         "audit": "snellen.analysis.audit.draw:AUDIT",
-        "labels": "snellen.scoring.agreement:LABELS",
+        "labels": "snellen.scoring.reply_labels:LABELS",
         "acuity": "snellen.psychometrics.acuity_run:IDEALS",
     },
     # By the rule of a `ChosenPart`: `snellen.report.adaptive_procedures`.

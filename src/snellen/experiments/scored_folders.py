@@ -104,7 +104,8 @@ def score_runs(
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))
     if judges and judge.calibrate:
-        from snellen.scoring.agreement import agreement_sentence, calibrate
+        from snellen.scoring.agreement import calibrate
+        from snellen.scoring.agreement_statistics import agreement_sentence
 
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))

@@ -31,7 +31,7 @@ from snellen.formats.whole_files import write_atomically
 from snellen.records import Answer, ItemDecision, Sample
 from snellen.reformulation.sampling import Sampling
 from snellen.report.rendering import OfflinePage, report_asset, templates
-from snellen.scoring.agreement import cohen_kappa
+from snellen.scoring.agreement_statistics import cohen_kappa
 from snellen.scoring.answers import sample_answers
 from snellen.scoring.resampling import draw_subset
 from snellen.verification.verify import with_verification

@@ -38,7 +38,7 @@ from snellen.models.embedded import TRAINED
 from snellen.report.flipped import FLIPS_NOTE
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
-from snellen.scoring.agreement import LABELS, NONE, HumanLabel, read_labels
+from snellen.scoring.reply_labels import LABELS, NONE, HumanLabel, read_labels
 from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
 from snellen.viewing.failures import alike_failures
 from snellen.viewing.filters import QuestionFilter

@@ -22,8 +22,8 @@ from snellen.report.samples import OUTCOMES, Outcome, outcome_of
 from snellen.report.table import shorten
 from snellen.runs.journal import read_exchange_at
 from snellen.runs.run_folder import journals
-from snellen.scoring.agreement import LabelItem, label_item
 from snellen.scoring.journal_reading import steps_in_order
+from snellen.scoring.reply_labels import LabelItem, label_item
 from snellen.scoring.unparsed import UnparsedReply
 from snellen.viewing.filters import PAGE, QuestionFilter
 from snellen.viewing.indexing import REPLY_END

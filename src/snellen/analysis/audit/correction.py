@@ -30,7 +30,8 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.metrics.declaration import AFTER_AUDIT, AS_READ, declared
 from snellen.protocols.prompts.rendering import labels_for
 from snellen.records import Estimate, Method, Result, Sample
-from snellen.scoring.agreement import LABELS, NONE, OF_JUDGE, read_labels, said_by_most
+from snellen.scoring.agreement import majority_votes
+from snellen.scoring.reply_labels import LABELS, NONE, OF_JUDGE, read_labels
 from snellen.scoring.scored_run import ScoredRun
 
 # --- the audit of a run ----------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def labels_that_count(
         if rater in raters:
             said[item].append(label)
     return tuple(sorted(raters)), {
-        item: next(said_by_most(labels), "") for item, labels in said.items()
+        item: next(majority_votes(labels), "") for item, labels in said.items()
     }
 
 

@@ -23,7 +23,7 @@ from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
 from snellen.records import Prediction, Variant
 from snellen.runs.run_folder import journals
-from snellen.scoring.agreement import LabelItem, ReplyKey, label_items
+from snellen.scoring.reply_labels import LabelItem, ReplyKey, label_items
 from snellen.scoring.scored_run import ScoredRun
 
 AUDIT = "audit.json"

@@ -19,9 +19,9 @@ from snellen.metrics.declaration import CorpusCountMetric, Counts, metric_of
 from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.protocols.prompts.role_prompts import shortened
 from snellen.records import Prediction, Score
-from snellen.scoring.agreement import ReplyKey
 from snellen.scoring.answers import Key
 from snellen.scoring.questions import QuestionCounts
+from snellen.scoring.reply_labels import ReplyKey
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import metric_row_names
 

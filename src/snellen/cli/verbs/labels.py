@@ -27,21 +27,19 @@ from snellen.report.audit_tables import corrected_table, readings_table
 from snellen.runs.finding import open_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring import agreement
-from snellen.scoring.agreement import (
+from snellen.scoring import reply_labels
+from snellen.scoring.agreement import agreement_study, calibrate
+from snellen.scoring.agreement_statistics import Agreement, agreement_interval_text
+from snellen.scoring.answers import open_answers
+from snellen.scoring.reply_labels import (
     NONE,
-    Agreement,
     HumanLabel,
     LabelItem,
-    agreement_interval_text,
-    agreement_study,
-    calibrate,
     hard_sample,
     import_labels,
     label_by_judges,
     read_labels,
 )
-from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import flat_row
 from snellen.verification.audit import (
     AuditForm,
@@ -125,8 +123,8 @@ def agree_command(
         fitting, count = import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif form or (form is None and sys.stdin.isatty()):
-        ask_for_labels(hard_sample(run, limit, seed), run / agreement.LABELS, by, click.getchar)
-        announce(f"labels are kept in {run / agreement.LABELS}; the same command goes on")
+        ask_for_labels(hard_sample(run, limit, seed), run / reply_labels.LABELS, by, click.getchar)
+        announce(f"labels are kept in {run / reply_labels.LABELS}; the same command goes on")
     rows, people = agreement_study(run, seed=seed)
     _show_agreement(rows, as_json)
     if people is not None and not as_json:
@@ -429,13 +427,13 @@ def _audit_run(
         announce(f"of these, {len(keys):,} are about questions where {where}")
     items = list({item.id: item for item in drawn_items(run, keys).values()}.values())
     if labels:
-        fitting, count = agreement.import_labels(labels, run)
+        fitting, count = reply_labels.import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif judge.models:
         by = label_by_judges(run, items, judge, announce)
     elif form or (form is None and sys.stdin.isatty()):
-        ask_for_labels(items, run / agreement.LABELS, by or "", click.getchar)
-        announce(f"labels are kept in {run / agreement.LABELS}; the same command goes on")
+        ask_for_labels(items, run / reply_labels.LABELS, by or "", click.getchar)
+        announce(f"labels are kept in {run / reply_labels.LABELS}; the same command goes on")
     audit = audit_of(scored, by)
     if audit is None:
         raise DataError(

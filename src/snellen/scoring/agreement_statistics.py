@@ -1,0 +1,175 @@
+"""Agreement between two sides that read replies, with intervals.
+
+A reading is the index of an option in the order shown, or None for "no option is meant".
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+RESAMPLES = 1000
+Reading = int | None
+Pair = tuple[Reading, Reading]
+"""The readings of a reply by two sides."""
+Statistic = Callable[[Sequence[Pair]], float | None]
+
+
+class AgreementInterval(Struct, frozen=True):
+    """A statistic with its 95% bootstrap interval; None where it is undefined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Agreement(Struct, frozen=True):
+    """Agreement of a reader of replies with people."""
+
+    reader: str
+    n: int
+    """Labelled replies that it read."""
+    share: AgreementInterval
+    kappa: AgreementInterval
+    alpha: AgreementInterval
+    case_one: int
+    """Disagreements in which one side says that no option is meant."""
+    case_two: int
+    """Disagreements between two options."""
+
+
+def agreement(
+    reader: str, pairs: Sequence[Pair], groups: Sequence[str], rng: random.Random
+) -> Agreement:
+    """Compute the agreement of a reader with people.
+
+    Args:
+        reader: Name of the reader.
+        pairs: A pair (reading of the reader, reading of people) per reply.
+        groups: The group of each reply, usually its question. Replies of a group are resampled together.
+        rng: Source of the resamples.
+    """
+    disagreements = [pair for pair in pairs if pair[0] != pair[1]]
+    case_one = sum(None in pair for pair in disagreements)
+    share, kappa, alpha = bootstrap_agreement(
+        pairs, groups, (observed, cohen_kappa, krippendorff_alpha), rng
+    )
+    case_two = len(disagreements) - case_one
+    return Agreement(reader, len(pairs), share, kappa, alpha, case_one, case_two)
+
+
+def observed(pairs: Sequence[Pair]) -> float | None:
+    """Return the share of pairs that agree, in [0, 1], or None without pairs."""
+    if not pairs:
+        return None
+    return sum(first == second for first, second in pairs) / len(pairs)
+
+
+def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
+    """Return Cohen's kappa (1960): (observed - expected) / (1 - expected).
+
+    It is at most 1, and 0 at chance. It is undefined (None) if both sides give the same single reading throughout.
+    """
+    n = len(pairs)
+    observed_agreement = observed(pairs)
+    if observed_agreement is None:
+        return None
+    first_counts: Counter[Reading] = Counter()
+    second_counts: Counter[Reading] = Counter()
+    for (first, second), count in Counter(pairs).items():
+        first_counts[first] += count
+        second_counts[second] += count
+    products = sum(count * second_counts[value] for value, count in first_counts.items())
+    expected = products / n**2
+    if expected >= 1:
+        return None
+    return (observed_agreement - expected) / (1 - expected)
+
+
+def krippendorff_alpha(units: Sequence[Sequence[Reading]]) -> float | None:
+    """Return Krippendorff's alpha for nominal values: 1 - observed / expected disagreement.
+
+    It is at most 1, and 0 at chance. It is undefined (None) if all ratings are the same or none can be compared.
+
+    Args:
+        units: The ratings of each reply by its raters. Replies with one rating do not count.
+    """
+    totals: Counter[Reading] = Counter()
+    disagreement = 0.0
+    for unit, times in Counter(map(tuple, units)).items():
+        size = len(unit)
+        if size < 2:
+            continue
+        counts = Counter(unit)
+        for value, count in counts.items():
+            totals[value] += times * count
+        differing_pairs = size**2 - sum(count**2 for count in counts.values())
+        disagreement += times * differing_pairs / (size - 1)
+    n = totals.total()
+    expected = n**2 - sum(count**2 for count in totals.values())
+    if not expected:
+        return None
+    return 1 - (n - 1) * disagreement / expected
+
+
+def bootstrap_agreement(
+    pairs: Sequence[Pair],
+    groups: Sequence[str],
+    statistics: Sequence[Statistic],
+    rng: random.Random,
+) -> list[AgreementInterval]:
+    """Return each statistic with its 2.5th and 97.5th percentile over resamples of complete groups."""
+    pairs_by_group: dict[str, list[Pair]] = defaultdict(list)
+    for group, pair in zip(groups, pairs, strict=True):
+        pairs_by_group[group].append(pair)
+    clusters = [pairs_by_group[group] for group in sorted(pairs_by_group)]
+
+    resampled: list[list[float]] = [[] for _ in statistics]
+    if len(clusters) > 1:
+        for _ in range(RESAMPLES):
+            resample: list[Pair] = []
+            for cluster in rng.choices(clusters, k=len(clusters)):
+                resample.extend(cluster)
+            for values, statistic in zip(resampled, statistics, strict=True):
+                value = statistic(resample)
+                if value is not None:
+                    values.append(value)
+
+    intervals = []
+    for statistic, values in zip(statistics, resampled, strict=True):
+        low, high = percentile_interval(values)
+        intervals.append(AgreementInterval(statistic(pairs), low, high))
+    return intervals
+
+
+def percentile_interval(values: list[float]) -> tuple[float | None, float | None]:
+    """Return the 2.5th and the 97.5th percentile, by nearest rank. Sorts `values` in place."""
+    if not values:
+        return None, None
+    values.sort()
+    last = len(values) - 1
+    return values[round(0.025 * last)], values[round(0.975 * last)]
+
+
+def agreement_sentence(row: Agreement) -> str:
+    """Describe agreement, kappa and the two cases of disagreement in a line."""
+    if not row.n:
+        return f"{row.reader} gave no verdict on the labelled hard replies"
+    share = agreement_interval_text(row.share)
+    kappa = agreement_interval_text(row.kappa)
+    return (
+        f"{row.reader} agrees with people on {share} of {row.n} labelled hard replies, kappa {kappa}; disagreements: "
+        f"{row.case_one} about none (case I), {row.case_two} between options (case II)"
+    )
+
+
+def agreement_interval_text(interval: AgreementInterval) -> str:
+    """Format an interval as `0.87 [0.82, 0.91]`, or a dash if the value is undefined."""
+    if interval.value is None:
+        return "-"
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:.2f}"
+    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
