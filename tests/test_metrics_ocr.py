@@ -15,6 +15,7 @@ from snellen.metrics.ocr import (
     edit_distance,
     edit_similarity,
     exact_match,
+    legacy_anls,
     word_accuracy,
 )
 from snellen.suites.lvlm_ehub.extraction import class_match, kie_word_counts, kie_word_rows
@@ -74,6 +75,16 @@ def test_anls_by_hand():
     assert anls("Hello ", ["hello"]) == 1.0
     assert anls("abxx", ["abcd"]) == 0.0  # NL is exactly 0.5: zero by the paper's equation
     assert anls("abcx", ["abcd", "zzzz"]) == pytest.approx(0.75)
+
+
+def test_legacy_anls_is_that_of_published_scripts():
+    assert legacy_anls("abxx", ["abcd"]) == 0.5  # kept at exactly 0.5 where the paper's equation has 0
+    assert legacy_anls("axxx", ["abcd"]) == 0.0
+    assert legacy_anls("Hello ", ["hello"]) == 1.0
+    # One edit; `anls` divides by the five letters, the scripts by the six signs of the reply as received.
+    assert legacy_anls("hallo ", ["hello"]) == pytest.approx(1 - 1 / 6)
+    with pytest.raises(DataError, match="references"):
+        legacy_anls("stop", [])
     assert edit_similarity("abxx", ["abcd"]) == pytest.approx(0.5)
 
 

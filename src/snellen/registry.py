@@ -239,6 +239,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "judged_correct": "snellen.scoring.judged_metrics:CORRECT",
         "judged_caption": "snellen.scoring.judged_metrics:CAPTION",
         "legacy_relaxed_accuracy": "snellen.metrics.numbers:LEGACY_RELAXED_ACCURACY",
+        "legacy_anls": "snellen.metrics.ocr:LEGACY_ANLS",
         "legacy_vqa_accuracy": "snellen.metrics.vqa:LEGACY_VQA_ACCURACY",
         "legacy_pope": "snellen.metrics.hallucination:LEGACY_POPE",
         "legacy_counting": "snellen.metrics.numbers:LEGACY_COUNTING",

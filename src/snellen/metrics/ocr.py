@@ -67,8 +67,8 @@ def anls(reply: str, references: Sequence[str]) -> float:
     """Average normalised Levenshtein similarity of one reply (Biten et al. 2019, Eq. 1), in [0, 1].
 
     max over golds of s = 1 - NL where NL = edits / max(length) in characters, and s = 0 where
-    NL >= 0.5. Case and blanks at the ends or in a row do not count. The script of the DocVQA
-    challenge differs at one point: it keeps s where NL is exactly 0.5.
+    NL >= 0.5. Case and blanks at the ends or in a row do not count. Published scripts differ at
+    NL of exactly 0.5: `legacy_anls`.
     """
     folded_reply = fold_words(reply)
     distances = [
@@ -76,6 +76,28 @@ def anls(reply: str, references: Sequence[str]) -> float:
         for gold in normalised_references(references, fold_words)
     ]
     return max(1.0 - distance if distance < _ANLS_THRESHOLD else 0.0 for distance in distances)
+
+
+def legacy_anls(reply: str, references: Sequence[str]) -> float:
+    """ANLS as published scripts compute it, to the letter; in [0, 1].
+
+    The scripts of Qwen-VL, lmms-eval and VLMEvalKit keep a similarity of exactly 0.5, which the
+    paper's equation sets to 0. They compare texts without blanks at their ends or in a row, and
+    divide by the length with these blanks. The reply is compared as received.
+    """
+    distances: list[float] = []
+    for reference in references:
+        edits = edit_distance(_single_blanks(reply), _single_blanks(reference))
+        longest = max(len(reply.upper()), len(reference.upper()))
+        distances.append(edits / longest if longest else 0.0)
+    if not distances:
+        raise DataError("legacy_anls needs at least one of the references")
+    similarity = 1 - min(distances)
+    return similarity if similarity >= _ANLS_THRESHOLD else 0.0
+
+
+def _single_blanks(text: str) -> str:
+    return " ".join(text.strip().lower().split())
 
 
 def edit_similarity(reply: str, references: Sequence[str]) -> float:
@@ -146,6 +168,7 @@ MEAN_CLASS_ACCURACY = class_mean(
 )
 EXACT_MATCH = reply_metric(exact_match, unit="share")
 ANLS = reply_metric(anls, unit="share", title="ANLS")
+LEGACY_ANLS = reply_metric(legacy_anls, unit="share", title="legacy ANLS")
 EDIT_SIMILARITY = reply_metric(edit_similarity, unit="share")
 CHARACTER_ERROR_RATE = reply_metric(
     character_error_rate,
