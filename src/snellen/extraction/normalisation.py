@@ -11,6 +11,7 @@ import unicodedata
 from msgspec import Struct
 
 from snellen.common.late import late_pattern
+from snellen.extraction.thoughts import CLOSED, OPENED
 from snellen.formats.quantities import plain_latex
 
 
@@ -55,8 +56,6 @@ _ONE_TO_ONE = {
     **dict.fromkeys(map(ord, "،"), ","),
     **dict.fromkeys(map(ord, "、"), ","),
     **dict.fromkeys(map(ord, "\u2028\u2029\x85"), "\n"),
-    # The private-use area serves as the alphabet of placeholders (snellen.extraction.phrases).
-    **dict.fromkeys(range(0xE000, 0xE010), " "),
 }
 _SUPERSCRIPTS = {sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁄": "/"}
 _ASCII_BLANKS = str.maketrans("*`\t\r\x0b\x0c", "      ")
@@ -117,9 +116,6 @@ def _compatible(reply: str) -> tuple[str, tuple[int, ...] | None]:
     return "".join(pieces), tuple(starts)
 
 
-_REASONING = r"(?:think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad)"
-_OPENED = late_pattern(rf"[<◁]{_REASONING}[>▷]", re.IGNORECASE)
-_CLOSED = late_pattern(rf"[<◁]/{_REASONING}[>▷]", re.IGNORECASE)
 _FRAME_OPENS = late_pattern(
     r"<(answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE
 )
@@ -150,10 +146,10 @@ _NEXT_TURN = late_pattern(
 def find_final_answer(reply: str) -> FinalAnswer:
     """Where in `reply` the answer stands: after the reasoning, in the last frame, before the next turn."""
     start, end, unfinished = 0, len(reply), False
-    if "<" in reply or "◁" in reply:
-        for closed in _CLOSED.finditer(reply):
+    if any(sign in reply for sign in "<◁["):
+        for closed in CLOSED.finditer(reply):
             start = closed.end()
-        opened = _OPENED.search(reply, start)
+        opened = OPENED.search(reply, start)
         frame = _last_frame(reply, start, end)
         if frame is not None:
             return frame

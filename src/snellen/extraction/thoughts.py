@@ -18,6 +18,7 @@ THOUGHTS = (
     ("<reasoning>", "</reasoning>"),
     ("<reflection>", "</reflection>"),
     ("<scratchpad>", "</scratchpad>"),
+    ("<analysis>", "</analysis>"),
     ("<mm:think>", "</mm:think>"),
     ("<seed:think>", "</seed:think>"),
     ("[THINK]", "[/THINK]"),
@@ -28,10 +29,13 @@ THOUGHTS = (
 )
 """What opens and closes a model's thoughts, as chat templates and prompts write it.
 
-From the sixth on: a habit of prompts, MiniMax's, Seed's, Mistral's, Kimi-VL's, Cohere's, Gemma 4's and gpt-oss's.
+The sixth to the eighth are habits of prompts. Behind them are those of MiniMax's, Seed's, Mistral's, Kimi-VL's,
+Cohere's, Gemma 4's and gpt-oss's models.
 """
 _CLOSING_OF = {opening.lower(): closing for opening, closing in THOUGHTS}
 _MARK = re.compile("|".join(re.escape(mark) for pair in THOUGHTS for mark in pair), re.IGNORECASE)
+OPENED = re.compile("|".join(re.escape(mark) for mark, _ in THOUGHTS), re.IGNORECASE)
+CLOSED = re.compile("|".join(re.escape(mark) for _, mark in THOUGHTS), re.IGNORECASE)
 
 
 class ThoughtfulReply(Struct, frozen=True):
