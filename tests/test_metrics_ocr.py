@@ -78,7 +78,9 @@ def test_anls_by_hand():
 
 
 def test_legacy_anls_is_that_of_published_scripts():
-    assert legacy_anls("abxx", ["abcd"]) == 0.5  # kept at exactly 0.5 where the paper's equation has 0
+    assert (
+        legacy_anls("abxx", ["abcd"]) == 0.5
+    )  # kept at exactly 0.5 where the paper's equation has 0
     assert legacy_anls("axxx", ["abcd"]) == 0.0
     assert legacy_anls("Hello ", ["hello"]) == 1.0
     # One edit; `anls` divides by the five letters, the scripts by the six signs of the reply as received.

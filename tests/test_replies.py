@@ -121,28 +121,35 @@ def test_the_replies_of_the_issue_are_read(reply: str, place: int | None) -> Non
     assert read_choice(reply, OPTIONS, LABELS).choice == place
 
 
-@pytest.mark.parametrize(
-    ("reply", "options"),
-    [
-        ("Das ist kein Vogel", ("Vogel", "Hund")),
-        ("No es un gato", ("gato", "perro")),
-        ("Ce n'est pas un chat", ("chat", "chien")),
-        ("Não é um gato", ("gato", "cão")),
-        ("Non è un gatto", ("gatto", "cane")),
-        ("Het is geen hond", ("hond", "kat")),
-        ("To nie jest pies", ("pies", "kot")),
-        ("Это не кошка", ("кошка", "собака")),
-        ("这不是猫", ("猫", "狗")),
-        ("これは猫ではありません", ("猫", "犬")),
-        ("Bu bir kedi değil", ("kedi", "köpek")),
-        ("Itu bukan kucing", ("kucing", "anjing")),
-        ("Đây không phải là con mèo", ("con mèo", "con chó")),
-        ("هذه ليست قطة", ("قطة", "كلب")),
-        ("यह बिल्ली नहीं है", ("बिल्ली", "कुत्ता")),
-    ],
-)
-def test_what_is_denied_in_any_language_is_no_answer(reply: str, options: tuple[str, ...]) -> None:
-    assert read_choice(reply, options, LABELS[:2]).choice != 0
+DENIALS = (
+    (("cat", "dog"), "It is not a cat.", "That isn't a cat.", "The animal is not a cat."),
+    (("Katze", "Hund"), "Es ist keine Katze.", "Das ist keine Katze", "Es handelt sich nicht um eine Katze."),
+    (("un gato", "un perro"), "No es un gato.", "El animal no es un gato.", "No se trata de un gato."),
+    (("un chat", "un chien"), "Ce n'est pas un chat.", "L'animal n'est pas un chat.", "Ce n’est pas un chat"),
+    (("um gato", "um cão"), "Não é um gato.", "O animal não é um gato.", "Não se trata de um gato."),
+    (("un gatto", "un cane"), "Non è un gatto.", "L'animale non è un gatto."),
+    (("hond", "kat"), "Het is geen hond"),
+    (("pies", "kot"), "To nie jest pies"),
+    (("кошка", "собака"), "Это не кошка.", "Животное на фото — не кошка.", "Это точно не кошка."),
+    (("猫", "狗"), "不是猫。", "这不是猫", "图中的动物不是猫。", "这并非猫。", "它不可能是猫。"),
+    (("猫", "犬"), "猫ではありません。", "これは猫ではない。", "猫じゃないです。", "猫ではございません。"),
+    (("고양이", "개"), "고양이가 아닙니다.", "고양이가 아니에요.", "고양이는 아니다.", "고양이가 아닌 것 같습니다."),
+    (("kedi", "köpek"), "Bu bir kedi değil", "Kedi değildir."),
+    (("kucing", "anjing"), "Itu bukan kucing"),
+    (("con mèo", "con chó"), "Đây không phải là con mèo"),
+    (("قطة", "كلب"), "هذه ليست قطة.", "هذا ليس قطة.", "الحيوان ليس قطة."),
+    (("बिल्ली", "कुत्ता"), "यह बिल्ली नहीं है।", "जानवर बिल्ली नहीं है।", "यह कोई बिल्ली नहीं है।"),
+)  # fmt: skip
+"""Options in a language, and replies that deny the first."""
+
+
+@pytest.mark.parametrize("denials", DENIALS, ids=lambda denials: denials[0][0])
+def test_what_is_denied_in_any_language_is_no_answer(denials: tuple[Any, ...]) -> None:
+    options, *replies = denials
+    for reply in replies:
+        for labels in ((), LABELS[:2]):
+            assert read_choice(reply, options, labels).choice != 0, reply
+            assert read_choice(reply, options[::-1], labels).choice != 1, reply
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from snellen.extraction.cue_words import cue_classes, dense_words, phrases_of, refusal_count
+from snellen.extraction.cue_words import cue_classes, dense_words, refusal_count
 from snellen.extraction.mentions import MarkedReply, Mention, OptionForms
-from snellen.extraction.propositions import claim_words, relate
-from snellen.extraction.statements import Statement, asks_what_is_wrong
+from snellen.extraction.propositions import claim_words, last_question, relate
+from snellen.extraction.relations import RelationReading, read_relations
+from snellen.extraction.statements import Statement, asks_what_is_wrong, last_correction
+from snellen.extraction.tokens import tokenise
 
 Features = defaultdict[str, float]
 
@@ -24,6 +26,10 @@ class ReplyFeatures(NamedTuple):
 
     options: list[Features]
     none: Features
+    related: RelationReading | None
+    """What follows from sentences that relate the things of the question."""
+    rejected: frozenset[int]
+    """Options that a reply of one sentence denies and does not name otherwise."""
 
 
 _WINDOW = 6
@@ -68,7 +74,7 @@ def describe(
             if mentions and denied[place][-1].first > mentions[-1].first:
                 features["denied behind"] = 1.0
         described.append(features)
-    _add_restated_question(described, marked, claim_words(_last_question(question)))
+    _add_restated_question(described, marked, claim_words(last_question(question)))
     if forms.yes is not None and forms.no is not None:
         _add_yes_no(described, forms.yes, forms.no, marked, question, bool(full))
     else:
@@ -78,7 +84,45 @@ def describe(
         features["option"] = 1.0
         features[f"of {count}"] = 1.0
     none = _describe_none(marked, named, some_named, statements, cut)
-    return ReplyFeatures(described, none)
+    related = read_relations(marked, forms, question, options)
+    if related is not None:
+        _add_related(described, none, related)
+    rejected: frozenset[int] = frozenset()
+    if len(marked.sentences) == 1 and forms.yes is None and not _may_deny(marked, question):
+        rejected = frozenset(
+            place
+            for place, text in enumerate(forms.texts)
+            if denied[place] and not asserted[place] and not _has_denial(text)
+        )
+    for place in rejected:
+        described[place]["rejected"] = 1.0
+        described[place][f"rejected of {min(len(described), 3)}"] = 1.0
+    return ReplyFeatures(described, none, related, rejected)
+
+
+_COMPARING = frozenset("as than so wie als 比".split())
+
+
+def _may_deny(marked: MarkedReply, question: str) -> bool:
+    """Whether a denial may not reject: the question asks for what is not so, or the reply compares or corrects itself."""
+    if asks_what_is_wrong(question) or _has_denial([token.form for token in tokenise(question)]):
+        return True
+    compares = any(token.form in _COMPARING for token in marked.tokens)
+    return compares or last_correction(marked) is not None
+
+
+def _has_denial(forms: Sequence[str]) -> bool:
+    classes = {name for form in forms for name in cue_classes().get(form, ())}
+    return bool(classes.intersection((*_DENYING, "ignorance")))
+
+
+def _add_related(described: list[Features], none: Features, related: RelationReading) -> None:
+    """Add which option follows from what a reply says of related things."""
+    if related.choice is None:
+        none["none, unclear relation"] = 1.0
+        return
+    for place, features in enumerate(described):
+        features["related" if place == related.choice else "related otherwise"] = 1.0
 
 
 def _word_features(form: str) -> tuple[str, ...]:
@@ -186,32 +230,8 @@ def _dense_denials() -> tuple[str, ...]:
 
 
 _DENIALS_BEHIND = (
-    "不是",
-    "没有",
-    "不对",
-    "ではな",
-    "じゃな",
-    "はいな",
-    "ではあり",
-    "아니",
-    "아닙",
-    "않",
-)
-
-
-def last_correction(marked: MarkedReply) -> int | None:
-    """Where the last words are by which a reply corrects itself; None if it does not."""
-    last = None
-    for match in phrases_of("correction").finditer(marked.text.casefold()):
-        last = match.start()
-    for start, _ in marked.sentences:
-        token = marked.tokens[start] if start < len(marked.tokens) else None
-        if token is not None and token.form in _CORRECTING and (last is None or token.start > last):
-            last = token.start
-    return last
-
-
-_CORRECTING = frozenset("wait hmm sorry oops whoops actually correction nein nope scratch".split())
+    "不是 没有 不对 并非 並非 不像 不可能是 不会是 ではな じゃな はいな ではあり じゃあり ではござ 아니 아닙 아닌 아닐 않"
+).split()
 
 
 def _bucket(share: float) -> str:
@@ -334,7 +354,7 @@ def _add_yes_no(
     verdict_named: bool,
 ) -> None:
     """Add, for a yes-no question, what follows from sentences that say no yes or no."""
-    claim = claim_words(_last_question(question))
+    claim = claim_words(last_question(question))
     prefix = "with verdict" if verdict_named else "no verdict"
     best: tuple[float, str, bool] | None = None
     for number, (start, end) in enumerate(marked.sentences[:12]):
@@ -364,15 +384,6 @@ def _add_yes_no(
 def _add_signed(described: list[Features], yes: int, no: int, name: str, same: bool) -> None:
     described[yes][f"{name} {'says' if same else 'denies'}"] = 1.0
     described[no][f"{name} {'denies' if same else 'says'}"] = 1.0
-
-
-def _last_question(question: str) -> str:
-    """The last sentence of a question that ends in a question mark, or all of it."""
-    mark = question.rfind("?")
-    if mark < 0:
-        return question
-    start = max(question.rfind(sign, 0, mark) for sign in ".?!\n:")
-    return question[start + 1 : mark + 1]
 
 
 _LONG_OPTION = 3

@@ -6,7 +6,7 @@ said by a denial, an opposite ("closed" of "open"), another number, or the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -40,14 +40,16 @@ _RELATION = 3
 _CONVERSES = (
     ("lend", "borrow"), ("give hand", "receive get take"), ("sell", "buy purchase"), ("inside", "contain around"),
     ("teach", "learn"), ("boss", "report"), ("follow chase behind", "lead ahead front"), ("own", "belong"),
-    ("top above over", "under underneath below beneath"), ("beat defeat", "lose"), ("father mother parent", "son daughter child"),
+    ("top above over on", "under underneath below beneath"), ("beat defeat", "lose"), ("father mother parent", "son daughter child"),
     ("fuller full", "emptier empty"), ("locked lock", "unlocked unlock"), ("más", "menos"), ("encima", "debajo"),
-    ("vor", "hinter"), ("auf über", "unter"),
+    ("links", "rechts"), ("izquierda", "derecha"), ("delante", "detrás"), ("gauche", "droite"), ("devant", "derrière"),
+    ("sopra", "sotto"), ("davanti", "dietro"), ("esquerda", "direita"), ("voor", "achter"), ("boven", "onder"),
+    ("слева", "справа"), ("над", "под"), ("kiri", "kanan"), ("فوق", "تحت"), ("vor", "hinter"), ("auf über", "unter"),
 )  # fmt: skip
 """Words for the two sides of a relation: who lends has a borrower."""
 _SYMMETRIC = frozenset(
     "next beside near close connect same equal identical alike with together meet between touch parallel adjacent opposite"
-    " hand marry differ different similar far dance wrestle hug each another".split()
+    " hand marry married play differ different similar far dance wrestle hug each another".split()
 )
 _COMPARATIVES = frozenset("more fewer less than".split())
 _TIES = frozenset("same equal equally equals identical exactly".split())
@@ -56,21 +58,47 @@ _TIES = frozenset("same equal equally equals identical exactly".split())
 @lru_cache(maxsize=256)
 def claim_words(text: str) -> tuple[str, ...]:
     """The words of a claim in order, without the small ones."""
-    return tuple(_content(tokenise(text[-600:])))[:_MOST_WORDS]
+    return tuple(content_words(tokenise(text[-600:])))[:_MOST_WORDS]
 
 
-def _content(tokens: Sequence[Token]) -> list[str]:
-    words: list[str] = []
-    for token in tokens:
-        form = token.form
-        if form in _SMALL or not (form[0].isalnum() or form[0] == "#"):
-            continue
-        words.append(_stem(form))
-    return words
+def content_words(tokens: Sequence[Token]) -> list[str]:
+    """The stems of a text's words in order, without the small ones."""
+    return content_stems([token.form for token in tokens])
+
+
+def content_stems(forms: Sequence[str]) -> list[str]:
+    """The stems of words, without the small ones."""
+    return [
+        word_stem(form)
+        for form in forms
+        if form not in _SMALL and (form[0].isalnum() or form[0] == "#")
+    ]
+
+
+def last_question(question: str) -> str:
+    """The last sentence of a question that ends in a question mark, or all of it."""
+    mark = question.rfind("?")
+    if mark < 0:
+        return question
+    start = max(question.rfind(sign, 0, mark) for sign in ".?!\n:")
+    return question[start + 1 : mark + 1]
+
+
+_IRREGULAR = {
+    "fed": "feed", "worn": "wear", "wore": "wear", "thrown": "throw", "threw": "throw", "sold": "sell", "given": "give",
+    "gave": "give", "held": "hold", "led": "lead", "bitten": "bite", "caught": "catch", "taught": "teach", "drawn": "draw",
+    "written": "write", "driven": "drive", "ridden": "ride", "rode": "ride", "seen": "see", "eaten": "eat", "ate": "eat",
+    "taken": "take", "shown": "show", "told": "tell", "brought": "bring", "bought": "buy", "lent": "lend", "sent": "send",
+    "kept": "keep", "fought": "fight", "beaten": "beat", "hidden": "hide", "paid": "pay", "built": "build", "shot": "shoot",
+    "lost": "lose", "won": "win", "struck": "strike", "stood": "stand", "sat": "sit", "hung": "hang", "ran": "run",
+    "received": "receive", "chosen": "choose", "broken": "break", "stolen": "steal", "swept": "sweep", "met": "meet",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=16384)
-def _stem(form: str) -> str:
+def word_stem(form: str) -> str:
+    """The part of a word that its forms have in common: "chas" of "chasing" and "chased"."""
+    form = _IRREGULAR.get(form, form)
     if form.isascii() and len(form) > 3:
         for ending in ("ing", "ed", "er", "es", "e"):
             if form.endswith(ending) and len(form) - len(ending) > 2:
@@ -84,15 +112,15 @@ def _opposite_stems() -> dict[str, frozenset[str]]:
     table: dict[str, frozenset[str]] = {}
     pairs = [(word, " ".join(contrary)) for word, contrary in opposites().items()]
     for words, others in (*pairs, *_CONVERSES, *((others, words) for words, others in _CONVERSES)):
-        stems = frozenset(map(_stem, others.split()))
+        stems = frozenset(map(word_stem, others.split()))
         for word in words.split():
-            table[_stem(word)] = table.get(_stem(word), frozenset()) | stems
+            table[word_stem(word)] = table.get(word_stem(word), frozenset()) | stems
     return table
 
 
 def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> StatedRelation | None:
     """Relate a sentence to the words of a claim; None if they share no word."""
-    words = _content(sentence)[:_MOST_WORDS]
+    words = content_words(sentence)[:_MOST_WORDS]
     if not words or not claim:
         return None
     said = set(words)
@@ -110,12 +138,12 @@ def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> StatedRelation 
         return None
 
     forms = [token.form for token in sentence]
-    swapped = _is_swapped(words, claim, shared) and not _is_symmetric(said, claimed)
+    swapped = _is_swapped(words, claim, shared) and not is_symmetric(said, claimed)
     if "that" in forms and forms[:2] in (["it", "is"], ["it's", "the"]):
         swapped = False  # "It is the boxer that the wrestler is hitting"
-    if _names_agent(forms, shared) and not _is_symmetric(said, claimed):
+    if _names_agent(forms, shared) and not is_symmetric(said, claimed):
         swapped = not swapped
-    if "by" in claimed and not _is_symmetric(said, claimed):
+    if "by" in claimed and not is_symmetric(said, claimed):
         swapped = not swapped
     tied = bool(_TIES & set(forms)) and bool(_COMPARATIVES & claimed)
     denials = sum("negation" in cue_classes().get(form, ()) for form in forms)
@@ -128,17 +156,22 @@ def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> StatedRelation 
     )
 
 
-def _is_symmetric(said: set[str], claimed: set[str]) -> bool:
+def is_symmetric(said: Iterable[str], claimed: Iterable[str]) -> bool:
     """Whether the claim's relation holds both ways: "next to"."""
-    stems = frozenset(map(_stem, _SYMMETRIC))
-    return bool(stems & claimed & said)
+    stems = frozenset(map(word_stem, _SYMMETRIC))
+    return bool(stems.intersection(claimed).intersection(said))
+
+
+def is_opposite(one: str, other: str) -> bool:
+    """Whether two stems are the two sides of a relation: "left" and "right", "lend" and "borrow"."""
+    return one in _opposite_stems().get(other, frozenset())
 
 
 def _names_agent(forms: list[str], shared: set[str]) -> bool:
     """Whether "by" is before a shared word: "is chased by the dog"."""
     for index, form in enumerate(forms):
         if form in ("by", "von", "vom", "par", "por", "被"):
-            following = [_stem(word) for word in forms[index + 1 : index + 4]]
+            following = [word_stem(word) for word in forms[index + 1 : index + 4]]
             if any(word in shared for word in following):
                 return True
     return False

@@ -41,7 +41,7 @@ from snellen.extraction.reading import (
 from snellen.extraction.statements import Statement, certain_statement, find_statements
 from snellen.reasons import NoChoiceReason
 
-VERSION = "snellen-choice-13"
+VERSION = "snellen-choice-14"
 """Stored with every prediction; any change that can change a reading changes it."""
 _LOOKED_AT = 64_000
 """Characters of a reply in which thoughts, tags and boxes are looked for."""
@@ -215,11 +215,14 @@ def _read_view(
 
     if _only_repeats_options(view, options):
         return no_choice("ambiguous")
-    chances = probabilities(
-        describe(view.marked, view.forms, view.statements, question, options, cut=view.cut)
-    )
+    described = describe(view.marked, view.forms, view.statements, question, options, cut=view.cut)
+    chances = probabilities(described)
     choice = max(range(len(chances)), key=chances.__getitem__)
-    is_open = choice == len(options) or (error is not None and chances[choice] < 1 - error)
+    is_against = choice in described.rejected or (
+        described.related is not None and choice != described.related.choice
+    )
+    is_unsure = error is not None and chances[choice] < 1 - error
+    is_open = choice == len(options) or is_against or is_unsure
     if is_open:
         detail = f"weighed, {chances[choice]:.1%} for " + (
             "no answer" if choice == len(options) else repr(options[choice][:40])

@@ -467,3 +467,21 @@ _CORRECTING = frozenset(
     "wait hmm hm sorry oops whoops actually correction no nope apologies scratch moment nein korrektur espera perdón attends"
     " pardon désolé aspetta scusa desculpe wacht nie нет стоп подождите bekle tunggu khoan".split()
 )
+
+
+_RECONSIDERING = frozenset(
+    "wait hmm sorry oops whoops actually correction nein nope scratch".split()
+)
+"""How a sentence begins that corrects what is before it; "no" may as well go on."""
+
+
+def last_correction(marked: MarkedReply) -> int | None:
+    """Where the last words are by which a reply corrects itself; None if it does not."""
+    last = None
+    for match in phrases_of("correction").finditer(marked.text.casefold()):
+        last = match.start()
+    for start, _ in marked.sentences[1:]:
+        token = marked.tokens[start]
+        if token.form in _RECONSIDERING and (last is None or token.start > last):
+            last = token.start
+    return last
