@@ -58,6 +58,7 @@ NOT_RUN = {
     "prompts_of_others": "needs checkouts of other harnesses",
     "reading_error": "needs clones of repositories with published replies",
     "reading_of_others": "needs checkouts of other harnesses",
+    "real_prediction_files": "needs clones of repositories with files of predictions",
     "real_replies": "needs clones of repositories with published replies",
     "reliability": "kills and damages runs for three minutes",
     "run_speed": "loads and asks a model several ways: more than 25 seconds of CPU at its smallest",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
 import small
+import snellen as sn
 from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.common.drafts import Draft
 from snellen.errors import DataError
 from snellen.readers.table import read
+from snellen.records import Request, Response, TextPart
 from snellen.scoring.answers import open_answers
 
 TWO = {"question": "Which?", "A": "cat", "B": "dog", "answer": "A"}
@@ -498,14 +501,40 @@ def test_an_id_that_repeats_is_the_images_and_rows_are_numbered_under_it(tmp_pat
 
 def test_answers_of_few_classes_are_a_choice_among_them(tmp_path: Path) -> None:
     rows = [
-        {"id": str(n), "question": f"Is there a {n}?", "answer": ["Yes", "no"][n % 2]}
+        {"id": str(n), "question": f"Is it {n}?", "answer": ["True", "false"][n % 2]}
         for n in range(4)
     ]
     made = build_table(
         small.write(rows, tmp_path / "t.jsonl"), to=tmp_path / "made", no_pictures=True
     )
-    assert {sample.options for sample in made.samples()} == {("Yes", "no")}
+    assert {sample.options for sample in made.samples()} == {("True", "false")}
     assert made.spec.formulation == "choice"
+
+
+def test_questions_answered_by_yes_and_no_ask_for_these_words(tmp_path: Path) -> None:
+    """As POPE's own do: nobody expects `A. yes` and `B. no` below them."""
+    rows = [
+        {"id": str(n), "question": f"Is there a {n}?", "answer": ["Yes", "no"][n % 2]}
+        for n in range(4)
+    ]
+    table = small.write(rows, tmp_path / "t.jsonl")
+    made = build_table(table, to=tmp_path / "made", no_pictures=True)
+
+    asked: list[str] = []
+
+    class Model:
+        name, kinds, batch_size = "yes", frozenset({"generation"}), 1
+        fingerprint: ClassVar[dict[str, str]] = {"model": "yes"}
+
+        def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
+            parts = [part for request in requests for part in request.messages[-1].content]
+            asked.extend(part.text for part in parts if isinstance(part, TextPart))
+            return [Response(text="Yes, there is.") for _ in requests]
+
+    results = sn.evaluate(Model(), [str(made.folder)], runs=tmp_path / "runs")
+    assert sorted(asked)[0] == "Is there a 0?\nPlease answer yes or no."
+    values = {row.metric: row.estimate.value for row in results.rows}
+    assert values["pope_accuracy"] == 0.5
 
 
 @given(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -381,6 +382,80 @@ def test_golds_of_yes_and_no_are_a_choice() -> None:
     values = scored(path)
     assert values["accuracy"] == 1.0 and "exact_match" not in values
     assert "read as a choice of Yes or No" in notes(path)
+
+
+def test_what_programs_gave_is_read_in_their_place() -> None:
+    """As MathVista's files have it: `response` is the program, `execution` what it printed."""
+    rows = [
+        {
+            **question(n),
+            "answer": str(n),
+            "response": f"x = {n}\nprint(x + 1)",
+            "execution": str(n),
+            "extraction": str(n),
+        }
+        for n in range(6)
+    ]
+    path = saved(rows)
+    assert scored(path)["number_accuracy"] == 1.0
+    assert "are programs, so what they gave is read, in 'extraction'" in notes(path)
+
+
+def test_prompts_that_replies_repeat_are_left_out() -> None:
+    rows = []
+    for n in range(6):
+        prompt = f"Which of these is in image number {n}?\nA. a cup\nB. a hat\nAnswer:"
+        rows.append({"question": prompt, "answer": "B", "response": f"user\n{prompt} B"})
+    path = saved(rows)
+    assert scored(path)["accuracy"] == 1.0
+    assert "the replies repeat their prompts" in notes(path)
+
+
+def test_records_beside_facts_about_all_of_them() -> None:
+    rows = {str(n): {"answer": "a cup", "output": "a cup"} for n in range(4)}
+    content = {"acc": 12.5, "count": 4, "args": {"shots": 2, "seed": 3}, "results": rows}
+    path = Path("p.json")
+    path.write_text(json.dumps(content))
+    assert scored(path)["typed_match"] == 1.0
+
+
+def test_right_answers_that_are_called_correct() -> None:
+    """As in TheoremQA's files, beside a solution; usually such a column says whether a reply is right."""
+    rows = [
+        {"question": f"{n} + 1?", "correct": [f"{n + 1}"], "solution": "It is.", "pred": f"{n + 1}"}
+        for n in range(5)
+    ]
+    assert scored(saved(rows))["number_accuracy"] == 1.0
+
+
+def test_right_answers_whose_name_begins_with_gt() -> None:
+    rows = [
+        {"image_id": n, "gt_gender": ["male", "female"][n % 2], "pred": "male"} for n in range(12)
+    ]
+    assert scored(saved(rows))["accuracy"] == 0.5
+
+
+def test_fields_of_one_name_may_all_be_the_reply() -> None:
+    rows = [
+        {"gold": "AB"[n % 2], "early": {"0.0": {"pred": "A"}, "1.0": {"pred": "AB"[n % 2]}}}
+        for n in range(8)
+    ]
+    path = saved(rows)
+    assert scored(path)["accuracy"] == 0.5
+    assert "--column reply=early.1.0.pred takes another" in notes(path)
+
+
+def test_a_files_own_verdicts_stand_in_a_note() -> None:
+    rows = [
+        {**question(n), "answer": "a cup", "response": "a hat", "correct": n < 3} for n in range(4)
+    ]
+    assert "the file's own verdicts, in 'correct': 75.0% of 4 right" in notes(saved(rows))
+
+
+def test_a_pipe_is_called_one() -> None:
+    os.mkfifo("p.jsonl")
+    with pytest.raises(sn.DataError, match=r"p\.jsonl: it is a pipe, not a file"):
+        sn.import_run("p.jsonl")
 
 
 def test_the_type_of_answers() -> None:

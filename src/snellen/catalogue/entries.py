@@ -360,6 +360,8 @@ def _value(value: Any) -> Any:
         return {**_tag(value), **_said(value)}
     if isinstance(value, (list, tuple)):
         return [_value(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _value(item) for name, item in value.items()}
     return value
 
 

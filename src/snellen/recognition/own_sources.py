@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries, suite_members
-from snellen.catalogue.entries import entry_text
+from snellen.catalogue.entries import PromptSet, entry_text
 from snellen.catalogue.loading import LoadedEntry, read_entry_file
 from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
@@ -61,6 +61,10 @@ def _own_name(path: Path) -> str:
     )
 
 
+OWN_PROMPTS = "own"
+"""The wording of an own table whose questions ask for a form of answer."""
+
+
 def recognised_spec(
     recognition: Recognition, name: str = "", base: BenchmarkSpec | None = None
 ) -> BenchmarkSpec:
@@ -70,12 +74,17 @@ def recognised_spec(
     source = SourceSpec(recognition.reader, recognition.params, embedded=True)
     if base is not None:
         return replace(base, name=name or base.name, source=source)
+    prompts: dict[str, PromptSet] = {}
+    if recognition.open_layout:
+        prompts = {OWN_PROMPTS: PromptSet("plain", {"open": recognition.open_layout})}
     return BenchmarkSpec(
         name=name or _own_name(path),
         title=path.name,
         formulation="text" if is_open else "choice",
         source=source,
         metrics=recognition.metrics,
+        prompts=prompts,
+        templates=next(iter(prompts), ""),
     )
 
 

@@ -47,6 +47,8 @@ class Recognition(Struct, frozen=True, kw_only=True):
     doubts: tuple[Doubt, ...] = ()
     metrics: tuple[str, ...] = ()
     """The metrics of its open questions, by the type of their answers; the usual ones when empty."""
+    open_layout: str = ""
+    """How its open questions are asked, with `{question}`; as usual when empty."""
 
     def lines(self) -> list[str]:
         """What is taken for what, in a few lines."""
@@ -150,10 +152,22 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     return recognition
 
 
+OF_YES_NO = ("pope", "typed_match")
+"""The metrics of open questions whose answers are yes and no."""
+ASKS_YES_NO = "{question}\nPlease answer yes or no."
+
+
 def _with_answer_type(recognition: Recognition, column: str, encoding: str) -> Recognition:
-    """Open questions with the type of their answers: a choice among few classes, or the metrics that compare them."""
+    """Open questions with the type of their answers: yes or no, few classes to choose from, or the metrics that compare."""
     cells = (row.cells.get(column) for row in read_rows(recognition.path, encoding))
     kind = answer_type([accepted_texts(cell) for cell in cells if cell is not None and cell != ""])
+    if {text.casefold() for text in kind.classes} == {"yes", "no"}:
+        return replace(
+            recognition,
+            form=f"open questions whose answers are yes or no, by {OF_YES_NO[0]}",
+            metrics=OF_YES_NO,
+            open_layout=ASKS_YES_NO,
+        )
     if kind.classes:
         return replace(
             recognition,

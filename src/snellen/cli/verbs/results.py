@@ -117,7 +117,7 @@ def score_command(
     --benchmark each row is joined to its question and checked; without, the file's own options and references count.
     docs/predictions.md shows all.
     """
-    files = [run for run in runs if run.is_file()]
+    files = [run for run in runs if run.exists() and not run.is_dir()]
     if (to or model) and len(files) != 1:
         raise DataError("--to and --model are for one file of predictions at a time")
     if (benchmark or form or columns or answer_is) and len(files) < len(runs):

@@ -21,6 +21,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.forms import prediction_form
 from snellen.catalogue.suites import PredictionForm
 from snellen.common.drafts import Draft
+from snellen.common.foreign import NotAFileError, open_file
 from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.formats.rows import is_row_file
@@ -164,8 +165,12 @@ def import_runs(
 
 def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
     """The predictions of a file, one part for each model. Raises DataError."""
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
+    try:
+        open_file(path).close()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except NotAFileError as error:
+        raise DataError(f"{path}: {error.strerror}; save what it gives as a file") from None
     chosen = None
     if reading.form != TABLE and not reading.columns:
         chosen = prediction_form(reading.form, path, reading.benchmark)

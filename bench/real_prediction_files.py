@@ -1,0 +1,110 @@
+"""What `snellen score FILE` says of real files of predictions, next to the right values, the worst first.
+
+    python bench/real_prediction_files.py CLONES [--only WORDS] [--held-out]
+
+CLONES has the repositories as OWNER+NAME/repo. `real_prediction_files.toml` lists facts alone: repository, path, and the
+right value in percent, as the authors print it or a script finds it that was written for that file. A file without a
+value has no right answers or no replies, so that it should be refused with the next command. One is right within a
+point. A third of the files is held out: it was looked at once, after the others had been mended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+FACTS = Path(__file__).with_suffix(".toml")
+RIGHT_WITHIN = 1.0
+PERCENT = re.compile(r" (?:answers|scores) ([\d.]+)% ")
+
+
+class RealFile(Struct, frozen=True):
+    repository: str
+    path: str
+    right: float | None = None
+    """In percent; None for a file that nothing can be computed of."""
+
+    @property
+    def is_held_out(self) -> bool:
+        name = f"{self.repository}/{self.path}"
+        return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0
+
+
+class Facts(Struct, frozen=True):
+    files: tuple[RealFile, ...]
+
+
+class Finding(Struct, frozen=True):
+    file: RealFile
+    value: float | None
+    """The headline; None for a file that is refused."""
+    line: str
+
+    @property
+    def distance(self) -> float:
+        """Points between the headline and the right value; 100 where only one of them is there."""
+        if (self.value is None) != (self.file.right is None):
+            return 100.0
+        if self.value is None or self.file.right is None:
+            return 0.0
+        return abs(self.value - self.file.right)
+
+
+def scored(clones: Path, file: RealFile) -> Finding:
+    """What the command says of a file."""
+    clone = clones / file.repository.replace("/", "+") / "repo"
+    command = ["git", "-C", str(clone), "show", f"HEAD:{file.path}"]
+    content = subprocess.run(command, capture_output=True, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / Path(file.path).name
+        copy.write_bytes(content)
+        done = subprocess.run(
+            [sys.executable, "-m", "snellen", "score", str(copy)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    found = PERCENT.search(done.stdout)
+    value = float(found[1]) if found and done.returncode == 0 else None
+    lines = (done.stdout if value is not None else done.stderr).strip().splitlines()
+    return Finding(file, value, lines[0] if lines else "")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("clones", type=Path)
+    parser.add_argument("--only", default="", help="words in the repository or path")
+    parser.add_argument("--held-out", action="store_true")
+    chosen = parser.parse_args(arguments)
+    files = msgspec.toml.decode(FACTS.read_bytes(), type=Facts).files
+    files = tuple(
+        file
+        for file in files
+        if chosen.only in f"{file.repository}/{file.path}" and file.is_held_out == chosen.held_out
+    )
+    findings = [scored(chosen.clones, file) for file in files]
+    findings.sort(key=lambda finding: -finding.distance)
+    print("| file | right | Snellen |\n|---|---|---|")
+    for finding in findings:
+        file = finding.file
+        right = "refused" if file.right is None else f"{file.right:.1f}"
+        value = "refused" if finding.value is None else f"{finding.value:.1f}"
+        print(f"| {file.repository} {file.path} | {right} | {value} |")
+    right_count = sum(finding.distance <= RIGHT_WITHIN for finding in findings)
+    print(
+        f"\n{right_count} of {len(findings)} right, of {len({f.repository for f in files})} repositories"
+    )
+
+
+if __name__ == "__main__":
+    main()
