@@ -105,7 +105,10 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         scores = list(records)
         place = (model, scored, protocol, method)
         if metric not in corpus_rows:
-            parts = [("", scores), *_slices(scored, scores), *_by_answer(scored, scores, metric)]
+            parts = [("", scores)]
+            if declared(metric).sliced:
+                parts += _slices(scored, scores)
+                parts += _by_answer(scored, scores, metric)
             for slice_name, members in parts:
                 value = _estimate(scored, members, metric)
                 row = _row(*place, metric, value, slice_name)
@@ -143,7 +146,8 @@ def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             parts += _by_answer(scored, tallied, metric_row_names(metric)[0])
         for slice_name, members in parts:
             for name, value in corpus_estimates(scored, members).items():
-                yield _with_reason(_row(*place, name, value, slice_name))
+                if declared(name).sliced or not slice_name:
+                    yield _with_reason(_row(*place, name, value, slice_name))
             answered = [tally for tally in members if not tally.absent]
             if answered and len(answered) < len(members):
                 for name, value in corpus_estimates(scored, answered).items():

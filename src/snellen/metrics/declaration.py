@@ -71,6 +71,8 @@ class MetricRow(Struct, frozen=True, kw_only=True):
     """When replies alone can leave it without a value; empty where they cannot."""
     secondary_to: str = ""
     """The headline row beside which it is shown, under the short name `label`."""
+    sliced: bool = True
+    """Whether there are also rows of it for tags, rounds of a dialogue and answers."""
     label: str = ""
     limit: str = ""
     """Why a right reply need not have the best value; empty where it has."""
@@ -457,6 +459,7 @@ def read_rate_metric(
         better="lower",
         scale="",
         unparsed="counted",
+        sliced=False,
     )
 
     def count(reply: str, texts: Sequence[str]) -> Counts:

@@ -315,6 +315,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
             unparsed="left out",
             undefined="no reply names an option",
             secondary_to=name,
+            sliced=False,
             label="of parsed",
         ),
         share(
@@ -322,6 +323,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
             f"{words}, unsure as wrong",
             unparsed="wrong",
             secondary_to=name,
+            sliced=False,
             label="at least",
         ),
         share(
@@ -329,6 +331,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
             f"{words}, unsure or unparsed as right",
             unparsed="right",
             secondary_to=name,
+            sliced=False,
             label="at most",
         ),
     )
@@ -356,11 +359,19 @@ CIRCULAR_ACCURACY = ChoiceMetric(
 )
 CIRCULAR_DROP = ChoiceMetric(
     what="share of the questions right in the first pass and not under every rotation",
-    rows=(share("circular_drop", better="lower", unparsed="wrong", absent_reasons=_CIRCULAR),),
+    rows=(
+        share(
+            "circular_drop",
+            better="lower",
+            unparsed="wrong",
+            sliced=False,
+            absent_reasons=_CIRCULAR,
+        ),
+    ),
 )
 CONSISTENCY = ChoiceMetric(
     what="share of the questions for which every rotation names one option, right or wrong",
-    rows=(share("consistency", unparsed="wrong", absent_reasons=_CIRCULAR),),
+    rows=(share("consistency", unparsed="wrong", sliced=False, absent_reasons=_CIRCULAR),),
 )
 INSTABILITY = ChoiceMetric(
     what="entropy of the choices over presentations, in nats; unparsed is one more kind of answer",
@@ -394,6 +405,7 @@ HIT_RATE = ChoiceMetric(
             "hit_rate",
             "hit rate",
             unparsed="wrong",
+            sliced=False,
             absent_reasons={
                 "likelihood": "hit rate is of replies: the share that names a label; a likelihood has no reply"
             },
@@ -408,6 +420,7 @@ UNSURE_RATE = ChoiceMetric(
             "unsure readings",
             better="lower",
             unparsed="counted",
+            sliced=False,
             absent_reasons={
                 "likelihood": "only replies are read; under likelihood there is no reply"
             },
@@ -416,11 +429,13 @@ UNSURE_RATE = ChoiceMetric(
 )
 UNPARSED_RATE = ChoiceMetric(
     what="share of the answered presentations that name no option",
-    rows=(share("unparsed_rate", "unparsed rate", better="lower", unparsed="counted"),),
+    rows=(
+        share("unparsed_rate", "unparsed rate", better="lower", unparsed="counted", sliced=False),
+    ),
 )
 TIE_RATE = ChoiceMetric(
     what="share of the presentations whose most likely options are exactly even",
-    rows=(share("tie_rate", "tie rate", better="neither", unparsed="counted"),),
+    rows=(share("tie_rate", "tie rate", better="neither", unparsed="counted", sliced=False),),
 )
 CHOICE_METRICS = (
     ACCURACY,
