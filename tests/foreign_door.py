@@ -59,7 +59,7 @@ EXCEPTIONS = {
     "report/rendering.py:_bytecode_cache": MADE,
     "common/sentence_embeddings.py:_store": MADE,
     "runs/earlier_answers.py:__init__": MADE,
-    "viewing/indexing.py:open_index": MADE,
+    "viewing/index_database.py:open_index": MADE,
     "fetching/download.py:_fetch_rest": "opened for writing, at a place where it goes on",
     "formats/whole_files.py:sync_folder": "a folder, to be written to the disk",
     "interchange/exports/packing.py:_write_zip": "opened for writing",

@@ -33,7 +33,7 @@ from snellen.report.markdown import markdown_report
 from snellen.report.run_view import run_views
 from snellen.report.terminal import first_tables
 from snellen.scoring.scored_run import flat_row
-from snellen.viewing.indexing import headline_of
+from snellen.viewing.run_summary import headline_of
 from test_every_source import point_at
 
 # --- benchmarks of every kind ----------------------------------------------------------------------------------------

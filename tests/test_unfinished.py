@@ -40,7 +40,7 @@ from snellen.scoring.kept_scoring import has_ended, load_scoring
 from snellen.scoring.questions import AskedQuestion, count_questions
 from snellen.scoring.scored_run import RunExtent, extent_of
 from snellen.scoring.text_scoring import score_texts
-from snellen.viewing.indexing import headline_of
+from snellen.viewing.run_summary import headline_of
 from view_runs import Replying, serving
 
 ROOT = Path(__file__).parent.parent

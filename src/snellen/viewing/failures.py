@@ -13,7 +13,7 @@ from snellen.records import Sample
 from snellen.reformulation.distractors import picture_descriptors
 from snellen.report.samples import OUTCOMES
 from snellen.viewing.filters import QuestionFilter
-from snellen.viewing.indexing import RIGHT, UNPARSED, WRONG
+from snellen.viewing.index_database import RIGHT, UNPARSED, WRONG
 from snellen.viewing.library import RunLibrary, ShownRun
 from snellen.viewing.questions import find_picture
 

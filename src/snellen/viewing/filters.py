@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from snellen.report.samples import OUTCOMES
-from snellen.viewing.indexing import RIGHT, UNPARSED, WRONG
+from snellen.viewing.index_database import RIGHT, UNPARSED, WRONG
 
 PAGE = 50
 SORTS = {

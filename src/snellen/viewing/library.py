@@ -29,21 +29,17 @@ from snellen.runs.run_folder import (
     suggest_unpacking,
 )
 from snellen.viewing.filters import QuestionFilter, select_questions
-from snellen.viewing.indexing import (
+from snellen.viewing.index_database import (
     RIGHT,
     UNPARSED,
     WRONG,
-    RunDetails,
-    RunSummary,
-    ShowsAnswers,
-    all_answers,
     forget_runs,
-    index_run,
     join_runs,
     open_index,
     reading,
-    run_stamp,
 )
+from snellen.viewing.indexing import ShowsAnswers, all_answers, index_run, run_stamp
+from snellen.viewing.run_summary import RunDetails, RunSummary
 from snellen.viewing.running import RESULTS
 
 T = TypeVar("T")

@@ -41,7 +41,6 @@ from snellen.report.samples import (
 from snellen.report.table import capitalised, dimension_title, metric_title
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
-from snellen.viewing.indexing import RunDetails
 from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_picture,
@@ -52,6 +51,7 @@ from snellen.viewing.questions import (
     runs_in_order,
 )
 from snellen.viewing.run_notes import RunNote, read_run_notes
+from snellen.viewing.run_summary import RunDetails
 from snellen.viewing.run_table import COLUMNS, RunFilter, RunLine, chosen_lines, trend_of
 from snellen.viewing.running import Progress
 

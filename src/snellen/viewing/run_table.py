@@ -12,9 +12,10 @@ from msgspec.structs import asdict, replace
 from snellen.metrics.declaration import SHARE
 from snellen.report.charts import Axis, ChartDrawing, Group, Line, Mark, PathLine, Shape, Text
 from snellen.report.table import figure_text
-from snellen.viewing.indexing import Headline, build_of
+from snellen.viewing.indexing import build_of
 from snellen.viewing.library import ShownRun
 from snellen.viewing.run_notes import RunNote
+from snellen.viewing.run_summary import Headline
 from snellen.viewing.running import RunState
 
 

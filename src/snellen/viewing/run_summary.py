@@ -1,0 +1,182 @@
+"""Summarise a scored run for the table of runs and for the page of the run."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.analysis.aggregate import results_of
+from snellen.analysis.headline import (
+    HEADLINE,
+    headline_chance,
+    headline_rows,
+    headlines_of,
+)
+from snellen.analysis.option_letters import LetterPreference, letter_preferences
+from snellen.records import Estimate, Result
+from snellen.report.adaptive_procedures import procedure_of
+from snellen.report.run_view import CHOICE_ROWS, was_asked
+from snellen.report.samples import GalleryEntry
+from snellen.report.table import metric_title
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
+
+
+class Headline(Struct, frozen=True):
+    """The number of a run in the table of runs, equal to that in its reports."""
+
+    words: str
+    """Metric and protocol, or the number of benchmarks that it is the mean of."""
+    estimate: Estimate
+    unit: str
+    protocol: str
+    """Protocol of its first benchmark."""
+    metric: str
+    """The metric of all its benchmarks; `headline` if they have several."""
+
+
+class RunSummary(Struct, frozen=True):
+    """What the table of runs shows."""
+
+    headline: Headline | None = None
+    questions: dict[str, int] = {}
+    """Number of questions with each outcome, under one protocol or more."""
+
+
+class RunDetails(Struct, frozen=True):
+    """What the page of a run shows in addition to its summary."""
+
+    asked: tuple[str, ...] = ()
+    """Benchmarks with at least one request."""
+    results: tuple[Result, ...] = ()
+    """Results of complete benchmarks in their headline metrics and in the metrics of all questions with options."""
+    headlines: dict[str, tuple[str, ...]] = {}
+    """Headline metrics by benchmark, the preferred one first."""
+    outcomes: dict[str, dict[str, dict[str, int]]] = {}
+    """Number of questions with each outcome, by benchmark and protocol."""
+    letters: tuple[LetterPreference, ...] = ()
+    """Preferences for option letters."""
+    chance: dict[str, dict[str, float]] = {}
+    """Chance level by benchmark and headline metric; metrics without one are absent."""
+    overall: Result | None = None
+    """The number of the run, if it has one."""
+    thresholds: tuple[tuple[str, str], ...] = ()
+    """Of an adaptive test: what varied, and the threshold as text."""
+    golds_absent: bool = False
+    """Whether the numbers are those stored with the run, because the ground truth is not on this machine."""
+    unknown_suites: tuple[str, ...] = ()
+    """Notes on suites that are not installed, whose rules for means are not applied."""
+
+
+def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
+    """Return the results of benchmarks that are not hidden, and the means over these."""
+    return [row for row in results_of(visible(run, hidden)) if not row.slice]
+
+
+def visible(run: ScoredRun, hidden: Collection[str]) -> ScoredRun:
+    """Return a run without the named benchmarks, whose answers must not be visible."""
+    benchmarks = tuple(scored for scored in run.benchmarks if scored.spec.name not in hidden)
+    return replace(run, benchmarks=benchmarks)
+
+
+def overall_row(rows: Iterable[Result]) -> Result | None:
+    """Return the number of a run, by the first method that gives it one."""
+    for row in rows:
+        if row.metric == HEADLINE and row.estimate.value is not None:
+            return row
+    return None
+
+
+def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
+    """Return the number of a run with its description.
+
+    It is None if the benchmarks have no common scale or no value.
+    """
+    overall = overall_row(rows)
+    if overall is None:
+        return None
+    members = headline_rows(run, rows)[overall.method]
+    metrics = {row.metric for row in members}
+    metric = metrics.pop() if len(metrics) == 1 else HEADLINE
+    first = members[0]
+    if len(members) > 1 and metric == HEADLINE:
+        words = f"on average over {len(members)} benchmarks"
+    elif len(members) > 1:
+        words = f"{metric_title(metric)} on average over {len(members)} benchmarks"
+    elif len(run.benchmarks) > 1:
+        words = f"{metric_title(metric)} under {first.protocol} of {first.benchmark}"
+    else:
+        words = f"{metric_title(metric)} under {first.protocol}"
+    return Headline(words, overall.estimate, overall.unit, first.protocol, metric)
+
+
+class OutcomeCounter:
+    """Counts the outcomes of questions by benchmark and protocol."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[tuple[str, str, str]]()
+
+    def add(self, entry: GalleryEntry) -> None:
+        """Count a question."""
+        self._counts[entry.scored.spec.name, entry.protocol, entry.outcome] += 1
+
+    def by_benchmark(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Return the number of questions by benchmark, protocol and outcome."""
+        outcomes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+        for (benchmark, protocol, outcome), count in self._counts.items():
+            outcomes[benchmark][protocol][outcome] = count
+        return outcomes
+
+
+def details_of(
+    run: ScoredRun,
+    rows: Sequence[Result],
+    outcomes: Mapping[str, dict[str, dict[str, int]]],
+    hidden: Collection[str],
+) -> RunDetails:
+    """Collect what the page of a run shows.
+
+    Args:
+        run: The run.
+        rows: Its visible results.
+        outcomes: The number of questions by benchmark, protocol and outcome.
+        hidden: Names of benchmarks whose answers must not be visible.
+    """
+    headlines = {scored.spec.name: tuple(headlines_of(scored)) for scored in run.benchmarks}
+    shown_rows = []
+    for row in rows:
+        if row.benchmark not in headlines:
+            continue
+        if row.metric in headlines[row.benchmark] or row.metric in CHOICE_ROWS:
+            shown_rows.append(row)
+    return RunDetails(
+        asked=tuple(scored.spec.name for scored in run.benchmarks if was_asked(scored)),
+        results=tuple(shown_rows),
+        headlines=headlines,
+        outcomes=dict(outcomes),
+        letters=tuple(letter_preferences(run.benchmarks)),
+        chance={scored.spec.name: _chance_levels(scored) for scored in run.benchmarks},
+        overall=overall_row(rows),
+        thresholds=_thresholds(visible(run, hidden)),
+        golds_absent=any(scored.golds_absent for scored in run.benchmarks),
+        unknown_suites=tuple(unknown_suites(run)),
+    )
+
+
+def _chance_levels(scored: ScoredBenchmark) -> dict[str, float]:
+    """Return the chance level of each headline metric of a benchmark that has one."""
+    levels: dict[str, float] = {}
+    for metric in headlines_of(scored):
+        level = headline_chance(scored, metric)
+        if level is not None:
+            levels[metric] = level
+    return levels
+
+
+def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
+    procedure = procedure_of(run.manifest)
+    if procedure is None:
+        return ()
+    return tuple(procedure.summarise(run))
