@@ -354,6 +354,17 @@ def test_a_server_that_answers_nobody_is_left_alone_soon(tmp_path: Path) -> None
         # on its way before all have heard that this one ends; each request tried seven times would be 840.
         asked = 32 + 15 + 6 + 1
         assert server.stats()["requests"] <= asked
+        failures = [e.response.error for e in read_exchanges(tmp_path / "run") if e.response.error]
+        assert 16 <= len(failures) <= asked
+        assert {failure.detail for failure in failures} == {"HTTP 500: it broke"}
+        [accuracy] = [
+            row
+            for row in sn.score(tmp_path / "run").rows
+            if (row.metric, row.slice, row.dimension) == ("accuracy", "", "")
+            and row.benchmark == benchmark.name
+        ]
+        assert accuracy.estimate.errors == len(failures)
+        assert accuracy.estimate.not_asked == 120 - len(failures)
         server.script()
         run(model, benchmark, tmp_path, ("vanilla",))
         assert server.stats()["requests"] <= asked + 120

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from snellen.common.images import Images
+from snellen.errors import ModelError
 from snellen.formats.shown_text import object_line
 from snellen.records import ErrorKind, Failure, ImageRef, Kind, Request, Response
 
@@ -97,6 +98,19 @@ def failed(kind: ErrorKind, detail: str, attempts: int = 1) -> Response:
         attempts: How often the request was sent.
     """
     return Response(error=Failure(kind, detail, attempts))
+
+
+class ServerGoneError(ModelError):
+    """A server that answers nobody any more."""
+
+    def __init__(
+        self, message: str, failure: Response | None = None, failing: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.failure = failure
+        """How the last request failed."""
+        self.failing = frozenset(failing)
+        """Keys of the requests that failed since the last answer."""
 
 
 def answers_by_sample(model: object) -> bool:

@@ -22,7 +22,7 @@ from snellen.errors import ModelError
 from snellen.fetching.attendance import attendance
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.retry_after import parse_retry_after
-from snellen.models.base import failed
+from snellen.models.base import ServerGoneError, failed
 from snellen.models.connections import (
     MOST_BYTES,
     MOST_IN_HAND,
@@ -310,6 +310,10 @@ class Client:
                 self._first_contact = False
                 return without_key(outcome, self._key)
             detail = presentable(outcome.detail, self._key)
+            if outcome.fatal and self._breaker.is_open:
+                fault = presentable(self._breaker.fault.detail, self._key)
+                failure = failed(outcome.kind, fault, attempt)
+                raise ServerGoneError(f"{self._name}: {detail}", failure, self._breaker.failing)
             if outcome.fatal:
                 raise ModelError(f"{self._name}: {detail}")
             self._say_unreachable(outcome, detail)
@@ -621,13 +625,19 @@ class CircuitBreaker:
         self.failures = 0
         """Attempts in a row that failed."""
         self._most, self._retry, self._sleep = most, retry, sleep
-        self._failing: set[str] = set()
+        self.failing: set[str] = set()
+        """Keys of the requests that these attempts were for."""
         self._probes = 0
         self._waited = self._pause = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._probing = asyncio.Lock()
         self._answered: Callable[[], Awaitable[Outcome]] | None = None
         self._fault = ServerFault("connection", "")
+
+    @property
+    def fault(self) -> ServerFault:
+        """What was wrong with the last probe."""
+        return self._fault
 
     async def attempt(self, key: str, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """What `send` returns for the request named `key`, once it may be sent; a fatal fault when the server counts
@@ -666,12 +676,12 @@ class CircuitBreaker:
 
     def _note(self, key: str, outcome: Outcome) -> None:
         if isinstance(outcome, Response) or not outcome.retry:  # a server that refuses is there
-            self._failing.clear()
+            self.failing.clear()
             self.is_open, self.failures, self._probes, self._waited = False, 0, 0, 0.0
             return
-        self._failing.add(key)
+        self.failing.add(key)
         self.failures += 1
-        if not self.is_open and 0 < self._most <= len(self._failing):
+        if not self.is_open and 0 < self._most <= len(self.failing):
             self.is_open = True
             self._next_pause(outcome)
 

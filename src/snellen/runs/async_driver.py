@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from snellen.common.images import Images
 from snellen.errors import SnellenError
 from snellen.fetching.attendance import attendance
-from snellen.models.base import AsyncModel, Model, StopsSending, WaitsToAskAgain
+from snellen.models.base import AsyncModel, Model, ServerGoneError, StopsSending, WaitsToAskAgain
 from snellen.records import EVALUATED, Exchange, Request, Response
 from snellen.runs.drivers import (
     NO_BUDGET,
@@ -95,6 +95,8 @@ class _Asker:
         # With a budget requests count when they are sent, so they do not queue inside a model.
         self._gate = asyncio.Semaphore(in_flight) if budget.is_limited else nullcontext()
         self._in_flight: dict[bytes, asyncio.Future[Response]] = {}
+        self._sent: dict[bytes, tuple[str, Request]] = {}
+        """Protocol and request of those in flight."""
         self.is_stopping = False
         """Whether nothing more is to be sent."""
 
@@ -154,6 +156,7 @@ class _Asker:
     ) -> Response:
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._in_flight[identity] = future
+        self._sent[identity] = (label, request)
         model = self._models[played_role(request.role, self._models)]
         try:
             response = check_response(request, await model.ask(request, images))
@@ -163,10 +166,23 @@ class _Asker:
             self._progress(asked_since(self._store, before))
             future.set_result(response)
             return response
+        except ServerGoneError as error:
+            self._keep_failures(error)
+            raise
         finally:
             del self._in_flight[identity]
+            self._sent.pop(identity, None)
             if not future.done():
                 future.cancel()
+
+    def _keep_failures(self, error: ServerGoneError) -> None:
+        """Keep the failures of requests that a server did not answer before it was gone: they were sent."""
+        if error.failure is None:
+            return
+        for identity, (label, request) in list(self._sent.items()):
+            if request.key in error.failing:
+                del self._sent[identity]
+                self._store.append([Exchange(label, request, error.failure)])
 
 
 class _Crew:
