@@ -37,7 +37,7 @@ from snellen.records import (
     Response,
     Variant,
 )
-from snellen.report.samples import shown_options
+from snellen.report.sample_cards import shown_options
 from snellen.runs.drivers import check_response
 from snellen.runs.finding import find_benchmarks
 from snellen.runs.journal import read_exchanges

@@ -32,7 +32,8 @@ from snellen.records import Answer, Failure, Prediction, Request, Sample, Score,
 from snellen.report.findings import findings
 from snellen.report.flipped import flip_tables
 from snellen.report.run_view import run_views
-from snellen.report.samples import SIGNS, question_entries
+from snellen.report.sample_cards import SIGNS
+from snellen.report.samples import question_entries
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec

@@ -28,7 +28,7 @@ from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Request, Score
-from snellen.report.samples import score_meanings
+from snellen.report.sample_cards import score_meanings
 from snellen.report.terminal import ProgressWords, progress_lines
 from snellen.runs.locks import locked_run
 from snellen.runs.run_folder import read_manifest

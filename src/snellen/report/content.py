@@ -13,7 +13,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.report.charts import ChartPanel
 from snellen.report.run_view import RunView
-from snellen.report.samples import Gold, OptionRow, SampleCard
+from snellen.report.sample_cards import Gold, OptionRow, SampleCard
 from snellen.report.table import Table
 
 Fold = Literal["none", "open", "folded"]

@@ -44,7 +44,8 @@ from snellen.report.run_view import (
     run_views,
     was_asked,
 )
-from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
+from snellen.report.sample_cards import sample_card
+from snellen.report.samples import OUTCOMES, Gallery, choose_gallery
 from snellen.report.table import FOLDED
 from snellen.scoring.scored_run import ScoredRun, flat_row
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from snellen.formats.shown_text import strip_controls
 from snellen.report.charts import MARKS, WIDTH, ChartDrawing, series_class
 from snellen.report.content import Head, Section
-from snellen.report.samples import LONGEST, SIGNS
+from snellen.report.sample_cards import LONGEST, SIGNS
 from snellen.report.table import DASH, decimal_text, figure_of, shown_table
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from snellen.experiments.evaluation import evaluate_spec
 from snellen.metrics.declaration import SHARE
 from snellen.records import Answer, Estimate, ImageRef, Sample
 from snellen.report.content import ShownItem, ShownPicture, ShownRound
-from snellen.report.samples import OptionRow, shown_gold
+from snellen.report.sample_cards import OptionRow, shown_gold
 from snellen.report.table import Cell, NumberCell, Table, percent
 from snellen.runs.spec import run_spec
 from snellen.scoring.answers import Key, open_answers

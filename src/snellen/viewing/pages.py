@@ -28,8 +28,7 @@ from snellen.report.headline_table import short_title
 from snellen.report.letters import corrected_letters, letter_sentences
 from snellen.report.rendering import page_style, report_asset, templates
 from snellen.report.run_view import OVER, is_of_first_alone
-from snellen.report.samples import (
-    OUTCOMES,
+from snellen.report.sample_cards import (
     ShownTalk,
     score_meanings,
     scores_text,
@@ -38,6 +37,7 @@ from snellen.report.samples import (
     shown_reading,
     shown_talk,
 )
+from snellen.report.samples import OUTCOMES
 from snellen.report.table import capitalised, dimension_title, metric_title
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter

@@ -1,0 +1,416 @@
+"""Prepare what a page shows of a question: the conversation, the options, the reading, the ground truth and scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from snellen.metrics.declaration import SHARE, declared
+from snellen.protocols.base import labelled_declaration
+from snellen.protocols.prediction import holds_shares
+from snellen.reasons import word_reason
+from snellen.records import (
+    IMPOSSIBLE,
+    Answer,
+    Exchange,
+    ImagePart,
+    ImageRef,
+    Message,
+    Prediction,
+    Response,
+    Score,
+    Step,
+    Variant,
+)
+from snellen.report.samples import Gallery, GalleryEntry, Outcome, outcome_of
+from snellen.report.table import (
+    DASH,
+    capitalised,
+    decimal_text,
+    metric_meaning,
+    metric_title,
+    shorten,
+)
+
+LONGEST = 4000
+"""Longest text that a page shows, in characters."""
+LONGEST_CHIP = 60
+"""Longest text that the chip of a presentation shows, in characters."""
+REFERENCES = 6
+"""Reference answers that a page shows."""
+SIGNS: dict[Outcome, str] = {
+    "right": "✓",
+    "right so far": "…",
+    "wrong": "✗",
+    "unparsed": "?",
+    "error": "!",
+    "scored": "·",
+    "answer not known": "·",
+}
+
+# --- records of a page -----------------------------------------------------------------------------------------------
+
+
+class Picture(Struct, frozen=True):
+    """An image of a card."""
+
+    number: int | None
+    """Index in the page's list of images; None if the page does not contain it."""
+    words: str
+    """Alternative text, or why the image is absent."""
+    width: int = 0
+    height: int = 0
+
+
+class SentMessage(Struct, frozen=True):
+    """A message of a prompt."""
+
+    role: str
+    parts: tuple[str | None, ...]
+    """Text; None stands for an image."""
+    is_open: bool
+    """Whether the model is to continue it."""
+
+
+class ShownFailure(Struct, frozen=True):
+    """The failure of a request."""
+
+    kind: str
+    """Type of failure with its attempts, and the colon before the detail."""
+    detail: str
+
+
+class ShownTalk(Struct, frozen=True):
+    """The conversation of a request with its response."""
+
+    sent: tuple[SentMessage, ...]
+    reply: str | None
+    reasoning: str
+    """Reasoning before the reply, if it was separate; else empty."""
+    failure: ShownFailure | None
+    facts: tuple[str, ...]
+    step: str = ""
+    """Which of several steps it was, as in `round 2 · sub-questions · questioner`."""
+    is_folded: bool = False
+
+
+class ShownOption(Struct, frozen=True):
+    """An option with the label that it had."""
+
+    text: str
+    label: str = ""
+
+
+class OptionRow(Struct, frozen=True):
+    """An option in the order shown."""
+
+    label: str
+    option: str
+    signs: tuple[str, ...]
+    """`chosen`, `correct`."""
+    share: float = 0.0
+    """Its probability among the options, under likelihood."""
+    score: str = ""
+    """Its score as text, under likelihood."""
+
+
+class Reading(Struct, frozen=True):
+    """What a response was read as: an option and by which rule, or why none."""
+
+    words: str
+    option: ShownOption | None = None
+
+
+class Gold(Struct, frozen=True):
+    """The correct options, or some of the reference answers."""
+
+    texts: tuple[str, ...]
+    is_quoted: bool = False
+    has_more: bool = False
+
+
+class PresentationChip(Struct, frozen=True):
+    """The reading of a presentation: an option or text."""
+
+    outcome: Outcome
+    option: ShownOption | None
+    text: str
+    tooltip: str
+    is_shown: bool
+    """Whether it is the presentation that is shown in full."""
+
+
+class SampleCard(Struct, frozen=True):
+    """A question under a protocol of a model."""
+
+    model: int
+    label: str
+    benchmark: str
+    protocol: str
+    outcome: Outcome
+    turn: str
+    sample_id: str
+    tags: tuple[tuple[str, str], ...]
+    pictures: tuple[Picture, ...]
+    talk: tuple[ShownTalk, ...]
+    options: tuple[OptionRow, ...]
+    reading: Reading
+    gold: Gold | None
+    replies: str
+    """Number of replies: `4 replies`, or `asked 1 of 4`; empty for a question that is asked once."""
+    presentations: tuple[PresentationChip, ...]
+    scores: str
+
+
+# --- the card --------------------------------------------------------------------------------------------------------
+
+
+def sample_card(
+    entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapping[str, int]
+) -> SampleCard:
+    """Return the card of an entry.
+
+    Args:
+        entry: The entry.
+        gallery: The gallery that contains it.
+        label: Name of its model.
+        numbers: Index in the page's list of images, by digest.
+    """
+    sample = entry.sample
+    options = sample.rounds[entry.turn].options
+    exchanges = gallery.exchanges.get((entry.model, entry.exchange_key), [])
+    turn = f"round {entry.turn + 1} of {len(sample.turns)}" if sample.turns else ""
+    return SampleCard(
+        model=entry.model,
+        label=label,
+        benchmark=sample.benchmark,
+        protocol=entry.protocol,
+        outcome=entry.outcome,
+        turn=turn,
+        sample_id=sample.id,
+        tags=tuple(sample.tags.items()),
+        pictures=tuple(_picture(image, entry, gallery, numbers) for image in sample.images),
+        talk=tuple(shown_talk(exchange) for exchange in exchanges),
+        options=shown_options(entry.shown_prediction, entry.answer, options),
+        reading=shown_reading(entry.shown_prediction, options),
+        gold=shown_gold(entry.answer, options),
+        replies=_count_of_replies(entry),
+        presentations=_presentations(entry, options),
+        scores=scores_text(entry.scores),
+    )
+
+
+def _picture(
+    image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Mapping[str, int]
+) -> Picture:
+    if image.digest in numbers:
+        words = f"Picture of {entry.sample.id}, {image.width} by {image.height} pixels"
+        return Picture(numbers[image.digest], words, image.width, image.height)
+    reason = "left out: the page is full"
+    if image.digest in gallery.missing:
+        reason = "missing from the benchmark's folder"
+    return Picture(None, f"picture {image.digest[:12]} {reason}")
+
+
+def _count_of_replies(entry: GalleryEntry) -> str:
+    count = len(entry.predictions)
+    if entry.outcome == "right so far":
+        expected = labelled_declaration(entry.protocol).n_presentations(entry.sample)
+        return f"asked {count} of {expected}"
+    return f"{count} replies" if count > 1 else ""
+
+
+def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[PresentationChip, ...]:
+    chips = []
+    for prediction in entry.predictions:
+        variant = prediction.variant
+        option = None
+        if prediction.choice is not None:
+            option = _option(prediction.choice, options, variant)
+        if prediction.text is None:
+            text = prediction.reason or ""
+        else:
+            text = shorten(prediction.text, LONGEST_CHIP)
+        chip = PresentationChip(
+            outcome_of(prediction, entry.answer, None, is_verdict=False),
+            option,
+            text,
+            f"reply {variant.test + 1}, template {variant.template}",
+            prediction is entry.shown_prediction,
+        )
+        chips.append(chip)
+    return tuple(chips)
+
+
+# --- the conversation ------------------------------------------------------------------------------------------------
+
+
+def shown_talk(exchange: Exchange) -> ShownTalk:
+    """Return the conversation as sent, and the response. Conversations with other models than the evaluated are folded."""
+    request = exchange.request
+    response = exchange.response
+    sent = []
+    for index, message in enumerate(request.messages, 1):
+        sent.append(_sent_message(message, is_last=index == len(request.messages)))
+    step = request.variant.step
+    return ShownTalk(
+        sent=tuple(sent),
+        reply=response.text,
+        reasoning=response.reasoning or "",
+        failure=_failure(response),
+        facts=_facts(exchange),
+        step=_describe_step(step, request.role) if step else "",
+        is_folded=bool(request.role),
+    )
+
+
+def _sent_message(message: Message, *, is_last: bool) -> SentMessage:
+    parts = tuple(None if isinstance(part, ImagePart) else part.text for part in message.content)
+    return SentMessage(message.role, parts, is_last and message.role == "assistant")
+
+
+def _failure(response: Response) -> ShownFailure | None:
+    error = response.error
+    if not error:
+        return None
+    attempts = f" after {error.attempts} attempts" if error.attempts > 1 else ""
+    return ShownFailure(f"{error.kind}{attempts}: ", error.detail)
+
+
+def _facts(exchange: Exchange) -> tuple[str, ...]:
+    response = exchange.response
+    facts = []
+    if response.finish:
+        facts.append(f"finish: {response.finish}")
+    if response.seconds is not None:
+        facts.append(f"{response.seconds:.2f} s")
+    if exchange.reused:
+        facts.append("answered by an earlier response to the same request")
+    return (*facts, *response.notes)
+
+
+def _describe_step(step: Step, role: str) -> str:
+    round_text = f"round {step.round}" if step.round else ""
+    parts = [part for part in (round_text, step.purpose, role) if part]
+    return " · ".join(parts)
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def scores_text(scores: Sequence[Score]) -> str:
+    """Describe the metrics of a question: their values, or why they have none.
+
+    Secondary metrics, and metrics that need more presentations than were asked, are left out.
+    """
+    texts = []
+    for score in scores:
+        if not _is_shown(score):
+            continue
+        text = f"{metric_title(score.metric)} {_score_value(score)}"
+        if score.reason:
+            text += f" ({word_reason(score.reason, score.detail)})"
+        texts.append(text)
+    return "; ".join(texts)
+
+
+def score_meanings(scores: Iterable[Score]) -> str:
+    """Explain each metric in `scores_text` that has a declaration, one sentence each."""
+    metrics = dict.fromkeys(score.metric for score in scores if _is_shown(score))
+    sentences = []
+    for metric in metrics:
+        meaning = metric_meaning(metric)
+        if meaning:
+            sentences.append(f"{capitalised(metric_title(metric))}: {meaning.rstrip('.')}.")
+    return " ".join(sentences)
+
+
+def _is_shown(score: Score) -> bool:
+    return not declared(score.metric).secondary_to and score.reason != "not asked"
+
+
+def _score_value(score: Score) -> str:
+    """Format a value: `100%` for shares, which have no decimals because they are of few replies."""
+    if score.value is None:
+        return DASH
+    if declared(score.metric).unit == SHARE:
+        return f"{score.value:.0%}"
+    return f"{score.value:.3g}"
+
+
+# --- options, reading and ground truth -------------------------------------------------------------------------------
+
+
+def shown_options(
+    prediction: Prediction, answer: Answer | None, options: Sequence[str]
+) -> tuple[OptionRow, ...]:
+    """Return options in the order shown, with the choice, the ground truth and, under likelihood, the scores."""
+    variant = prediction.variant
+    correct = answer.options if answer else ()
+    probabilities: list[float] = [0.0] * len(options)
+    score_texts = [""] * len(options)
+    if len(prediction.scores) == len(options):
+        probabilities = _probabilities(prediction.scores, holds_shares(prediction))
+        score_texts = [_score_text(value) for value in prediction.scores]
+
+    rows = []
+    for position, option in enumerate(variant.order or range(len(options))):
+        label = variant.labels[position] if position < len(variant.labels) else ""
+        signs = []
+        if option == prediction.choice:
+            signs.append("chosen")
+        if option in correct:
+            signs.append("correct")
+        row = OptionRow(
+            label, options[option], tuple(signs), probabilities[option], score_texts[option]
+        )
+        rows.append(row)
+    return tuple(rows)
+
+
+def _probabilities(scores: Sequence[float], are_shares: bool) -> list[float]:
+    """Return the probability of each option among the options, from shares or log-likelihoods."""
+    weights = list(scores)
+    if not are_shares:
+        best = max((score for score in scores if math.isfinite(score)), default=0.0)
+        weights = [math.exp(score - best) if math.isfinite(score) else 0.0 for score in scores]
+    total = math.fsum(weights) or 1.0
+    return [weight / total for weight in weights]
+
+
+def _score_text(value: float) -> str:
+    if value <= IMPOSSIBLE:
+        return "-inf"
+    return decimal_text(value, 3) if math.isfinite(value) else str(value)
+
+
+def shown_reading(prediction: Prediction, options: Sequence[str]) -> Reading:
+    """Return what a response was read as, and by which rule."""
+    if prediction.error:
+        return Reading("nothing: no answer came")
+    if prediction.text is not None:
+        return Reading("text, as it came")
+    if prediction.choice is None:
+        return Reading(f"nothing ({word_reason(prediction.reason, prediction.detail)})")
+    words = f"by {prediction.extraction_method or ''}"
+    if prediction.follows_format:
+        words += ", in the form asked for"
+    return Reading(words, _option(prediction.choice, options, prediction.variant))
+
+
+def _option(choice: int, options: Sequence[str], variant: Variant) -> ShownOption:
+    order = variant.order or tuple(range(len(options)))
+    position = order.index(choice)
+    label = variant.labels[position] if position < len(variant.labels) else ""
+    return ShownOption(options[choice], label)
+
+
+def shown_gold(answer: Answer | None, options: Sequence[str]) -> Gold | None:
+    """Return the correct options or the reference answers, or None if they are hidden."""
+    if answer is None:
+        return None
+    if answer.options:
+        return Gold(tuple(options[option] for option in answer.options))
+    return Gold(answer.texts[:REFERENCES], is_quoted=True, has_more=len(answer.texts) > REFERENCES)
