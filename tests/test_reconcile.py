@@ -355,6 +355,21 @@ def test_rules_of_other_harnesses(rule: str, reply: str, choice: int | None) -> 
     assert RULES[rule](reply, ("cat", "dog"), ("A", "B")) == choice
 
 
+def test_a_page_shows_the_bridge_and_escapes_what_models_say(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"question": "Is it <b>?", "A": "cat", "B": "dog", "answer": "B"}
+    for name, letters in (("a", "BBA"), ("b", "BAA")):
+        rows = [{**row, "id": str(n), "prediction": letter} for n, letter in enumerate(letters)]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    code, _, err = small.command(capsys, "reconcile", "a.jsonl", "b.jsonl", "-o", "why.html")
+    page = Path("why.html").read_text()
+    assert code == 0 and "written to why.html" in err
+    assert "Why the numbers differ" in page and "-33.33" in page
+    assert "Is it &lt;b&gt;?" in page and "<b>?" not in page
+
+
 def test_an_option_that_no_rule_finds_was_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     """As in MMMU-Pro's published file of GPT-4o: a refusal that counts as right."""
     row = {"question": "What is it?", "A": "cat", "B": "dog", "answer": "B"}

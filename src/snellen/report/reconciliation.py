@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from snellen.analysis.reconciling import CAUSES, Cause, Difference, Reconciliation
+from snellen.report.content import Block, Head, Section, TableBlock, TextBlock
+from snellen.report.rendering import offline_document
 from snellen.report.table import Table
 
 EXAMPLES = 2
@@ -128,6 +130,28 @@ def as_markdown(found: Reconciliation) -> str:
         for difference in members:
             lines += ["```", *example_lines(difference, labels), "```", ""]
     return "\n".join(lines)
+
+
+def reconciliation_section(found: Reconciliation) -> Section:
+    """The reconciliation as a section of a page: the bridge, and examples of each cause."""
+    labels = (found.first_label, found.second_label)
+    blocks: list[Block] = [TableBlock(bridge_table(found), "summary")]
+    for words, members in examples(found):
+        lines = [line for difference in members for line in example_lines(difference, labels)]
+        blocks.append(TextBlock(f"{words[0].upper()}{words[1:]}", "\n".join(lines)))
+    return Section("why", "Why the numbers differ", tuple(blocks))
+
+
+def as_html(found: Reconciliation) -> str:
+    """The reconciliation as a page that opens offline."""
+    head = Head(
+        "Reconciliation",
+        (found.first_label, found.second_label),
+        facts=((found.common, "common questions"), (len(found.differences), "other verdicts")),
+        findings=tuple(bridge_summary(found)),
+    )
+    title = f"{found.first_label} and {found.second_label}"
+    return offline_document(title, head, [reconciliation_section(found)])
 
 
 def _item(difference: Difference, *, first: bool) -> dict[str, object]:

@@ -26,6 +26,7 @@ from snellen.interchange.reconciled_sources import (
 )
 from snellen.report.reconciliation import (
     EXAMPLES,
+    as_html,
     as_markdown,
     as_values,
     bridge_summary,
@@ -64,7 +65,7 @@ RULE = click.Choice([*RULES, SNELLEN])
     default=EXAMPLES,
     help="Examples per cause.  [2]",
 )
-@click.option("-o", "--output", type=PATH, help="File to write: .md or .json.")
+@click.option("-o", "--output", type=PATH, help="File to write: .html, .md or .json.")
 @json_flag
 def reconcile_command(
     first: Path,
@@ -110,7 +111,8 @@ def reconcile_command(
         notes += [_aggregation_note(side, reported)] if reported is not None else []
     found = replace(found, notes=tuple(notes))
     if output is not None:
-        write_in_form(output, "a reconciliation", found, {".md": as_markdown, ".json": _json_bytes})
+        forms = {".html": as_html, ".md": as_markdown, ".json": _json_bytes}
+        write_in_form(output, "a reconciliation", found, forms)
         announce(f"written to {output}")
     if as_json:
         out.out(_json_bytes(found).decode(), highlight=False)
