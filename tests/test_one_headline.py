@@ -309,6 +309,40 @@ def test_three_benchmarks_from_a_hub_fit_a_screen_with_a_number_each(
         assert f"{100 * value:.1f}%" in line
     assert f"scores {100 * overall['value']:.1f}% on average over 3 benchmarks" in out
 
+    code, _, _ = command(capsys, "run", "snellen:uniform", *names, "--name", "other")
+    assert code == 0
+    code, out, _ = command(capsys, "compare", "runs/three", "runs/other")
+    assert code == 0
+    lines = out.splitlines()
+    assert len(lines) <= 25 and max(map(len, lines)) <= 100
+    assert all(any(line.startswith(name) for line in lines) for name in names)
+
+
+def test_an_error_of_zero_is_not_printed_next_to_a_wide_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the two questions about each image one is right: the groups do not vary, and the interval is wide."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {**row, "image": small.cell(number // 2)} for number, row in enumerate(closed("pair", 22))
+    ]
+    benchmark = small.built(rows, tmp_path / "made", name="pair")
+
+    def reply(request: Request) -> str:
+        option = int(request.sample_id.removeprefix("pair")) % 2
+        return f"({request.variant.labels[request.variant.order.index(option)]})"
+
+    sn.evaluate(sn.Scripted(reply), str(benchmark.folder), "vanilla", name="pairs")
+    code, out, _ = command(capsys, "score", "runs/pairs", "--json")
+    assert code == 0
+    [accuracy] = [
+        row
+        for row in map(json.loads, out.splitlines())
+        if (row["metric"], row["benchmark"]) == ("accuracy", "pair")
+    ]
+    assert (accuracy["value"], accuracy["stderr"]) == (0.5, None)
+    assert accuracy["high"] - accuracy["low"] > 0.3
+
 
 # --- means that papers print -----------------------------------------------------------------------------------------
 
