@@ -54,6 +54,7 @@ from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
 from snellen.runs.finding import Announce, open_benchmark, silent
+from snellen.runs.record_fields import shows_fields
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.spec import (
     RUN_FIELDS,
@@ -67,7 +68,6 @@ from snellen.runs.spec import (
     judge_spec,
     run_spec,
     scoring_spec,
-    shows_fields,
 )
 from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics

@@ -13,15 +13,14 @@ from msgspec import Struct
 from snellen.common.foreign import raise_limits
 from snellen.errors import DataError
 from snellen.fetching.attendance import agree_to_all, go_offline
+from snellen.runs.record_fields import RecordField, record_fields
 from snellen.runs.spec import (
     ExecutionSpec,
     JudgeSpec,
     QuestionSpec,
-    RecordField,
     ScoringSpec,
     TokenPrice,
     judge_spec,
-    record_fields,
     scoring_spec,
 )
 

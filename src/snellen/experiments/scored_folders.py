@@ -26,8 +26,9 @@ from snellen.runs.finding import Announce, silent
 from snellen.runs.locks import is_held, is_read_only
 from snellen.runs.mending import count_lines_set_aside
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.record_fields import RecordField, record_fields
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
-from snellen.runs.spec import JudgeSpec, RecordField, ScoringSpec, record_fields
+from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (

@@ -1,4 +1,4 @@
-"""What a user asks for, in plain words: one record behind `evaluate()`, `snellen run`, exam.toml, workers and manifest.
+"""The record of a run's settings, behind `evaluate()`, `snellen run`, exam.toml, workers and the manifest.
 
     RunSpec
       .question   QuestionSpec    what identifies an answer: which models answer what, asked in which way
@@ -6,20 +6,17 @@
       .scoring    ScoringSpec     how replies are read and scored: [scoring] in exam.toml
       .judge      JudgeSpec       which models read and mark replies: [judge] in exam.toml, flags --judge...
 
-A field stands here and nowhere else: flags, keywords of Python, files and the tables of docs/reference/run-fields.md
-are made of its type, default and `Option`; `make fields` writes those that are files. For users the fields of question
-and execution stand side by side. `snellen.runs.plan` looks the names up that stand here.
+Each field is declared once. Flags, keywords of Python functions, files and the tables of docs/reference/run-fields.md
+are made of its type, default and `Option`; `make fields` writes those that are files. Users see the fields of question
+and execution side by side. `snellen.runs.plan` looks up the names in a spec.
 """
 
-# Without postponed annotations: flags are made of these types, and to read them from texts takes 10 ms.
+# Without postponed annotations: flags are made of these types, and to read them from text takes 10 ms.
 
-import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -34,128 +31,7 @@ from snellen.protocols.prediction import RuleChoice
 from snellen.protocols.wrapping import Picture
 from snellen.records import METHODS, Decoding, Method
 from snellen.registry import unknown
-
-# --- what a field of a record says of itself: flags, keywords, files and tables are made of it ------------------------
-
-
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
-
-class Option(Struct, frozen=True):
-    """Stands in the type of a field: `Annotated[int, Option("What it is.")]`."""
-
-    help: str
-    unless: str = ""
-    """What applies when the option is not given, where the default does not show it."""
-    flag: str = ""
-    """One more way to write its flag: -p."""
-    metavar: str = ""
-    """How its value is written on the command line: IN,OUT."""
-    alone: str = ""
-    """What its flag means without a value."""
-    page: str = ""
-    """The page of the documentation that has more."""
-
-
-class RecordField(Struct, frozen=True):
-    """A field of a record, with its type taken apart."""
-
-    name: str
-    type: Any
-    """The type without None and without annotations."""
-    default: Any
-    limits: Meta
-    option: Option
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it holds any number of things of one type."""
-        return get_origin(self.type) is tuple and get_args(self.type)[1:] == (...,)
-
-    @property
-    def is_table(self) -> bool:
-        """Whether each of the things is a name and a value: NAME=VALUE on the command line."""
-        return self.is_list and get_origin(get_args(self.type)[0]) is tuple
-
-    @property
-    def flag(self) -> str:
-        """Its flag on the command line, without the `no-` of one that says no."""
-        if self.option.flag.startswith("--"):
-            return self.option.flag
-        flag = f"--{self.name.replace('_', '-')}"
-        return flag.removesuffix("s") if self.is_list else flag
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The names that it, or each of its items, may be; empty where it is any text."""
-        item = get_args(self.type)[0] if self.is_list else self.type
-        return get_args(item) if get_origin(item) is Literal else ()
-
-    def plain(self, value: Any) -> Any:
-        """A value as the record holds it: a path is its text, and one text, where there are several, a list of it."""
-        if isinstance(value, Path):
-            value = str(value)
-        if not self.is_list or isinstance(value, Mapping) or not isinstance(value, Iterable):
-            return value
-        items = (value,) if isinstance(value, str) else value
-        return tuple(str(item) if isinstance(item, Path) else item for item in items)
-
-
-@cache
-def record_fields(form: type[Struct]) -> Mapping[str, RecordField]:
-    """The fields of a record that have an `Option`, by name, in order. Its annotations are types, not texts."""
-    hints = form.__annotations__
-    fields = {}
-    for field in msgspec.structs.fields(form):
-        base, notes = _taken_apart(hints[field.name])
-        limits = next((note for note in notes if isinstance(note, Meta)), Meta())
-        for option in (note for note in notes if isinstance(note, Option)):
-            fields[field.name] = RecordField(field.name, base, field.default, limits, option)
-    return fields
-
-
-def shows_fields(*forms: type[Struct], **defaults: Any) -> Callable[[FunctionT], FunctionT]:
-    """Give a function that takes fields of records as keywords a signature that lists them, some with other defaults.
-
-    `help()` shows it, and notebooks complete by it.
-    """
-
-    def with_signature(function: FunctionT) -> FunctionT:
-        signature = inspect.signature(function)
-        parameters = [
-            parameter
-            for parameter in signature.parameters.values()
-            if parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        fields = {name: field for form in forms for name, field in record_fields(form).items()}
-        keywords = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, field.default)
-            )
-            for name, field in fields.items()
-            if not {name, name.removesuffix("s")} & signature.parameters.keys()
-        ]
-        function.__dict__["__signature__"] = signature.replace(parameters=[*parameters, *keywords])
-        return function
-
-    return with_signature
-
-
-def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type without None and annotations, and these annotations."""
-    if get_origin(hint) is Annotated:
-        base, notes = _taken_apart(hint.__origin__)
-        return base, (*notes, *hint.__metadata__)
-    if get_origin(hint) in (Union, UnionType):
-        return _taken_apart(next(part for part in get_args(hint) if part is not NoneType))
-    return hint, ()
-
-
-# --- the records ------------------------------------------------------------------------------------------------------
-
-
-# Without postponed annotations: flags are made of these types, and to read them from texts takes 10 ms.
-
+from snellen.runs.record_fields import Option, record_fields
 
 MethodChoice = Literal["generation", "likelihood", "both"]
 Unparsed = Literal["not-right", "legacy-random"]
@@ -167,13 +43,13 @@ Temperature = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 AnyCount = Annotated[int, Meta(ge=0)]
 RoleModels = tuple[tuple[str, str], ...]
-"""Pairs of a role and the model string of who plays it; a table in exam.toml, a dict in Python."""
+"""Pairs of a role and its model string; a table in exam.toml, a dict in Python."""
 TokenPrice = tuple[float, float]
-"""The price of a million tokens read and of a million tokens written, in any currency."""
+"""Price of a million tokens read and of a million tokens written, in any currency."""
 
 
 class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is asked, of which models, and how. Runs that ask the same are one run."""
+    """What is asked, of which models, and how. Equal specs are the same run."""
 
     models: Annotated[
         tuple[str, ...],
@@ -300,24 +176,31 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def methods(self) -> tuple[Method, ...]:
         """The methods that `method` stands for."""
-        return METHODS if self.method == "both" else (self.method,)
+        if self.method == "both":
+            return METHODS
+        return (self.method,)
 
     @property
     def decoding(self) -> Decoding:
-        """How replies are sampled; the longest has length 0 where each benchmark has its own limit."""
-        top_p = 1.0 if self.top_p is None else self.top_p
+        """Sampling of replies; the maximum length is 0 if each benchmark has its own."""
         return Decoding(
-            self.max_new_tokens or 0, self.temperature or 0.0, top_p, self.seed, self.stop
+            max_new_tokens=self.max_new_tokens or 0,
+            temperature=self.temperature or 0.0,
+            top_p=1.0 if self.top_p is None else self.top_p,
+            seed=self.seed,
+            stop=self.stop,
         )
 
     @property
     def few_shot_drawing(self) -> tuple[int, ...]:
-        """How many examples are shown, whether the same ones, and their seed; empty where none are."""
-        return (self.few_shot, int(self.few_shot_same), self.few_shot_seed) if self.few_shot else ()
+        """Number of few-shot examples, whether all questions share them, and their seed; empty without examples."""
+        if not self.few_shot:
+            return ()
+        return (self.few_shot, int(self.few_shot_same), self.few_shot_seed)
 
 
 class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the work is done, how far it goes and where things are kept. No answer depends on it."""
+    """How the work is done, how far it goes and where things are stored. No reply depends on it."""
 
     until: Annotated[
         str,
@@ -442,12 +325,12 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_asked_elsewhere(self) -> bool:
-        """Whether other processes than this one load the models."""
+        """Whether other processes load the models."""
         return self.workers > 1 or bool(self.ray)
 
 
 class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How replies are read and scored. Scoring again with other settings asks the model nothing."""
+    """How replies are read and scored. Scoring again with other settings sends no requests to the model."""
 
     extractor: Annotated[
         str,
@@ -487,7 +370,7 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which models read the replies that rules cannot, and mark open answers; how they are asked."""
+    """Models that read the replies that rules cannot and mark open questions, and how they are prompted."""
 
     models: Annotated[
         tuple[Any, ...],
@@ -541,7 +424,7 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run is asked to do."""
+    """All settings of a run."""
 
     question: QuestionSpec = QuestionSpec()
     execution: ExecutionSpec = ExecutionSpec()
@@ -549,15 +432,15 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     judge: Annotated[JudgeSpec, Option("Which models read and mark replies.")] = JudgeSpec()
 
     def with_question(self, **fields: Any) -> "RunSpec":
-        """The same with other fields of the question."""
+        """Return the spec with other fields of the question."""
         return replace(self, question=replace(self.question, **fields))
 
     def with_execution(self, **fields: Any) -> "RunSpec":
-        """The same with other fields of the execution."""
+        """Return the spec with other fields of the execution."""
         return replace(self, execution=replace(self.execution, **fields))
 
     def for_model(self, number: int, name: str) -> "RunSpec":
-        """Return what is asked of one of several models: name and label of the run get the model's number."""
+        """Return the spec of one of several models; name and label of its run get the model's number."""
         run_name = self.execution.name
         label = self.execution.label
         if len(self.question.models) > 1:
@@ -566,7 +449,7 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.with_question(models=(name,)).with_execution(name=run_name, label=label)
 
     def of_model(self) -> "RunSpec":
-        """What the model is asked, without what becomes of its replies later."""
+        """Return the spec without what happens to replies later."""
         return RunSpec(question=self.question, execution=self.execution)
 
 
@@ -581,17 +464,22 @@ _PLAIN_TYPES = {
 }
 TABLES: Mapping[str, type[Struct]] = {"scoring": ScoringSpec, "judge": JudgeSpec}
 RUN_FIELDS = (*QuestionSpec.__struct_fields__, *ExecutionSpec.__struct_fields__, *TABLES)
-"""What `run_spec` takes: the fields of question and execution side by side, and two tables."""
+"""Fields that `run_spec` takes: those of question and execution, and two tables."""
 _ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 _RAY_ADDRESS = re.compile(r"auto|local|(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}")
 
 
 def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
-    """The record of fields that were given, `scoring` and `judge` as records or tables, `roles` as a table.
+    """Return the spec of given fields.
 
-    A text may stand in the place of a list of texts, a path in that of a text. A fault begins with `where`. Raises
-    DataError for an unknown field, or a value of another type or out of range, and UnknownNameError for a name that is
-    none of a field's choices.
+    Args:
+        content: Values by field. `scoring` and `judge` are records or tables, `roles` is a table. A single string may
+            replace a list of strings, and a path a string.
+        where: Prefix of errors.
+
+    Raises:
+        DataError: A field does not exist, or a value has the wrong type or is out of bounds.
+        UnknownNameError: A name is not one of a field's choices.
     """
     check_known(content, RUN_FIELDS, "field", where)
     fields = dict(content)
@@ -599,60 +487,39 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         fields["roles"] = parse_role_models(fields["roles"], where)
     if isinstance(fields.get("models"), (list, tuple)):
         fields["models"] = [as_model_string(model) for model in fields["models"]]
-    question = _converted(_part(fields, QuestionSpec), QuestionSpec, where)
-    execution = _converted(_part(fields, ExecutionSpec), ExecutionSpec, where)
+    question = _convert(_fields_of(QuestionSpec, fields), QuestionSpec, where)
+    execution = _convert(_fields_of(ExecutionSpec, fields), ExecutionSpec, where)
     if execution.max_cost is not None and execution.price is None:
         raise DataError(
             f"{where}max_cost: nobody knows what a token costs; give its price (--price IN,OUT)"
         )
     if execution.name:
         check_folder_name(execution.name, f"{where}name: ")
-    scoring, judge = (
-        scoring_spec(fields.get("scoring", {}), where),
-        judge_spec(fields.get("judge", {}), where),
-    )
+    scoring = scoring_spec(fields.get("scoring", {}), where)
+    judge = judge_spec(fields.get("judge", {}), where)
     return RunSpec(question=question, execution=execution, scoring=scoring, judge=judge)
 
 
-def _part(content: Mapping[str, Any], form: type[Struct]) -> dict[str, Any]:
+def _fields_of(form: type[Struct], content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: content[name] for name in form.__struct_fields__ if name in content}
 
 
-def check_sharing(execution: ExecutionSpec) -> None:
-    """Raise DataError for ways of sharing the work that exclude each other, or for what is not the address of a
-    cluster."""
-    if execution.ray and not _RAY_ADDRESS.fullmatch(execution.ray):
-        raise DataError(
-            f"ray: {execution.ray!r} is not an address of a cluster; write HOST:PORT, auto or local "
-            "(on the command line --ray=ADDRESS, or --ray at the end)"
-        )
-    if execution.ray and execution.workers > 1:
-        raise DataError("workers: these are processes of this machine; with ray say ray_workers")
-    if not execution.ray and (
-        execution.ray_workers is not None or execution.gpus_per_worker is not None
-    ):
-        raise DataError(
-            "ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)"
-        )
+def scoring_spec(scoring: Mapping[str, Any] | ScoringSpec, where: str = "") -> ScoringSpec:
+    """Return the spec of scoring from a record or a table. Raises as `run_spec`."""
+    return _convert(scoring, ScoringSpec, where, "scoring.")
 
 
-def share_of_run(text: str) -> tuple[int, int]:
-    """`3/8` as (3, 8): which share, from 1, of how many. Raises DataError."""
-    number, slash, shares = text.partition("/")
-    if (
-        slash
-        and number.isdecimal()
-        and shares.isdecimal()
-        and 1 <= int(number) <= int(shares) <= MAX_WORKERS
-    ):
-        return int(number), int(shares)
-    raise DataError(
-        f"share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8"
-    )
+def judge_spec(judge: Any, where: str = "") -> JudgeSpec:
+    """Return the spec of judges from a record, a table, or one or several models. Raises as `run_spec`."""
+    return _convert(_as_table(judge), JudgeSpec, where, "judge.")
 
 
 def parse_role_models(roles: Any, where: str = "") -> RoleModels:
-    """The pairs of a table, in order of the roles. Raises DataError for what is not a table, role or model string."""
+    """Return a table of models by role as pairs, in the order of the roles.
+
+    Raises:
+        DataError: `roles` is not a table, or contains something else than roles and model strings.
+    """
     if not isinstance(roles, Mapping):
         raise DataError(f"{where}roles: expected a table, got {roles!r}")
     for role, model in roles.items():
@@ -663,91 +530,121 @@ def parse_role_models(roles: Any, where: str = "") -> RoleModels:
     return tuple(sorted(roles.items()))
 
 
-def scoring_spec(scoring: Mapping[str, Any] | ScoringSpec, where: str = "") -> ScoringSpec:
-    """The same for how replies are scored."""
-    return _converted(scoring, ScoringSpec, where, "scoring.")
+def check_sharing(execution: ExecutionSpec) -> None:
+    """Raise DataError for settings of workers that exclude each other, or an invalid address of a cluster."""
+    if execution.ray and not _RAY_ADDRESS.fullmatch(execution.ray):
+        raise DataError(
+            f"ray: {execution.ray!r} is not an address of a cluster; write HOST:PORT, auto or local "
+            "(on the command line --ray=ADDRESS, or --ray at the end)"
+        )
+    if execution.ray and execution.workers > 1:
+        raise DataError("workers: these are processes of this machine; with ray say ray_workers")
+    has_cluster_settings = (
+        execution.ray_workers is not None or execution.gpus_per_worker is not None
+    )
+    if has_cluster_settings and not execution.ray:
+        raise DataError(
+            "ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)"
+        )
 
 
-def judge_spec(judge: Any, where: str = "") -> JudgeSpec:
-    """The same for judges, of which a model string, an object or a list of these may stand for the table."""
-    return _converted(_table(judge), JudgeSpec, where, "judge.")
+def share_of_run(text: str) -> tuple[int, int]:
+    """Parse a share such as `3/8`: its number, from 1, and the number of shares. Raises DataError."""
+    number, slash, shares = text.partition("/")
+    is_pair = slash and number.isdecimal() and shares.isdecimal()
+    if is_pair and 1 <= int(number) <= int(shares) <= MAX_WORKERS:
+        return int(number), int(shares)
+    raise DataError(
+        f"share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8"
+    )
 
 
 def read_run_spec(path: Path) -> dict[str, Any]:
-    """What a TOML file says of a run, to be laid below flags. Raises DataError or UnknownNameError naming the file."""
+    """Read the fields of a run from a TOML file, over which flags take precedence (`overlaid`).
+
+    Raises:
+        DataError, UnknownNameError: As `run_spec`, naming the file.
+    """
     try:
         content = parse_toml(read_text(path), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}") from None
     spec = run_spec(content, f"{path}: ")
-    if wrong := [model for model in spec.judge.models if not isinstance(model, str)]:
-        raise DataError(f"{path}: judge.models: expected a text, got {wrong[0]!r}")
+    for model in spec.judge.models:
+        if not isinstance(model, str):
+            raise DataError(f"{path}: judge.models: expected a text, got {model!r}")
     return content
 
 
 def overlaid(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says with what was given beside it, which wins; tables field by field."""
-    tables = {
-        name: {**_table(content.get(name, {})), **_table(changes.get(name, {}))}
-        for name in (*TABLES, "roles")
-    }
-    return {**content, **changes, **tables}
+    """Return fields with changes, which take precedence. Tables are merged field by field."""
+    merged = {**content, **changes}
+    for name in (*TABLES, "roles"):
+        merged[name] = {
+            **_as_table(content.get(name, {})),
+            **_as_table(changes.get(name, {})),
+        }
+    return merged
 
 
-def _table(value: Any) -> Mapping[str, Any]:
-    """A record or a table as a table; a judge may be named by its models alone."""
+def _as_table(value: Any) -> Mapping[str, Any]:
+    """Return a record or table as a table. A judge may be given by its models alone."""
     if isinstance(value, Struct):
         return asdict(value)
     if isinstance(value, Mapping):
         return value
-    return {"models": value if isinstance(value, (list, tuple)) else (value,)}
+    models = value if isinstance(value, (list, tuple)) else (value,)
+    return {"models": models}
 
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """One name, or several."""
-    return (names,) if isinstance(names, str) else tuple(names)
+    """Return one name or several as a tuple."""
+    if isinstance(names, str):
+        return (names,)
+    return tuple(names)
 
 
-def _converted(
+def _convert(
     content: Mapping[str, Any] | SpecT, form: type[SpecT], where: str = "", table: str = ""
 ) -> SpecT:
+    """Convert fields to a record. `table` is the prefix of the names of fields in errors."""
     if isinstance(content, (Mapping, Struct)):
-        content = _checked(_table(content), form, where, table)
+        content = _check_fields(_as_table(content), form, where, table)
     try:
         return msgspec.convert(content, form)
     except msgspec.ValidationError as error:
-        fault, _, place = str(error).partition(" - at `$.")
-        fault = re.sub("`([^`]+)`", lambda match: _plain_type(match[1]), fault)
-        name = f"{table}{place.rstrip('`')}".rstrip(".")
+        fault, _, path = str(error).partition(" - at `$.")
+        fault = re.sub("`([^`]+)`", lambda match: _describe_type(match[1]), fault)
+        name = f"{table}{path.rstrip('`')}".rstrip(".")
         raise DataError(f"{where}{name}: {fault[:1].lower()}{fault[1:]}") from None
 
 
-def _plain_type(name: str) -> str:
-    """`int | null` as a whole number: what a TOML file may have there."""
-    return " or ".join(_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null")
+def _describe_type(name: str) -> str:
+    """Describe a type in an error of msgspec, such as `int | null`, for a reader: a whole number."""
+    parts = [_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null"]
+    return " or ".join(parts)
 
 
-def _checked(
+def _check_fields(
     content: Mapping[str, Any], form: type[Struct], where: str, table: str
 ) -> dict[str, Any]:
-    """The fields, of which every one is known, and every name one of its choices; a text for a list is a list of it."""
+    """Return fields as the record holds them. Raises UnknownNameError for a field or choice that does not exist."""
     fields = record_fields(form)
-    check_known(content, fields, f"field of [{table.rstrip('.')}]" if table else "field", where)
+    noun = f"field of [{table.rstrip('.')}]" if table else "field"
+    check_known(content, fields, noun, where)
     values = {name: fields[name].plain(value) for name, value in content.items()}
     for name, value in values.items():
-        if choices := fields[name].choices:
-            items = value if isinstance(value, tuple) else (value,)
-            check_known(
-                (item for item in items if isinstance(item, str)),
-                choices,
-                f"value of {table}{name}",
-                where,
-            )
+        choices = fields[name].choices
+        if not choices:
+            continue
+        items = value if isinstance(value, tuple) else (value,)
+        texts = [item for item in items if isinstance(item, str)]
+        check_known(texts, choices, f"value of {table}{name}", where)
     return values
 
 
 def check_known(names: Iterable[str], choices: Iterable[str], noun: str, where: str) -> None:
-    """Raise UnknownNameError, beginning with `where`, for the first name that is not known."""
+    """Raise UnknownNameError, with the prefix `where`, for the first name that is not one of the choices."""
     for name in names:
         if name not in choices:
             raise UnknownNameError(f"{where}{unknown(noun, name, choices)}")

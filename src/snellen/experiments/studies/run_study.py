@@ -42,18 +42,11 @@ from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import Announce, find_benchmarks, is_ready, silent, specs_of
 from snellen.runs.plan import RunPlan, protocols_of
+from snellen.runs.record_fields import record_fields
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
-from snellen.runs.spec import (
-    JudgeSpec,
-    QuestionSpec,
-    RunSpec,
-    ScoringSpec,
-    check_sharing,
-    record_fields,
-    run_spec,
-)
+from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, run_spec
 from snellen.scoring.resampling import Reopened, draw_subset, reopened, subset_name
 
 RUNS = "runs"

@@ -1,0 +1,149 @@
+"""Describe the fields of a record, from which flags, keywords, files and tables of the documentation are made."""
+
+# Without postponed annotations: flags are made of these types, and to read them from text takes 10 ms.
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+class Option(Struct, frozen=True):
+    """Annotation of a field that users may set.
+
+    Example:
+        >>> class Settings(Struct):
+        ...     limit: Annotated[int, Option("Maximum samples.", flag="-n")] = 10
+        >>> record_fields(Settings)["limit"].option.help
+        'Maximum samples.'
+    """
+
+    help: str
+    unless: str = ""
+    """What applies if the option is not given, if the default does not show it."""
+    flag: str = ""
+    """Another spelling of its flag, such as -p."""
+    metavar: str = ""
+    """How its value is written on the command line, such as IN,OUT."""
+    alone: str = ""
+    """Value of its flag without an argument."""
+    page: str = ""
+    """Page of the documentation that says more."""
+
+
+class RecordField(Struct, frozen=True):
+    """A field of a record, with its annotation taken apart."""
+
+    name: str
+    type: Any
+    """The type without None and without annotations."""
+    default: Any
+    limits: Meta
+    option: Option
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it holds any number of items of one type."""
+        return get_origin(self.type) is tuple and get_args(self.type)[1:] == (...,)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its items are pairs of a name and a value: NAME=VALUE on the command line."""
+        return self.is_list and get_origin(get_args(self.type)[0]) is tuple
+
+    @property
+    def flag(self) -> str:
+        """Its flag on the command line, without the `no-` that negates it."""
+        if self.option.flag.startswith("--"):
+            return self.option.flag
+        flag = f"--{self.name.replace('_', '-')}"
+        return flag.removesuffix("s") if self.is_list else flag
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Values that it, or each of its items, may have; empty if any text is allowed."""
+        item_type = get_args(self.type)[0] if self.is_list else self.type
+        if get_origin(item_type) is not Literal:
+            return ()
+        return get_args(item_type)
+
+    def plain(self, value: Any) -> Any:
+        """Return a value as the record holds it: a path as text, and a single string for a list as a list of it."""
+        if isinstance(value, Path):
+            value = str(value)
+        if not self.is_list or isinstance(value, Mapping) or not isinstance(value, Iterable):
+            return value
+        items = (value,) if isinstance(value, str) else value
+        return tuple(str(item) if isinstance(item, Path) else item for item in items)
+
+
+@cache
+def record_fields(form: type[Struct]) -> Mapping[str, RecordField]:
+    """Return the fields of a record that have an `Option`, by name, in order.
+
+    The annotations of the record must be types and not text, so its module must not postpone annotations.
+    """
+    fields = {}
+    for field in msgspec.structs.fields(form):
+        field_type, notes = _take_apart(form.__annotations__[field.name])
+        bounds = [note for note in notes if isinstance(note, Meta)]
+        limits = bounds[0] if bounds else Meta()
+        for note in notes:
+            if isinstance(note, Option):
+                fields[field.name] = RecordField(
+                    field.name, field_type, field.default, limits, note
+                )
+    return fields
+
+
+def _take_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return a type without None and annotations, and these annotations."""
+    if get_origin(hint) is Annotated:
+        base, notes = _take_apart(hint.__origin__)
+        return base, (*notes, *hint.__metadata__)
+    if get_origin(hint) in (Union, UnionType):
+        alternatives = [part for part in get_args(hint) if part is not NoneType]
+        return _take_apart(alternatives[0])
+    return hint, ()
+
+
+def shows_fields(*forms: type[Struct], **defaults: Any) -> Callable[[FunctionT], FunctionT]:
+    """Decorate a function that takes fields of records as keywords, so that its signature lists them.
+
+    `help()` shows the signature, and notebooks complete by it.
+
+    Args:
+        forms: The records.
+        defaults: Defaults that differ from those of the records, by name.
+    """
+    fields: dict[str, RecordField] = {}
+    for form in forms:
+        fields.update(record_fields(form))
+
+    def with_signature(function: FunctionT) -> FunctionT:
+        signature = inspect.signature(function)
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        keywords = []
+        for name, field in fields.items():
+            # A positional parameter `model` stands for the field `models`.
+            if name in signature.parameters or name.removesuffix("s") in signature.parameters:
+                continue
+            default = defaults.get(name, field.default)
+            keywords.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            )
+        function.__dict__["__signature__"] = signature.replace(parameters=[*own, *keywords])
+        return function
+
+    return with_signature
