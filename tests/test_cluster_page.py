@@ -109,7 +109,7 @@ def test_jobs_of_an_array_share_a_run_which_the_last_one_scores(tmp_path: Path) 
         return done.stdout + done.stderr
 
     sn.evaluate("snellen:uniform", "eyechart/shape", "circular", limit=12, name="whole")
-    assert "share 2/2 of runs/exam is asked" in job("shares.sbatch", "2")
+    assert "share 2/2 of runs/exam is complete" in job("shares.sbatch", "2")
     first = answered(Path("runs/exam"))
     assert 0 < sum(first.values()) < sum(answered(Path("runs/whole")).values())
     assert not (Path("runs/exam") / "scores.jsonl").exists()
