@@ -232,7 +232,7 @@ def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agr
     build_table(small.write(rows, Path("table.jsonl")), to="bench")
     said = [{"question": row["question"], "answer": row["answer"]} for row in rows]
     path = write("p.jsonl", said)
-    assert scored(path)["accuracy"] == 1.0
+    assert scored(path)["pope_accuracy"] == 1.0
     for spoilt in (said[1:], [said[1], said[0], *said[2:]]):
         with pytest.raises(sn.DataError, match="fit several questions"):
             sn.import_run(write("q.jsonl", spoilt), "./bench")
