@@ -21,6 +21,7 @@ import modern_tables
 import small
 import snellen as sn
 from place_servers import HubServer, Repo
+from servers import start_server
 from small import command
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
@@ -316,6 +317,26 @@ def test_three_benchmarks_from_a_hub_fit_a_screen_with_a_number_each(
     lines = out.splitlines()
     assert len(lines) <= 25 and max(map(len, lines)) <= 100
     assert all(any(line.startswith(name) for line in lines) for name in names)
+
+
+def test_the_report_of_a_run_behind_a_server_has_its_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The label of such a model leaves out the address that the manifest has."""
+    monkeypatch.chdir(tmp_path)
+    small.built(closed("q", 12), tmp_path / "made", name="made")
+    with start_server() as server:
+        code, _, err = command(
+            capsys, "run", f"openai:toy@{server.url}", "made", "--name", "served"
+        )
+    assert code == 0, err
+    [overall] = [
+        row
+        for row in json.loads((tmp_path / "runs/served/results.json").read_text())
+        if row["metric"] == "headline"
+    ]
+    page = (tmp_path / "runs/served/report.html").read_text()
+    assert f"openai:toy answers {printed(overall['value'])} of the questions correctly" in page
 
 
 def test_an_error_of_zero_is_not_printed_next_to_a_wide_interval(

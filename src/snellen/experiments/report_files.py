@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import results_of_all
 from snellen.runs.locks import is_read_only
 from snellen.scoring.scored_run import ScoredRun
 
@@ -17,7 +17,7 @@ def write_run_report(scored: ScoredRun) -> Path:
     """Write the report of a run to its default path, and return the path."""
     from snellen.report.page import write_report
 
-    return write_report([scored], results_of(scored), report_path([scored]))
+    return write_report([scored], results_of_all([scored]), report_path([scored]))
 
 
 def report_path(runs: Sequence[ScoredRun]) -> Path:
