@@ -431,13 +431,10 @@ def m4u(clone: Clone) -> Iterator[Case]:
             )
 
 
-TRAINING: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
+SOURCES: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
     "BLINK": ("zeyofu/BLINK_Benchmark", blink),
     "MathVista": ("lupantech/MathVista", mathvista),
     "LogicVista": ("Yijia-Xiao/LogicVista", logicvista),
-}
-"""Sources that the reader has learnt from; each is measured with weights that were learnt without it."""
-HELD_OUT: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
     "MMMU-Pro": ("MMMU-Benchmark/MMMU", mmmu_pro),
     "VisOnlyQA": ("psunlpgroup/VisOnlyQA", visonlyqa),
     "TempCompass": ("llyx97/TempCompass", tempcompass),
@@ -450,8 +447,20 @@ HELD_OUT: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
     "MMLU-Pro": ("TIGER-AI-Lab/MMLU-Pro", mmlu_pro),
     "ZeroShotCoT": ("kojima-takeshi188/zero_shot_cot", zero_shot_cot),
 }
-"""Sources that the reader has never seen."""
-SOURCES = TRAINING | HELD_OUT
+"""By name, the repository and what makes cases of its files. The reader has learnt from all of them, and each is measured
+with weights that were learnt without it (`training/reader/train.py --without-each`)."""
+CAREFUL_LABELS = Path(__file__).parent / "careful_labels.csv"
+
+
+def careful_labels() -> dict[tuple[str, str, str], int | str | None]:
+    """Labels by source, model and row: the index of an option, None for no answer, or "either"."""
+    meanings: dict[tuple[str, str, str], int | str | None] = {}
+    with CAREFUL_LABELS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            label = row["label"]
+            meaning = int(label) if label.isdigit() else None if label == "none" else label
+            meanings[row["source"], row["model"], row["row"]] = meaning
+    return meanings
 
 
 def published_cases(clones: Path, names: Any = None) -> Iterator[Case]:

@@ -17,7 +17,6 @@ Snellen reads with 90 % or more and otherwise than the careful reading.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import subprocess
 import tempfile
@@ -28,7 +27,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from parity import Peer
-from published_replies import MMLU, SOURCES, TRAINING, Case, published_cases
+from published_replies import MMLU, SOURCES, Case, careful_labels, published_cases
 from real_sources import Clone
 from snellen.extraction import reader
 from snellen.extraction.standard import read_choice
@@ -42,18 +41,6 @@ PEERS = {
 Rule = Callable[[Case], int | None]
 LARGE = 200
 """Replies from which on a share of silent errors is counted."""
-CAREFUL_LABELS = Path(__file__).parent / "careful_labels.csv"
-
-
-def careful_labels() -> dict[tuple[str, str, str], int | str | None]:
-    """Labels by source, model and row: the index of an option, None for no answer, or "either"."""
-    meanings: dict[tuple[str, str, str], int | str | None] = {}
-    with CAREFUL_LABELS.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            label = row["label"]
-            meaning = int(label) if label.isdigit() else None if label == "none" else label
-            meanings[row["source"], row["model"], row["row"]] = meaning
-    return meanings
 
 
 def fetch(clones: Path, repository: str) -> None:
@@ -127,7 +114,7 @@ def main() -> None:
         peers = rules(given.clones, Path(folder))
         for name in given.sources:
             reader.weights = own_weights
-            if given.without and name in TRAINING:
+            if given.without:
                 table = json.loads((given.without / f"{name}.json").read_text("utf-8"))
                 reader.weights = lambda table=table: table
             for case in published_cases(given.clones, [name]):

@@ -20,7 +20,7 @@ from typing import Any
 import snellen as sn
 from snellen.api import build_table
 from snellen.common.images import Images
-from snellen.experiments import evaluation
+from snellen.experiments import execution
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.runs.earlier_answers import AnswerCache
@@ -72,7 +72,7 @@ def main() -> None:
     RunStore.append = timed("append", RunStore.append)  # type: ignore[method-assign]
     AnswerCache.keep = timed("cache", AnswerCache.keep)  # type: ignore[method-assign]
     os.fsync = timed("sync", os.fsync)
-    evaluation.run_plan = timed("asking", evaluation.run_plan)
+    execution.run_plan = timed("asking", execution.run_plan)
     with tempfile.TemporaryDirectory(dir=chosen.folder) as scratch:
         write_table(Path(scratch) / "many.tsv", chosen.questions)
         made = build_table(

@@ -79,16 +79,26 @@ def opposites() -> dict[str, frozenset[str]]:
 
 
 @cache
+def exclusives() -> tuple[frozenset[str], ...]:
+    """Groups of words of which only one is true of a thing: colours, shapes, materials."""
+    return tuple(frozenset(words.split()) for words in _table()["exclusives"])
+
+
+@cache
 def _refusals() -> re.Pattern[str]:
     return re.compile("|".join(_table()["refused"]), re.IGNORECASE)
 
 
+_DECIDE = (
+    "determin|answer|assist|help|identif|see|view|provid|tell|say|know|process|analy|access|comply|make|give|choose|decide|"
+    "confirm|infer|judge|respond|select|open|read|interpret|recogni|pick|conclude"
+)
 _REFUSAL = late_pattern(
-    r"\b(?:sorry|apologi[sz]e|unable to|(?:can|could)(?:not| not|n't) (?:be )?(?:determin|answer|assist|help|identif|see|view|"
-    r"provid|tell|say|know|process|analy|access|comply|make|give|choose|decide|confirm|infer|judge|respond|select|"
-    r"open|read|interpret|recogni)\w*|(?:not|im)possible to (?:determine|say|tell|answer|know|identify)|"
-    r"not (?:able|enough|sufficient|provided|clear enough)|insufficient|as an ai|don't know|do not know|not sure|"
-    r"please provide|would need|more (?:information|context)|no (?:way to|image|answer|information)|"
+    rf"\b(?:sorry|apologi[sz]e|unable to|(?:can(?:not| not|'t)|could(?: not|n't)) (?:\w+ly )?(?:be )?(?:\w+ly )?(?:{_DECIDE})\w*|"
+    rf"(?:not possible|impossible|difficult|hard|challenging) to (?:\w+ly )?(?:{_DECIDE})\w*|"
+    r"not (?:able|enough|sufficient|provided|clear enough|known|available)|unknown|unclear|insufficient|"
+    r"as an ai|don't know|do not know|not sure|please provide|would need|more (?:information|context)|"
+    r"without (?:more|further|additional)|no (?:way to|image|answer|information|mention)|"
     r"does(?:n't| not) (?:provide|contain enough|give|show enough)|none of the (?:above|options|given|provided))\b",
     re.IGNORECASE,
 )

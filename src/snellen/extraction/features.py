@@ -6,11 +6,13 @@ around them, and which explicit statements name it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from snellen.common.late import late_pattern
 from snellen.extraction.cue_words import cue_classes, dense_words, refusal_count
 from snellen.extraction.mentions import MarkedReply, Mention, OptionForms
 from snellen.extraction.propositions import claim_words, last_question, relate
@@ -84,11 +86,13 @@ def describe(
         features["option"] = 1.0
         features[f"of {count}"] = 1.0
     none = _describe_none(marked, named, some_named, statements, cut)
+    _add_refusing_options(described, none, marked, options, named)
     related = read_relations(marked, forms, question, options)
     if related is not None:
         _add_related(described, none, related)
     rejected: frozenset[int] = frozenset()
-    if len(marked.sentences) == 1 and forms.yes is None and not _may_deny(marked, question):
+    is_plain = len(marked.sentences) == 1 and _EMPHASIS.search(marked.text) is None
+    if is_plain and forms.yes is None and not _may_deny(marked, question):
         rejected = frozenset(
             place
             for place, text in enumerate(forms.texts)
@@ -100,6 +104,12 @@ def describe(
     return ReplyFeatures(described, none, related, rejected)
 
 
+_EMPHASIS = late_pattern(
+    r"\b(?:no|without|beyond|any) (?:a |any )?doubt|\bdoubtless|\bnobody (?:would|can|could) (?:deny|doubt)|\bundeniabl"
+    r"|\bnone other|\bnothing (?:other|else|but)|\bno other|\bnot be clearer|n't be clearer|\bcannot deny|\bnot only",
+    re.IGNORECASE,
+)
+"""Words of denial that affirm: "no doubt it is a cat"."""
 _COMPARING = frozenset("as than so wie als 比".split())
 
 
@@ -123,6 +133,24 @@ def _add_related(described: list[Features], none: Features, related: RelationRea
         return
     for place, features in enumerate(described):
         features["related" if place == related.choice else "related otherwise"] = 1.0
+
+
+def _add_refusing_options(
+    described: list[Features],
+    none: Features,
+    marked: MarkedReply,
+    options: Sequence[str],
+    named: set[int],
+) -> None:
+    """Add, for a reply that refuses, which option is a refusal itself: "cannot be determined"."""
+    if not refusal_count(marked.text):
+        return
+    refusing = [place for place, option in enumerate(options) if refusal_count(option)]
+    if len(refusing) != 1:
+        return
+    others_named = min(len(named - set(refusing)), 2)
+    described[refusing[0]][f"is a refusal, {others_named} others named"] = 1.0
+    none[f"none, an option is a refusal, {others_named} others named"] = 1.0
 
 
 def _word_features(form: str) -> tuple[str, ...]:
@@ -203,6 +231,9 @@ def is_denied(marked: MarkedReply, mention: Mention) -> bool:
         if tokens[index].form == "," or "contrast" in classes or "conclusion" in classes:
             break
         is_idiom = index + 1 < len(tokens) and tokens[index + 1].form in _IDIOM
+        if tokens[index].form == "doubt" and index > start:
+            before = cue_classes().get(tokens[index - 1].form, ())
+            is_idiom = "negation" in before  # "no doubt", "without doubt"
         if any(name in classes for name in _DENYING) and not is_idiom:
             return True
     linked = False

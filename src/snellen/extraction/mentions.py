@@ -149,6 +149,7 @@ def mark_mentions(text: str, forms: OptionForms) -> MarkedReply:
         blank += 1
     tokens = tokens[blank:]
     mentions = _texts(text, tokens, forms)
+    mentions += _opening_verdict(tokens, forms, mentions)
     mentions += _labels(text, tokens, forms)
     mentions = _joined(text, tokens, mentions)
     sentences = _split_sentences(tokens, mentions)
@@ -182,6 +183,39 @@ def _texts(text: str, tokens: list[Token], forms: OptionForms) -> list[Mention]:
             end_of_longest = last
             break
     return found
+
+
+def _opening_verdict(
+    tokens: list[Token], forms: OptionForms, mentions: list[Mention]
+) -> list[Mention]:
+    """The yes or no that a reply begins with, in whatever language: "Nein, ...", "是的，..."."""
+    if forms.yes is None or forms.no is None:
+        return []
+    first = 0
+    while first < len(tokens) and not tokens[first].form[0].isalnum():
+        first += 1
+    if first >= len(tokens) or any(mention.first == first for mention in mentions):
+        return []
+    word = ""
+    last = first
+    while last < len(tokens) and last < first + _LONGEST_VERDICT and tokens[last].raw[0].isalnum():
+        word += tokens[last].raw.casefold()
+        last += 1
+        if last == first + 1 and word[0] < DENSE_FROM:
+            break
+    is_set_off = last >= len(tokens) or not tokens[last].raw[0].isalnum()
+    if not is_set_off:
+        return []
+    if word in words_of("yes"):
+        return [Mention(forms.yes, "text", first, last - 1)]
+    if word in words_of("no"):
+        return [Mention(forms.no, "text", first, last - 1)]
+    return []
+
+
+_LONGEST_VERDICT = 4
+"""Tokens of the longest yes or no; each Chinese, Japanese or Korean character is one."""
+DENSE_FROM = "\u3040"
 
 
 def _match_end(tokens: list[Token], start: int, wanted: tuple[str, ...]) -> int | None:

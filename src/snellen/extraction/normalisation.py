@@ -116,12 +116,11 @@ def _compatible(reply: str) -> tuple[str, tuple[int, ...] | None]:
     return "".join(pieces), tuple(starts)
 
 
-_FRAME_OPENS = late_pattern(
-    r"<(answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE
+_FRAME_TAGS = (
+    "answer|ans|final|final_answer|finalanswer|choice|option|conclusion|result|response|output"
 )
-_FRAME_CLOSES = late_pattern(
-    r"</(?:answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE
-)
+_FRAME_OPENS = late_pattern(rf"<({_FRAME_TAGS})>", re.IGNORECASE)
+_FRAME_CLOSES = late_pattern(rf"</(?:{_FRAME_TAGS})>", re.IGNORECASE)
 _BOX = late_pattern(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
 _BOX_REACH = 400
 _BOXED = late_pattern(r"\\boxed\s?\{([^{}]{0,80})\}")
@@ -164,6 +163,26 @@ def find_final_answer(reply: str) -> FinalAnswer:
     if turn is not None and _WORD.search(reply, start, turn.start()):
         end = turn.start()
     return FinalAnswer(start, end, unfinished=unfinished)
+
+
+_CHOICES_IN_BRACKETS = late_pattern(
+    r"\b(?:answer|choice|option)s?\s{0,3}(\([^()\n]{0,60}?(?:\bor\b|[/,|])[^()\n]{0,60}\))(?=\s{0,3}(?:(?:is|was|are|be|would|should)\b|[:=]))",
+    re.IGNORECASE,
+)
+"""The choices that a prompt lists in brackets, where a reply repeats them: "The answer (Yes or No) is"."""
+
+
+def without_listed_choices(text: str) -> str:
+    """Blank out choices in brackets between "answer" and "is". The length of the text stays the same.
+
+    Example:
+        >>> without_listed_choices("The answer (Yes or No) is No.")
+        'The answer             is No.'
+    """
+    for match in _CHOICES_IN_BRACKETS.finditer(text):
+        start, end = match.span(1)
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 def is_example(text: str, at: int, start: int = 0) -> bool:

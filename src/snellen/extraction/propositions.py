@@ -6,11 +6,12 @@ said by a denial, an opposite ("closed" of "open"), another number, or the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from snellen.extraction.cue_words import cue_classes, opposites
+from snellen.extraction.cue_words import cue_classes, exclusives, opposites
 from snellen.extraction.tokens import Token, tokenise
 
 
@@ -41,7 +42,7 @@ _CONVERSES = (
     ("lend", "borrow"), ("give hand", "receive get take"), ("sell", "buy purchase"), ("inside", "contain around"),
     ("teach", "learn"), ("boss", "report"), ("follow chase behind", "lead ahead front"), ("own", "belong"),
     ("top above over on", "under underneath below beneath"), ("beat defeat", "lose"), ("father mother parent", "son daughter child"),
-    ("fuller full", "emptier empty"), ("locked lock", "unlocked unlock"), ("más", "menos"), ("encima", "debajo"),
+    ("fuller full", "emptier empty"), ("locked lock", "unlocked unlock open"), ("más", "menos"), ("encima", "debajo"),
     ("links", "rechts"), ("izquierda", "derecha"), ("delante", "detrás"), ("gauche", "droite"), ("devant", "derrière"),
     ("sopra", "sotto"), ("davanti", "dietro"), ("esquerda", "direita"), ("voor", "achter"), ("boven", "onder"),
     ("слева", "справа"), ("над", "под"), ("kiri", "kanan"), ("فوق", "تحت"), ("vor", "hinter"), ("auf über", "unter"),
@@ -111,6 +112,8 @@ def word_stem(form: str) -> str:
 def _opposite_stems() -> dict[str, frozenset[str]]:
     table: dict[str, frozenset[str]] = {}
     pairs = [(word, " ".join(contrary)) for word, contrary in opposites().items()]
+    for group in exclusives():
+        pairs += [(word, " ".join(group - {word})) for word in group]
     for words, others in (*pairs, *_CONVERSES, *((others, words) for words, others in _CONVERSES)):
         stems = frozenset(map(word_stem, others.split()))
         for word in words.split():
@@ -127,12 +130,17 @@ def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> StatedRelation 
     claimed = set(claim)
     shared = said & claimed
     contrary = 0
-    for word in claimed - shared:
-        if _opposite_stems().get(word, frozenset()) & (said - claimed):
-            contrary += 1
     numbers = {word for word in claimed if word[0] == "#"}
     other_numbers = {word for word in said - claimed if word[0] == "#"}
-    if numbers and not numbers & said and other_numbers:
+    is_within = _is_within_bound(claim, numbers, other_numbers)
+    for word in claimed - shared:
+        if is_within is not None and word in _bounds():
+            continue
+        if _opposite_stems().get(word, frozenset()) & (said - claimed):
+            contrary += 1
+    if is_within is not None:
+        contrary += not is_within
+    elif numbers and not numbers & said and other_numbers:
         contrary += 1
     if not shared:
         return None
@@ -154,6 +162,73 @@ def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> StatedRelation 
         not swapped,
         len(said - claimed),
     )
+
+
+def plain_verdict(sentence: Sequence[Token], claim: tuple[str, ...]) -> bool | None:
+    """Whether a sentence confirms a claim by its number or its colour; None if it says nothing so plain.
+
+    "There are three pens" denies "two pens" and confirms "at least two pens"; "The door is green" denies "the door is
+    red". Sentences with a denial, or with several numbers or colours, are left to the weights.
+    """
+    if any("negation" in cue_classes().get(token.form, ()) for token in sentence):
+        return None
+    said = set(content_words(sentence)[:_MOST_WORDS])
+    claimed = set(claim)
+    shared = {word for word in said & claimed if word[0] != "#"}
+    if not shared:
+        return None
+    stated_numbers = {word for word in said if word[0] == "#"}
+    claimed_numbers = {word for word in claimed if word[0] == "#"}
+    if claimed_numbers:
+        if len(claimed_numbers) != 1 or len(stated_numbers) != 1:
+            return None
+        is_within = _is_within_bound(claim, claimed_numbers, stated_numbers)
+        return claimed_numbers == stated_numbers if is_within is None else is_within
+    for group in _exclusive_stems():
+        stated = said & group
+        if len(claimed & group) == 1 and len(stated) == 1:
+            if stated != claimed & group:
+                return False
+            return True if claimed <= said else None
+    return None
+
+
+@lru_cache(maxsize=1)
+def _exclusive_stems() -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(map(word_stem, group)) for group in exclusives())
+
+
+@lru_cache(maxsize=1)
+def _bounds() -> dict[str, Callable[[float, float], bool]]:
+    """Words before a number that make it a bound, as stems: "at least four"."""
+    words: dict[str, Callable[[float, float], bool]] = {
+        "least": operator.ge,
+        "most": operator.le,
+        "more": operator.gt,
+        "greater": operator.gt,
+        "exceed": operator.gt,
+        "over": operator.gt,
+        "above": operator.gt,
+        "fewer": operator.lt,
+        "less": operator.lt,
+        "smaller": operator.lt,
+        "under": operator.lt,
+        "below": operator.lt,
+    }
+    return {word_stem(word): compare for word, compare in words.items()}
+
+
+def _is_within_bound(claim: tuple[str, ...], claimed: set[str], stated: set[str]) -> bool | None:
+    """Whether a stated number is within the bound of a claim: "at least four" and "five". None if there is no bound."""
+    bounds = [_bounds()[word] for word in claim if word in _bounds()]
+    if len(bounds) != 1 or len(claimed) != 1 or len(stated) != 1:
+        return None
+    try:
+        bound = float(next(iter(claimed))[1:])
+        value = float(next(iter(stated))[1:])
+    except ValueError:  # a fraction or a root
+        return None
+    return bounds[0](value, bound)
 
 
 def is_symmetric(said: Iterable[str], claimed: Iterable[str]) -> bool:

@@ -13,14 +13,16 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from snellen.common.late import late_pattern
-from snellen.extraction.cue_words import cue_classes
+from snellen.extraction.cue_words import cue_classes, refusal_count
 from snellen.extraction.mentions import MarkedReply, OptionForms
 from snellen.extraction.propositions import (
+    claim_words,
     content_stems,
     content_words,
     is_opposite,
     is_symmetric,
     last_question,
+    plain_verdict,
     word_stem,
 )
 from snellen.extraction.statements import last_correction
@@ -67,7 +69,7 @@ _MOST_TOKENS = 45
 _SHARED = 0.8
 _COVERED = 0.7
 _CLAIM = late_pattern(
-    r"[\"']([^\"'\n]{10,200})[\"']|\b(?:statement|true or false|right or wrong|correct or not)\b[^:\n]{0,40}:\s*([^\n]+)",
+    r"(?<!\w)[\"']([^\"'\n]{10,200})[\"'](?!\w)|\b(?:statement|true or false|right or wrong|correct or not)\b[^:\n]{0,40}:\s*([^\n]+)",
     re.IGNORECASE,
 )
 
@@ -95,6 +97,10 @@ def read_relations(
     for mention in marked.mentions:
         if mention.kind not in ("text", "part") or (is_yes_no and mention.kind == "text"):
             return None
+    if is_yes_no:
+        plain = _plain_verdict_of_reply(marked, claim_text(question))
+        if plain is not None:
+            return RelationReading(forms.yes if plain else forms.no)
     claims = _claims(question, tuple(options), is_yes_no)
     if not claims:
         return None
@@ -114,9 +120,41 @@ def read_relations(
     return RelationReading(None)
 
 
+def _plain_verdict_of_reply(marked: MarkedReply, claim: str) -> bool | None:
+    """The verdict on which the sentences of a reply agree that confirm or deny a claim plainly; None without one."""
+    if _denies_existence_in_another_language(marked, claim):
+        return False
+    words = claim_words(claim)
+    verdicts = set()
+    for start, end in marked.sentences:
+        verdict = plain_verdict(marked.tokens[start:end], words)
+        if verdict is not None:
+            verdicts.add(verdict)
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+_EXISTENCE = late_pattern(
+    r"^\s*(?:(?:is|are) there|(?:do|can) you see|does (?:the|this) (?:image|picture|photo|scene) (?:show|contain|have))\b",
+    re.IGNORECASE,
+)
+
+
+def _denies_existence_in_another_language(marked: MarkedReply, claim: str) -> bool:
+    """Whether a sentence with none of the question's words denies something: "Il n'y a aucun cheval"."""
+    if len(marked.sentences) > 1 or _EXISTENCE.search(claim) is None:
+        return False
+    if refusal_count(marked.text) or set(content_words(marked.tokens)) & set(claim_words(claim)):
+        return False
+    forms = [token.form for token in marked.tokens]
+    is_denied = any("negation" in cue_classes().get(form, ()) for form in forms)
+    return is_denied and len(forms) > 3
+
+
 # --- the claims of a question -----------------------------------------------------------------------------------------
 
 
+_LONGEST_QUESTION = 300
+"""Characters at the end of a question in which its relation is looked for."""
 _WHERE = late_pattern(
     r"\bwhere (?:is|are|does|do|stands?|lies?)\b(.+?)\b(?:in relation to|relative to|compared (?:to|with)|with respect to)\b(.+)",
     re.IGNORECASE,
@@ -147,12 +185,13 @@ def _claims(
 
 def _contrary_claims(question: str, options: tuple[str, ...]) -> tuple[tuple[Token, ...], ...]:
     """The claims of options that are the two sides of a relation: "taller" and "shorter", "above it" and "below it"."""
-    where = _WHERE.search(question)
-    if where is not None:
-        subject, thing = where[1], where[2].strip(" ?")
+    where = _WHERE.search(question[-_LONGEST_QUESTION:])
+    thing = where[2].strip(" ?") if where is not None else ""
+    if where is not None and thing:
+        subject = where[1]
         texts = []
         for option in options:
-            side = re.sub(r"\b(?:it|them)\b", thing, option)
+            side = re.sub(r"\b(?:it|them)\b", lambda _: thing, option)
             if word_stem(thing.split()[-1].casefold()) not in content_words(tokenise(side)):
                 side = f"{side} {thing}"
             texts.append(f"{subject} is {side}")

@@ -28,6 +28,7 @@ from snellen.extraction.normalisation import (
     NormalisedReply,
     find_final_answer,
     normalise_reply,
+    without_listed_choices,
 )
 from snellen.extraction.reader import probabilities
 from snellen.extraction.reading import (
@@ -38,10 +39,15 @@ from snellen.extraction.reading import (
     labels_alone,
     no_choice,
 )
-from snellen.extraction.statements import Statement, certain_statement, find_statements
+from snellen.extraction.statements import (
+    Statement,
+    certain_statement,
+    corrected_mention,
+    find_statements,
+)
 from snellen.reasons import NoChoiceReason
 
-VERSION = "snellen-choice-14"
+VERSION = "snellen-choice-15"
 """Stored with every prediction; any change that can change a reading changes it."""
 _LOOKED_AT = 64_000
 """Characters of a reply in which thoughts, tags and boxes are looked for."""
@@ -97,7 +103,7 @@ def view_answer(
     part = find_final_answer(reply)
     text = normalise_reply(_both_ends(reply[part.start : part.end], _READ_AT_MOST))
     forms = option_forms(options, labels)
-    marked = mark_mentions(text.text, forms)
+    marked = mark_mentions(without_listed_choices(text.text), forms)
     cut = finish == "length" and part.end == len(reply) and not part.framed
     return AnswerView(part, text, forms, marked, find_statements(marked, question), cut)
 
@@ -212,6 +218,10 @@ def _read_view(
         reading = _naming(view.marked, statement.mention)
         detail = "framed as the answer" if view.part.framed else STATED
         return replace(reading, confidence="certain", detail=detail)
+
+    corrected = corrected_mention(view.marked)
+    if corrected is not None and not view.cut:
+        return replace(_naming(view.marked, corrected), confidence="certain", detail=STATED)
 
     if _only_repeats_options(view, options):
         return no_choice("ambiguous")

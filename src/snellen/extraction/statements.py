@@ -485,3 +485,34 @@ def last_correction(marked: MarkedReply) -> int | None:
         if token.form in _RECONSIDERING and (last is None or token.start > last):
             last = token.start
     return last
+
+
+_SHORT_REPLY = 25
+"""Tokens of a reply in which an option behind a correction is the answer, however it is named."""
+
+
+def corrected_mention(marked: MarkedReply) -> Mention | None:
+    """The last mention behind the correction of a short reply: "B. On second thought, C."; None if there are several."""
+    if len(marked.tokens) > _SHORT_REPLY:
+        return None
+    corrected_at = last_correction(marked)
+    if corrected_at is None:
+        return None
+    behind = []
+    before = set()
+    for mention in marked.mentions:
+        if mention.kind == "part":
+            continue
+        if marked.tokens[mention.first].start > corrected_at:
+            behind.append(mention)
+        else:
+            before.add(mention.option)
+    options_behind = {mention.option for mention in behind}
+    if len(options_behind) != 1 or not before or options_behind == before:
+        return None
+    denials = ("negation", "wrong")
+    for token in marked.tokens:
+        is_behind = token.start > corrected_at
+        if is_behind and any(name in denials for name in cue_classes().get(token.form, ())):
+            return None
+    return behind[-1]

@@ -105,6 +105,8 @@ def lmms_eval(reply: str, options: Sequence[str], labels: Sequence[str]) -> int 
     then `(A)`, `A.`, `A:`, `A)` and `A `, wherever they stand, also within words. Of several the last counts. Without
     any of these a capital letter within a word is taken.
     """
+    if not labels:
+        return None
     text = reply.strip()
     for mark in ",.!?;:'\"":
         text = text.strip(mark)
@@ -197,6 +199,8 @@ def lm_eval(reply: str, options: Sequence[str], labels: Sequence[str]) -> int | 
         # Of options that are alike the last one counts.
         alike = [place for place, text in enumerate(texts) if text == named[-1].strip()]
         return alike[-1] if alike else None
+    if not labels:
+        return None
     after_colon = re.findall(rf":\s*({'|'.join(map(re.escape, labels))})", reply)
     return list(labels).index(after_colon[-1]) if after_colon else None
 

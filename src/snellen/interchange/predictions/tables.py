@@ -67,6 +67,10 @@ HIDDEN = frozenset(("hidden", "unknown", "?"))
 """What files write in place of a right answer that they do not have."""
 
 
+_CODE = re.compile(r"^\s*(?:```|def |import |from \w+ import |print\(|\w+ = )", re.MULTILINE)
+"""What a line of a program begins with."""
+
+
 class TableReading(Struct, frozen=True):
     """How a table of predictions is read."""
 
@@ -76,6 +80,8 @@ class TableReading(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     is_joined: bool = False
     """Whether the rows are joined to a benchmark, which checks their options and has the right answers."""
+    is_reply_given: bool = False
+    """Whether the user named the column of replies."""
 
 
 def recognise_predictions(
@@ -110,7 +116,8 @@ def recognise_predictions(
         formulas = sum(_is_formula(cell) for row in rows for cell in row.cells.values())
         notes += [f"cells that are formulas, taken as their text: {formulas:,}"] if formulas else []
     notes += [_doubt_note(roles, doubt) for doubt in roles.doubts if doubt.role in roles.roles]
-    return TableReading(path, roles, tuple(rows), tuple(notes), is_gold_known)
+    is_reply_given = "reply" in (columns or {})
+    return TableReading(path, roles, tuple(rows), tuple(notes), is_gold_known, is_reply_given)
 
 
 def _is_formula(cell: Any) -> bool:
@@ -272,9 +279,18 @@ class _RowReader:
     def _results_of_programs(self, reading: TableReading) -> str:
         """The column with the answers of replies that are programs and were run; empty if there are none."""
         results = [name for name in reading.roles.profiles if folded_name(name) in EXECUTIONS]
-        if not results:
+        if not results or reading.is_reply_given or not self._are_programs(reading):
             return ""
         return self._named("reading") or results[0]
+
+    def _are_programs(self, reading: TableReading) -> bool:
+        """Whether most replies look like code in Python."""
+        if not self._reply:
+            return False
+        programs = 0
+        for row in reading.rows:
+            programs += _CODE.search(str(row.cells.get(self._reply, ""))) is not None
+        return programs > len(reading.rows) / 2
 
     def _are_prompts_repeated(self, reading: TableReading) -> bool:
         """Whether nearly all replies begin with their prompts, as those of Hugging Face's `generate` do."""

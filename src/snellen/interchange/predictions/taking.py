@@ -167,10 +167,11 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
     """The predictions of a file, one part for each model. Raises DataError."""
     try:
         open_file(path).close()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{path}: no such file") from None
     except NotAFileError as error:
-        raise DataError(f"{path}: {error.strerror}; save what it gives as a file") from None
+        advice = "" if path.is_dir() else "; save what it gives as a file"
+        raise DataError(f"{path}: {error.strerror}{advice}") from None
     chosen = None
     if reading.form != TABLE and not reading.columns:
         chosen = prediction_form(reading.form, path, reading.benchmark)
