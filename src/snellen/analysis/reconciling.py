@@ -10,7 +10,7 @@ over its questions, divided by n; the questions that only one side has are the f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -366,11 +366,3 @@ def guess_aggregation(
         if abs(float(value) * 100 - reported) <= tolerance:
             return words
     return ""
-
-
-def counts_by_cause(reconciliation: Reconciliation) -> Mapping[Cause, int]:
-    """How many questions each cause has."""
-    counts: dict[Cause, int] = defaultdict(int)
-    for difference in reconciliation.differences:
-        counts[difference.cause] += 1
-    return dict(counts)

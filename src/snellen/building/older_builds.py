@@ -18,7 +18,6 @@ from snellen.errors import DataError
 from snellen.formats.record_files import ENDING, Stored, read_records
 
 FORMAT = 4
-PARQUET_FORMAT = 2  # the last one whose records are Parquet files
 OLDEST_FORMAT = 2
 PARQUET_ENDING = ".parquet"
 PARQUET_ROWS = 1000  # in memory at once

@@ -484,8 +484,6 @@ _MADE_WORDS = frozenset(
     "file path image format".split()
 )
 """Words in names of columns that a harness made of replies, or that are about them."""
-_WEAK_REPLIES = ("text", "caption", "answer", "result", "results")
-"""Names that are replies where nothing else is and another column has what they usually hold."""
 _GOLDS = (
     "gt_answers",
     "gt_answer",
