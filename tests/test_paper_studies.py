@@ -215,7 +215,7 @@ def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_
     assert all(own[sample.id] < set(sample.options) for sample in six.samples())
     assert all(set(sample.options) <= of_question[sample.question] for sample in pooled.samples())
     open_ended = sn.build("eyechart/caption")
-    with pytest.raises(DataError, match="eyechart/caption has no questions with options"):
+    with pytest.raises(DataError, match="eyechart/caption has no multiple-choice questions"):
         sn.study(
             "number-of-options",
             "snellen:uniform",

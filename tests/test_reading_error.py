@@ -190,7 +190,7 @@ def test_no_verdict_stands_on_readings_that_could_turn_it(tmp_path: Path) -> Non
     assert difference.may_turn and not is_shown(difference)
     text = results.report(tmp_path / "report.md").read_text("utf-8")
     assert "there is no verdict between mumbler and clear" in text
-    assert "read with less than 90%: mumbler 40.0%" in text
+    assert "read with a probability below 90%: mumbler 40.0%" in text
 
 
 def test_a_verdict_stands_if_unsure_readings_could_not_turn_it(tmp_path: Path) -> None:

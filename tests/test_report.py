@@ -153,8 +153,8 @@ def test_summary_of_four_replies_is_what_a_pencil_finds(four: str) -> None:
     # Of three the 5 % quantile of Beta(1, 3) and the 95 % one of Beta(2, 2), and of 1 of 2 those of Beta(1, 2), (2, 1).
     # The refusal is read with a probability near 1, which makes the headline's interval a little wider.
     headline, *companions = row.accuracy.text.split("; ")
-    plain = "33.3% [1.7, 86.5] n=3"
-    assert headline in (plain, "33.3% [1.6, 86.5] n=3", "33.3% [1.5, 86.7] n=3")
+    bounds = re.fullmatch(r"33\.3% \[(1\.\d), (86\.\d)\] n=3", headline)
+    assert bounds is not None and float(bounds[1]) <= 1.7 and float(bounds[2]) >= 86.5
     assert companions == [
         "of parsed 50.0% [2.5, 97.5] n=2",
         "at least 33.3% [1.7, 86.5] n=3",

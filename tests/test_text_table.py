@@ -138,8 +138,8 @@ def test_another_reader_finds_texts_in_the_spreadsheet_and_no_formula(tmp_path: 
             "row 0, prediction: 40,000 characters, but a cell of an .xlsx file holds 32,767",
         ),
         ("😀" * 20_000, ".xlsx", "row 0, prediction: 20,000 characters"),
-        ("\ud800", ".xlsx", "half of a surrogate pair, which only .json and .jsonl can"),
-        ("\ud800", ".tsv", "half of a surrogate pair"),
+        ("\ud800", ".xlsx", "an unpaired surrogate; use .json or .jsonl"),
+        ("\ud800", ".tsv", "an unpaired surrogate"),
     ],
 )
 def test_what_a_form_cannot_hold_is_refused_and_nothing_is_left(
