@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SERVER := packages/snellen-server
-PROJECTS := pyproject.toml $(SERVER)/pyproject.toml
+# Empty where the folder is deleted, without which everything else works.
+LAB := $(wildcard packages/snellen-lab)
+PROJECTS := pyproject.toml $(SERVER)/pyproject.toml $(addsuffix /pyproject.toml,$(LAB))
 # uv does in half a minute what pip does in two, and brings torch in the build that fits the machine, or from where pip is
 # told to look. Where none is at hand, pip brings one into the environment; where that finds less than pip, pip does it all.
 # `make UV= demo` goes without.
@@ -14,7 +16,7 @@ TORCH = $(or $(addprefix --find-links=,$(WHEELS)),--torch-backend auto)
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile -c constraints.txt
 INSTALL = { test -x "$(UV)" && $(UV) pip install -q --python $(BIN)/python -c constraints.txt $(TORCH) $(1); } || $(PIP) $(1)
 DEMO := torch -e '.[hf,demo]'
-DEV := torch -e '.[dev]' -e '$(SERVER)[postgres]'
+DEV := torch -e '.[dev]' $(addprefix -e ,$(LAB)) -e '$(SERVER)[postgres]'
 DOCS := -e '.[docs,release]'
 
 # Tests start hundreds of processes: each module is compiled once, whatever the surroundings say.
@@ -22,14 +24,14 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # A process more than cores, as tests often wait for one they started, and one thread in each: tiny models are slower on two.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-# Files begin in the order of tests/conftest.py.
+# Files begin in the order of conftest.py.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Tests write and flush many small files: in memory, where there is enough of it, none waits for a disk.
 MEMORY := $(shell grep -q '^[^ ]* /dev/shm [^ ]* \(.*,\)\?noexec' /proc/mounts || \
 	df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4e6 { print "/dev/shm" }')
 
-.PHONY: demo test ready tests quick slow installed coverage fuzz speed check style types site pictures fields dist system clean
+.PHONY: demo test ready tests quick slow installed alone coverage fuzz speed check style types site pictures fields dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -61,7 +63,14 @@ slow: $(VENV)/dev.done system
 
 # The wheels, each in a fresh environment: every verb, the READMEs' commands, the server. Needs a package index, or uv's cache.
 installed: $(VENV)/dev.done
-	$(PYTEST) -n 2 -m installed tests/test_installed.py tests/test_installed_readmes.py
+	$(PYTEST) -n 2 -m installed tests/test_installed.py tests/test_installed_readmes.py $(wildcard $(LAB)/tests/test_installed_lab.py)
+
+# The proof that the harness and the server need nothing of the lab: their tests, in a copy without its folder and an
+# environment of its own.
+alone:
+	@copy=$$(mktemp -d $(or $(MEMORY),/tmp)/snellen.XXXXXX) && trap 'rm -rf "$$copy"' EXIT && trap 'exit 130' INT TERM && chmod 755 $$copy && \
+		git ls-files -z -- . ':!packages/snellen-lab' | xargs -0 cp --parents --target-directory $$copy && \
+		$(MAKE) --no-print-directory -C $$copy ready tests
 
 # The properties alone, with fresh random examples and many of them; what they find becomes an @example.
 fuzz: $(VENV)/dev.done
@@ -93,10 +102,11 @@ pictures: $(VENV)/dev.done system
 fields: $(VENV)/dev.done
 	$(BIN)/python website/fields.py
 
-# Wheels and sdists of both packages under dist/, with what a package index would refuse.
+# Wheels and sdists of all packages under dist/, with what a package index would refuse.
 dist: $(VENV)/docs.done
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
+	$(if $(LAB),$(BIN)/python -m build --outdir dist $(LAB))
 	$(BIN)/python -m build --outdir dist $(SERVER)
 	$(BIN)/twine check --strict dist/*
 
@@ -127,10 +137,10 @@ $(VENV)/compiled.done: $(VENV)/dev.done
 	$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	@touch $@
 
-# The pages about the server's verbs need their help, and nothing that these load.
+# The pages about verbs of other packages need their help, and nothing that these load.
 $(VENV)/docs.done: $(VENV)/bin/python $(PROJECTS) constraints.txt
 	$(call INSTALL,$(DOCS))
-	$(call INSTALL,--no-deps -e $(SERVER))
+	$(call INSTALL,--no-deps $(addprefix -e ,$(LAB)) -e $(SERVER))
 	@touch $@
 
 clean:

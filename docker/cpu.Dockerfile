@@ -8,7 +8,7 @@ COPY pyproject.toml constraints.txt README.md CHANGELOG.md LICENSE ./
 COPY src ./src
 COPY packages ./packages
 RUN pip install --no-cache-dir -c constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu \
-      torch '.[frames,hf,hub]' packages/snellen-server
+      torch '.[frames,hf,hub]' packages/snellen-lab packages/snellen-server
 
 USER 1000
 WORKDIR /snellen

@@ -25,10 +25,14 @@ CONSTRAINTS = ROOT / "constraints.txt"
 UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 """It takes seconds where pip takes a minute, as its cache links the files that are there already."""
 SURROUNDINGS = dict(os.environ)
-"""The environment variables before tests/conftest.py keeps tests from the network; installing needs an index."""
+"""The environment variables before conftest.py keeps tests from the network; installing needs an index."""
 
 
-PROJECTS = {"snellen": ROOT, "snellen-server": ROOT / "packages" / "snellen-server"}
+PROJECTS = {
+    "snellen": ROOT,
+    "snellen-lab": ROOT / "packages" / "snellen-lab",
+    "snellen-server": ROOT / "packages" / "snellen-server",
+}
 
 Line = str | tuple[str, str]
 """The words of a command that succeeds, or those of one that ends with the exit code 2, and a pattern of its last line."""

@@ -15,7 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TREES = (ROOT / "src" / "snellen", ROOT / "packages" / "snellen-server" / "src")
+TREES = (
+    ROOT / "src" / "snellen",
+    ROOT / "packages" / "snellen-lab" / "src",
+    ROOT / "packages" / "snellen-server" / "src",
+)
 
 DOORS = {
     "common/foreign.py": "the door for files",
@@ -69,6 +73,7 @@ EXCEPTIONS = {
     "runs/locks.py:is_held": "a lock, of which nothing is read",
     "fetching/parts.py:_read_by_ranges": "ranges of a file at the hub, as long as its list says",
     "formats/text_table.py:_parse": "a member of an archive whose sizes were checked",
+    "snellen_lab/__init__.py:__getattr__": OWN,
     "snellen_server/hosting/contributions.py:clean_picture": "bytes of a request, of which Pillow is asked for four forms",
     "snellen_server/hosting/credentials.py:open_key": "opened for writing; what it holds is read by read_file",
     "snellen_server/hosting/database.py:_folder": "revisions of features that are installed",

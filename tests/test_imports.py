@@ -143,13 +143,15 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 def test_what_stands_beside_the_packages_imports_names_that_are_there() -> None:
     """Benches, training, examples and the site are run by hand, so no other test would see a name that has moved."""
     root = Path(__file__).parent.parent
+    packages = {"snellen", "snellen_server"}
+    if importlib.util.find_spec("snellen_lab"):
+        packages.add("snellen_lab")
     missing = [
         f"{path.relative_to(root)}:{node.lineno}: {node.module}.{alias.name}"
         for folder in ("bench", "training", "website", "examples")
         for path in sorted((root / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom)
-        and (node.module or "").partition(".")[0] in {"snellen", "snellen_server"}
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in packages
         for alias in node.names
         if not is_there(node.module or "", alias.name)
     ]

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from environments import (
-    PROJECTS,
     ROOT,
     Environment,
     Line,
@@ -34,8 +33,8 @@ SERVER_README = ROOT / "packages" / "snellen-server" / "README.md"
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheels of both packages, built from this tree."""
-    return build_wheels(tmp_path_factory.mktemp("wheels"), *PROJECTS)
+    """The wheels of the harness and the server, built from this tree."""
+    return build_wheels(tmp_path_factory.mktemp("wheels"), "snellen", "snellen-server")
 
 
 @pytest.fixture(scope="session")

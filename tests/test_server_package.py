@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -16,50 +14,19 @@ import snellen
 import snellen_server
 from snellen import plugin_api
 from snellen.cli import imported
-from snellen.installation import server_install_line
-from source_trees import nodes
-from test_layers import assert_no_circle
+from snellen.installation import sibling_install_line
+from source_trees import assert_no_circles, imports, private_imports, texts
 
 CORE, SERVER = (Path(str(package.__file__)).parent for package in (snellen, snellen_server))
 PROJECT = tomllib.loads((SERVER.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
 PUBLIC = {"snellen": set(snellen.__all__), "snellen.plugin_api": set(plugin_api.__all__)}
 
 
-def imports(file: Path) -> Iterator[tuple[str, str]]:
-    """What a file imports, late and for types, too: the module, and the name in it or nothing."""
-    for node in nodes(file):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}:{node.lineno}: imports are absolute here"
-            yield from ((str(node.module), alias.name) for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names)
-
-
-def texts(file: Path) -> Iterator[str]:
-    """The texts of a file that no docstring is."""
-    docs = {id(node.value) for node in nodes(file) if isinstance(node, ast.Expr)}
-    for node in nodes(file):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.value
-
-
 def test_the_server_imports_only_what_snellen_makes_public() -> None:
     files = sorted(SERVER.rglob("*.py"))
-    foreign = [(file.name, module, name) for file in files for module, name in imports(file)]
-    ours = [
-        (file, module, name)
-        for file, module, name in foreign
-        if module.partition(".")[0] == "snellen"
-    ]
+    ours = [module for file in files for module, _ in imports(file) if module in PUBLIC]
     assert len(ours) > 100
-    assert [
-        (file, module, name) for file, module, name in ours if name not in PUBLIC.get(module, ())
-    ] == []
-    # Nor does it reach a module by a text: as the package of templates, of files, or of what is imported later.
-    modules = tuple(f"snellen.{path.stem}" for path in CORE.iterdir())
-    assert [
-        (file.name, text) for file in files for text in texts(file) if text.startswith(modules)
-    ] == []
+    assert private_imports(SERVER, snellen, PUBLIC) == []
 
 
 def test_snellen_neither_imports_the_server_nor_names_its_modules() -> None:
@@ -78,22 +45,7 @@ def test_snellen_neither_imports_the_server_nor_names_its_modules() -> None:
 
 
 def test_modules_of_the_server_do_not_import_each_other_in_a_circle() -> None:
-    names = {
-        ".".join(file.relative_to(SERVER.parent).with_suffix("").parts): file
-        for file in SERVER.rglob("*.py")
-    }
-
-    def run_time_imports(file: Path) -> set[str]:
-        tree = ast.parse(file.read_text("utf-8"))
-        nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-        named = [(str(node.module), alias.name) for node in nodes for alias in node.names]
-        return {
-            name for module, part in named for name in (module, f"{module}.{part}") if name in names
-        }
-
-    graph = {name: run_time_imports(file) for name, file in names.items()}
-    assert sum(map(len, graph.values())) > 150
-    assert_no_circle(graph)
+    assert_no_circles(SERVER)
 
 
 def test_features_do_not_import_each_other_and_their_house_knows_none() -> None:
@@ -133,10 +85,8 @@ def test_without_the_package_its_verbs_say_in_one_line_what_to_install(
 ) -> None:
     done = without_server(verb, tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr
-        == f"snellen: `snellen {verb}` comes with another package: {server_install_line()}\n"
-    )
+    install = sibling_install_line("snellen-server")
+    assert done.stderr == f"snellen: `snellen {verb}` comes with another package: {install}\n"
 
 
 def test_without_the_package_the_help_shows_the_other_verbs(tmp_path: Path) -> None:

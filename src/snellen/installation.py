@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
     from packaging.requirements import Requirement
 
-PACKAGE, SERVER = "snellen", "snellen-server"
+PACKAGE = "snellen"
+LAB = "snellen-lab"
+SERVER = "snellen-server"
+SIBLINGS = (LAB, SERVER)
+"""The other packages of this repository."""
 CORE = ""
 """The extra of what is always needed."""
 _METADATA, _ENTRY_POINTS = ".dist-info", "entry_points.txt"
@@ -50,9 +54,9 @@ def install_line(extra: str) -> str:
     return f"pip install '{PACKAGE}{extras}{f' @ {url}' if url else ''}'"
 
 
-def server_install_line() -> str:
-    """The command that installs the package of the server, which lies in the same repository."""
-    return _from_sources(SERVER, "", f"packages/{SERVER}") or f"pip install {SERVER}"
+def sibling_install_line(package: str) -> str:
+    """Return the command that installs another package of this repository, such as snellen-server."""
+    return _from_sources(package, "", f"packages/{package}") or f"pip install {package}"
 
 
 def _from_sources(package: str, extras: str, place: str) -> str:

@@ -146,7 +146,11 @@ def make_exhibit(revision: str, target: Path) -> None:
 
 
 def _run_revision(checkout: Path, work: Path) -> None:
-    paths = [checkout / "src", checkout / "packages/snellen-server/src"]
+    paths = [
+        checkout / "src",
+        checkout / "packages/snellen-lab/src",
+        checkout / "packages/snellen-server/src",
+    ]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, paths)),

@@ -33,7 +33,7 @@ from snellen.errors import (
 )
 from snellen.fetching.attendance import Attendance, attended
 from snellen.formats.shown_text import short_name, strip_controls
-from snellen.installation import entry_points_of
+from snellen.installation import SERVER, entry_points_of, sibling_install_line
 
 if TYPE_CHECKING:
     from snellen.cli.bars import FetchBar
@@ -146,8 +146,10 @@ _MODULES = {
 }
 """The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
-_OF_SERVER = ("arena", "serve", "serve-data")
-"""Verbs that the package snellen-server brings."""
+_OF_SIBLINGS = {
+    **dict.fromkeys(("arena", "serve", "serve-data"), SERVER),
+}
+"""The package of this repository that brings a verb, for the message where it is not installed."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -180,13 +182,11 @@ class _VerbGroup(click.Group):
             and args[0] not in _OWN
             and args[0] not in installed_verbs()
         ):
-            from snellen.installation import server_install_line
             from snellen.registry import unknown
 
-            if args[0] in _OF_SERVER:
-                raise UnknownNameError(
-                    f"`snellen {args[0]}` comes with another package: {server_install_line()}"
-                )
+            if args[0] in _OF_SIBLINGS:
+                install = sibling_install_line(_OF_SIBLINGS[args[0]])
+                raise UnknownNameError(f"`snellen {args[0]}` comes with another package: {install}")
             if args[0].lower() in _AGAIN:
                 raise UnknownNameError(
                     f"unknown command {args[0]!r}; to go on with a run, give its `snellen run` command again: only "

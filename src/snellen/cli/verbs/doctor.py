@@ -26,13 +26,13 @@ from snellen.errors import SnellenError, SuiteWarning
 from snellen.installation import (
     CORE,
     PACKAGE,
-    SERVER,
+    SIBLINGS,
     distribution,
     entry_points_of,
     install_line,
     origin,
     requirements,
-    server_install_line,
+    sibling_install_line,
 )
 
 GIB = 1 << 30
@@ -81,7 +81,7 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
 
 
 def diagnose_packages() -> Iterator[Diagnosis]:
-    """Python, Snellen, what it always needs, each extra, and the server."""
+    """Python, Snellen, what it always needs, each extra, and the other packages of this repository."""
     yield _python()
     came_from = str(origin().get("url", "")) or "a package index"
     snellen = distribution()
@@ -100,8 +100,9 @@ def diagnose_packages() -> Iterator[Diagnosis]:
     )
     for extra in sorted(snellen.metadata.get_all("Provides-Extra") or ()):
         yield _of_requirements("extras", extra, "absent", lacks(extra), install_line(extra))
-    missing = lacks(CORE, SERVER) if distribution(SERVER) else [SERVER]
-    yield _of_requirements("extras", SERVER, "absent", missing, server_install_line())
+    for package in SIBLINGS:
+        missing = lacks(CORE, package) if distribution(package) else [package]
+        yield _of_requirements("extras", package, "absent", missing, sibling_install_line(package))
 
 
 def _of_requirements(

@@ -1,0 +1,1 @@
+"""What `snellen --help` shows of the lab's verbs."""

@@ -1,0 +1,80 @@
+"""The lab is a package like a stranger's: it imports what Snellen makes public, and Snellen does not import it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import snellen
+import snellen_lab
+from snellen import plugin_api
+from snellen.cli import imported
+from snellen.installation import sibling_install_line
+from source_trees import assert_no_circles, imports, private_imports, texts
+
+HARNESS = Path(str(snellen.__file__)).parent
+LAB = Path(snellen_lab.__file__).parent
+PROJECT = tomllib.loads((LAB.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+PUBLIC = {"snellen": set(snellen.__all__), "snellen.plugin_api": set(plugin_api.__all__)}
+
+
+def test_the_lab_imports_only_what_snellen_makes_public() -> None:
+    assert private_imports(LAB, snellen, PUBLIC) == []
+
+
+def test_modules_of_the_lab_do_not_import_each_other_in_a_circle() -> None:
+    assert_no_circles(LAB)
+
+
+def test_snellen_neither_imports_the_lab_nor_names_its_modules() -> None:
+    for file in sorted(HARNESS.rglob("*.py")):
+        if "snellen_lab" in file.read_text("utf-8"):
+            assert [name for name, _ in imports(file) if name.startswith("snellen_lab")] == []
+            assert [text for text in texts(file) if "snellen_lab" in text] == []
+
+
+def test_the_lab_has_the_version_of_the_harness() -> None:
+    assert snellen_lab.__version__ == snellen.__version__
+    needed = [text for text in PROJECT["dependencies"] if text.startswith("snellen")]
+    assert [text.partition("~=")[2] for text in needed] == [snellen.__version__]
+
+
+def test_public_names_are_imported_when_they_are_used() -> None:
+    code = "import sys, snellen_lab; print([m for m in sorted(sys.modules) if 'snellen' in m])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "['snellen_lab']\n"
+    assert all(getattr(snellen_lab, name) is not None for name in snellen_lab.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Acuities'"):
+        _ = snellen_lab.Acuities
+
+
+@pytest.mark.parametrize("group", PROJECT["entry-points"])
+def test_what_the_lab_is_found_by_is_installed(group: str) -> None:
+    declared = PROJECT["entry-points"][group]
+    installed = {point.name: point.value for point in entry_points(group=group)}
+    assert declared.items() <= installed.items()
+    for target in declared.values():
+        assert imported(target) is not None
+
+
+@pytest.mark.parametrize("verb", sorted(PROJECT["entry-points"]["snellen.verbs"]))
+def test_without_the_lab_its_verbs_say_in_one_line_what_to_install(
+    verb: str, tmp_path: Path
+) -> None:
+    code = (
+        "import sys, snellen.installation as installation\n"
+        "found = installation._folders\n"
+        "installation._folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_lab'}\n"
+        f"from snellen.cli import main\nmain([{verb!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    install = sibling_install_line("snellen-lab")
+    assert done.stderr == f"snellen: `snellen {verb}` comes with another package: {install}\n"
