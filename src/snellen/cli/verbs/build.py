@@ -191,7 +191,7 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     "--examples",
     default="",
     metavar="N|CONDITION",
-    help="Questions to reserve as few-shot examples: a number, a list, or `all`.  [none]",
+    help="Questions to reserve as few-shot examples: a number, a condition, or `all`.  [none]",
 )
 @click.option(
     "--param",
@@ -203,8 +203,8 @@ def ask_user(path: Path, doubt: Doubt) -> str:
 @click.option(
     "--decisions",
     metavar="BENCHMARK",
-    help="Exclude the distractors and questions that were rejected when this benchmark was "
-    "verified.",
+    help="Avoid the distractors, and set aside the questions, that were decided against when this "
+    "benchmark was verified.",
 )
 @click.option("--force", is_flag=True, help="Rebuild benchmarks that are already built.")
 @limits_flag

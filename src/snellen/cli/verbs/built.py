@@ -60,7 +60,9 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 @click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK_OR_RUN...")
 @click.option("--model", help="Also run this model on the questions without their images.")
 @click.option("--limit", type=WholeNumber(1), help="Maximum samples per benchmark for --model.")
-@click.option("--runs", default="runs", help="Folder for the runs of --model.  [runs]")
+@click.option(
+    "--runs", default="runs", help="Folder for the runs of --model, --jury and --blind.  [runs]"
+)
 @click.option(
     "--jury",
     multiple=True,

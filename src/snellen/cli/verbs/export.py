@@ -223,11 +223,11 @@ TOKEN = "SNELLEN_TOKEN"  # noqa: S105
 )
 @click.option("--protocol", default="", help="Protocol to take the replies from.  [the only one]")
 @click.option(
-    "--model", default="", help="Name of the model on the leaderboard.  [as the run does]"
+    "--model", default="", help="Name of the model on the leaderboard.  [the name in the run]"
 )
 @click.option("--organisation", default="", help="Organisation that made the model.")
 @click.option("--parameters", default="", help="Size of the model, such as 7B.")
-@click.option("--address", default="", help="Name of a paper or a model card.")
+@click.option("--address", default="", help="URL of a paper or a model card.")
 @click.option("--remark", default="", help="Note for readers.")
 @click.option(
     "--public", "is_public", is_flag=True, help="Make the entry public when it is scored."
