@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+import snellen
 from snellen.cli import main
 from snellen.installation import install_line, sibling_install_line
 
@@ -133,6 +138,31 @@ def test_a_package_that_is_too_old_is_named_and_breaks_what_is_always_needed(
     code, found = doctor(capsys)
     assert code == 1 and found["what it always needs"]["state"] == "broken"
     assert found["what it always needs"]["found"].startswith("lacks click>=999 (installed: 8")
+
+
+def test_a_snellen_on_the_path_that_is_not_installed_is_poor_and_not_absent(
+    tmp_path: Path,
+) -> None:
+    packages = Path(click.__file__).parents[1]
+    for entry in packages.iterdir():
+        is_snellen = entry.name.lower().replace("_", "").lstrip("_").startswith("snellen")
+        if not is_snellen and not entry.name.endswith(".pth"):
+            (tmp_path / entry.name).symlink_to(entry)
+    sources = Path(snellen.__file__).parents[1]
+    code = (
+        "from snellen.cli.verbs.doctor import diagnose_packages\n"
+        "for row in diagnose_packages(): print(row.name, row.state, row.found, sep='|')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(sources), str(tmp_path)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    [python, package] = [line.split("|") for line in done.stdout.splitlines()]
+    assert python[:2] == ["Python", "good"]
+    assert package[:2] == ["snellen", "poor"] and package[2].endswith("but not installed")
 
 
 def test_the_table_ends_with_what_is_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,8 +36,13 @@ from snellen.installation import (
 )
 
 GIB = 1 << 30
-State = Literal["good", "absent", "broken"]
-"""`absent`: optional and not there. `broken`: Snellen, or what another package brings, cannot work so."""
+State = Literal["good", "absent", "poor", "broken"]
+"""State of a part.
+
+- `absent`: an optional part that is not installed
+- `poor`: Snellen works, but `doctor` cannot look up its requirements and extras
+- `broken`: Snellen, or something that another package brings, does not work
+"""
 
 
 class Diagnosis(Struct, frozen=True):
@@ -89,7 +94,7 @@ def diagnose_packages() -> Iterator[Diagnosis]:
         yield Diagnosis(
             "packages",
             PACKAGE,
-            "absent",
+            "poor",
             f"{__version__}, on the path but not installed",
             "extras cannot be looked up: install it, `pip install -e .` in its folder",
         )
