@@ -31,8 +31,9 @@ from snellen.metrics.declaration import (
     metric_row,
     reply_metric,
 )
-from snellen.records import Answer, Better, Failure, Prediction, Request, Response
+from snellen.records import Answer, Better, Failure, Prediction, Request, Response, Score
 from snellen.report.run_view import CHOICE_ROWS, method_rows, run_views
+from snellen.report.sample_cards import score_meanings
 from snellen.report.summary import absence_reason
 from snellen.report.terminal import first_tables, other_tables
 from test_docs import ROOT
@@ -92,6 +93,22 @@ def scored(make: Callable[..., Benchmark]) -> sn.Results:
     rows = [{"id": name, "question": f"How long is {name}?", "answer": ["10"]} for name in REPLIES]
     sn.evaluate(sn.Scripted(REPLIES), str(make(rows).folder), "vanilla", name="times")
     return sn.score("runs/times", metrics=NAMES)
+
+
+def test_metrics_that_share_a_title_have_one_meaning_on_a_page() -> None:
+    def shown(metric: str) -> Score:
+        return Score("vanilla", "generation", "times", "q0", 0, metric, 1.0)
+
+    def kind(reply: str, references: Sequence[str]) -> float:
+        """How warm it is."""
+        return len(reply)
+
+    for name in ("kindness", "friendliness"):
+        metric = reply_metric(kind, name=name, unit="points", title="tone")
+        registry.register("metrics", name, metric)
+    scores = [shown("kindness"), shown("friendliness"), shown("brief")]
+    assert score_meanings(scores).count("Tone: How warm it is.") == 1
+    assert score_meanings(scores[:2]) == "Tone: How warm it is."
 
 
 def test_the_results_have_the_unit_the_direction_and_the_interval_that_were_declared(

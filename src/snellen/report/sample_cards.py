@@ -317,14 +317,14 @@ def scores_text(scores: Sequence[Score]) -> str:
 
 
 def score_meanings(scores: Iterable[Score]) -> str:
-    """Explain each metric in `scores_text` that has a declaration, one sentence each."""
-    metrics = dict.fromkeys(score.metric for score in scores if _is_shown(score))
-    sentences = []
-    for metric in metrics:
-        meaning = metric_meaning(metric)
-        if meaning:
-            sentences.append(f"{capitalised(metric_title(metric))}: {meaning.rstrip('.')}.")
-    return " ".join(sentences)
+    """Explain each title in `scores_text` whose metric has a declaration, one sentence each."""
+    meanings: dict[str, str] = {}
+    for score in scores:
+        meaning = metric_meaning(score.metric)
+        if meaning and _is_shown(score):
+            title = capitalised(metric_title(score.metric))
+            meanings[title] = meaning.rstrip(".")
+    return " ".join(f"{title}: {meaning}." for title, meaning in meanings.items())
 
 
 def _is_shown(score: Score) -> bool:
