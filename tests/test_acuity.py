@@ -472,6 +472,22 @@ def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_p
     assert refused.exit_code and "these runs chose their own questions" in str(refused.exception)
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [("--baseline", "x"), ("-o", "c.json"), ("--where", "a == 'b'"), ("--common-answered",)],
+)
+def test_compare_refuses_flags_that_do_not_apply_to_thresholds_before_it_reads_the_runs(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    size = measured(Observer(12.0, name="size"), tmp_path)
+    place = measured(Observer(12.0, name="place"), tmp_path, "place")
+    words = ["compare", str(size.folder), str(place.folder)]
+    unlike = CliRunner().invoke(cli, words)
+    refused = CliRunner().invoke(cli, [*words, *flags])
+    assert "no threshold of the same test" in str(unlike.exception)
+    assert "these runs chose their own questions" in str(refused.exception)
+
+
 def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(
     twelve: tuple[AcuityRun, Observer],
 ) -> None:

@@ -50,11 +50,12 @@ def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
     return procedure
 
 
-def compare_adaptive_runs(runs: Sequence[ScoredRun]) -> AdaptiveComparison:
-    """Compare runs of one adaptive procedure.
+def common_procedure(runs: Sequence[ScoredRun]) -> AdaptiveProcedure:
+    """Return the procedure of runs of which at least one is adaptive, without reading their replies.
 
     Raises:
-        DataError: The runs are of different kinds, or have nothing in common.
+        DataError: The runs are of different kinds.
+        UnknownNameError: The package of a procedure is not installed.
     """
     procedures = [procedure_of(run.manifest) for run in runs]
     first = next(procedure for procedure in procedures if procedure is not None)
@@ -62,4 +63,4 @@ def compare_adaptive_runs(runs: Sequence[ScoredRun]) -> AdaptiveComparison:
         raise DataError(
             f"some of these runs measured {first.measures}, others did not; compare each kind by itself"
         )
-    return first.compare(runs)
+    return first

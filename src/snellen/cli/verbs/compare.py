@@ -362,13 +362,14 @@ def _compare_adaptive_runs(
     scored: Sequence[ScoredRun], as_json: bool, *, is_narrowed: bool
 ) -> None:
     """Print the results of runs that chose their own questions next to each other, and their differences."""
-    from snellen.report.adaptive_procedures import compare_adaptive_runs
+    from snellen.report.adaptive_procedures import common_procedure
 
-    compared = compare_adaptive_runs(scored)
+    procedure = common_procedure(scored)
     if is_narrowed:
         raise DataError(
             "these runs chose their own questions; --baseline, -o, --where and --common-answered do not apply to them"
         )
+    compared = procedure.compare(scored)
     if as_json:
         for record in compared.records:
             out.out(record)
