@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from snellen import registry
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.report.table import Table
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.scored_run import ScoredRun
@@ -46,7 +46,13 @@ def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
     rules = manifest.adaptive_rules
     if not rules:
         return None
-    procedure: AdaptiveProcedure = registry.find("adaptive_procedures", rules[0])
+    [rule, *_] = rules
+    if rule not in registry.targets("adaptive_procedures"):
+        raise UnknownNameError(
+            f"the questions of this run were chosen by the procedure {rule!r}, which is not installed here; install "
+            "the package that provides it"
+        )
+    procedure: AdaptiveProcedure = registry.find("adaptive_procedures", rule)
     return procedure
 
 

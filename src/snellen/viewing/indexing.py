@@ -18,6 +18,7 @@ from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Prediction, Result, Turn
+from snellen.registry import targets
 from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import shorten
 from snellen.runs.journal import read_journal
@@ -61,7 +62,9 @@ def run_stamp(folder: Path, manifest: RunManifest) -> str:
     states = [(path.name, *_state(path)) for path in paths]
     suites = {use.name.partition("/")[0] for use in manifest.benchmarks}
     installed_suites = suites & suite_facts().keys()
-    return repr((__version__, STANDARD.version, states, sorted(installed_suites)))
+    installed_procedures = set(manifest.adaptive_rules) & targets("adaptive_procedures").keys()
+    installed = sorted(installed_suites | installed_procedures)
+    return repr((__version__, STANDARD.version, states, installed))
 
 
 def _state(path: Path) -> tuple[int, int]:

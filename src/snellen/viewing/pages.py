@@ -176,6 +176,7 @@ class ViewPages:
             "notes": metric_notes(benchmarks),
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
+            "thresholds_fault": details.thresholds_fault,
             "golds_absent": details.golds_absent,
             "unknown_suites": details.unknown_suites,
             "asked": details.asked,

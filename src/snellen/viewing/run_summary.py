@@ -16,6 +16,7 @@ from snellen.analysis.headline import (
     headlines_of,
 )
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
+from snellen.errors import SnellenError
 from snellen.records import Estimate, Result
 from snellen.report.adaptive_procedures import procedure_of
 from snellen.report.run_view import CHOICE_ROWS, was_asked
@@ -64,6 +65,8 @@ class RunDetails(Struct, frozen=True):
     """The number of the run, if it has one."""
     thresholds: tuple[tuple[str, str], ...] = ()
     """Of an adaptive test: what varied, and the threshold as text."""
+    thresholds_fault: str = ""
+    """Of an adaptive test: why its thresholds are not shown."""
     golds_absent: bool = False
     """Whether the numbers are those stored with the run, because the ground truth is not on this machine."""
     unknown_suites: tuple[str, ...] = ()
@@ -151,6 +154,12 @@ def details_of(
             continue
         if row.metric in headlines[row.benchmark] or row.metric in CHOICE_ROWS:
             shown_rows.append(row)
+    thresholds: tuple[tuple[str, str], ...] = ()
+    thresholds_fault = ""
+    try:
+        thresholds = _thresholds(visible(run, hidden))
+    except SnellenError as error:  # the pages of all other runs must still be made
+        thresholds_fault = str(error)
     return RunDetails(
         asked=tuple(scored.spec.name for scored in run.benchmarks if was_asked(scored)),
         results=tuple(shown_rows),
@@ -159,7 +168,8 @@ def details_of(
         letters=tuple(letter_preferences(run.benchmarks)),
         chance={scored.spec.name: _chance_levels(scored) for scored in run.benchmarks},
         overall=overall_row(rows),
-        thresholds=_thresholds(visible(run, hidden)),
+        thresholds=thresholds,
+        thresholds_fault=thresholds_fault,
         golds_absent=any(scored.golds_absent for scored in run.benchmarks),
         unknown_suites=tuple(unknown_suites(run)),
     )
