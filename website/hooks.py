@@ -91,10 +91,12 @@ def _verbs(verb: str, command: click.Command | None) -> list[tuple[str, ...]]:
 
 def catalogue() -> str:
     """The tables of `snellen list` in Markdown."""
-    from snellen.cli.verbs.list import WHAT
+    from snellen.cli.verbs.list import DATA, all_lists
 
     return "\n\n".join(
-        f"## {what.capitalize()}\n\n{_table(_json_rows('list', what))}" for what in WHAT
+        f"## {what.capitalize()}\n\n{_table(_json_rows('list', what))}"
+        for what in all_lists()
+        if what != DATA
     )
 
 

@@ -13,7 +13,9 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.trackers`)
 - `snellen.adaptive_procedures`: how runs that chose their own questions are shown (`snellen.report.adaptive_procedures`)
 - `snellen.report_sections`: a section of reports (`snellen.report.report_section`)
+- `snellen.corrections`: corrects the numbers of a run, `correct(run, rows) -> rows` (`snellen.analysis.aggregate`)
 - `snellen.packed_files`: the name of a file in the folder of a run that a packed run takes along
+- `snellen.listings`: what `snellen list NAME` shows, `listing() -> (header, rows)`
 - `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
@@ -64,6 +66,8 @@ Group = (
         "model_checks",
         "instruments",
         "adaptive_procedures",
+        "corrections",
+        "listings",
         "packed_files",
         "report_sections",
         "suites",
@@ -322,6 +326,10 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "labels": "snellen.scoring.reply_labels:LABELS",
         "acuity": "snellen.psychometrics.acuity_run:IDEALS",
     },
+    # Called one after the other with a run and its rows, before these are put on a printed scale.
+    "corrections": {"audit": "snellen.analysis.audit.correction:with_corrections"},
+    # What `snellen list NAME` shows, besides the lists of the harness.
+    "listings": {"studies": "snellen.experiments.studies.declaration:list_studies"},
     # By the rule of a `ChosenPart`: `snellen.report.adaptive_procedures`.
     "adaptive_procedures": {"acuity": "snellen.report.acuity:ADAPTIVE_PROCEDURE"},
     # What is computed over the cells of a study.

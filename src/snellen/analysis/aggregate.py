@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from snellen.analysis.audit.correction import with_corrections
+from snellen import registry
 from snellen.analysis.capability import capability_rows
 from snellen.analysis.coverage import member_names, missing_words, without_words
 from snellen.analysis.headline import ALL, HEADLINE, bounded_mean, counted_alike
@@ -63,7 +63,8 @@ def results_of(run: ScoredRun) -> list[Result]:
     rows.extend(means)
     for pool in pooled_benchmarks(run):
         rows.extend(_benchmark_rows(model, pool))
-    rows = with_corrections(run, rows)
+    for correct in registry.loadable("corrections").values():
+        rows = correct(run, rows)
     if run.convention != "standard":
         return _as_printed(run, rows)
     return [row for row in rows if row.metric not in AS_PUBLISHED_ONLY]

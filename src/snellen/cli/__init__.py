@@ -47,8 +47,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "evaluations.",
         "compare": "Compare runs question by question: differences, tests, ranks, flipped answers.",
         "build": "Build a benchmark from its source files, or from your own questions.",
-        "list": "List benchmarks, suites, studies, models, protocols, metrics, model cards or "
-        "downloaded data.",
+        "list": "List benchmarks, suites, models, protocols, metrics, model cards or downloaded data.",
     },
     "First steps": {
         "acuity": "Measure the smallest, faintest or most crowded object that a model can see.",

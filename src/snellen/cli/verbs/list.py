@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 WHAT = (
     "benchmarks",
     "suites",
-    "studies",
     "models",
     "protocols",
     "metrics",
@@ -37,6 +36,12 @@ Listing = tuple[tuple[str, ...], Rows]
 """A header, and rows below it."""
 
 
+def all_lists() -> tuple[str, ...]:
+    """Return the words that `snellen list` takes, those of other packages last."""
+    added = {*registry.own_targets("listings"), *registry.of_other_packages()["listings"]}
+    return (*WHAT, DATA, *sorted(added))
+
+
 class _Listed(click.Choice[str]):
     """One of these, or else the first word that benchmarks are to have."""
 
@@ -45,7 +50,7 @@ class _Listed(click.Choice[str]):
 
 
 @click.command()
-@click.argument("what", type=_Listed((*WHAT, DATA)), default=WHAT[0])
+@click.argument("what", type=_Listed(all_lists()), default=WHAT[0])
 @click.argument("words", nargs=-1)
 @click.option(
     "--where",
@@ -59,8 +64,8 @@ class _Listed(click.Choice[str]):
 def list_command(
     what: str, words: tuple[str, ...], where: str, sources: bool, as_json: bool
 ) -> None:
-    """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics, exporters, trackers, model
-    cards; or the data on this machine that were fetched for benchmarks.
+    """Show what there is: benchmarks (default), suites, models, protocols, metrics, exporters, trackers, model cards;
+    the data on this machine that were fetched for benchmarks; or what other packages list, such as studies.
 
     \b
       snellen list
@@ -71,7 +76,7 @@ def list_command(
     WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite;
     a word may be a glob of names.
     """
-    if what not in (*WHAT, DATA):
+    if what not in all_lists():
         what, words = WHAT[0], (what, *words)
     if words and what != WHAT[0]:
         raise DataError(f"words choose benchmarks, not {what}; leave {' '.join(words)} out")
@@ -84,7 +89,7 @@ def list_command(
         _show_sources(what, words, where, as_json)
         return
     if what != WHAT[0]:
-        header, rows = _LISTS[what]()
+        header, rows = (_LISTS.get(what) or registry.find("listings", what))()
         show_table(what, header, rows, as_json)
     elif words or where or as_json or not out.is_terminal:
         header, rows = benchmark_table(words, where)
@@ -99,7 +104,7 @@ def list_command(
                 ]
                 rows = list(dict.fromkeys(rows))  # a name may begin another one
         if not rows:
-            near = difflib.get_close_matches(words[0], (*WHAT, DATA), n=1) if words else []
+            near = difflib.get_close_matches(words[0], all_lists(), n=1) if words else []
             hint = f"did you mean `snellen list {near[0]}`?" if near else "`snellen list` shows all"
             raise DataError(f"no benchmark has {' and '.join(words) or where}; {hint}")
         show_table(what, header, rows, as_json)
@@ -259,21 +264,6 @@ def _suites() -> Listing:
     return ("suite", "benchmarks", "dimensions"), rows
 
 
-def _studies() -> Listing:
-    from snellen.experiments.studies.declaration import studies
-
-    rows: Rows = [
-        (
-            name,
-            study.title,
-            ", ".join(factor.name for factor in study.vary) or "-",
-            ", ".join(study.fixed["benchmarks"]),
-        )
-        for name, study in studies().items()
-    ]
-    return ("study", "title", "varies", "benchmarks"), rows
-
-
 def _models() -> Listing:
     descriptions = {
         "anthropic": ("anthropic:NAME", "a model of Anthropic's service"),
@@ -402,7 +392,6 @@ def _titled(group: registry.Group, title: str) -> Listing:
 
 _LISTS: dict[str, Callable[[], Listing]] = {
     "suites": _suites,
-    "studies": _studies,
     "models": _models,
     "protocols": _protocols,
     "metrics": _metrics,

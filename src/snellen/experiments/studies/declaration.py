@@ -121,6 +121,15 @@ def studies() -> dict[str, StudySpec]:
     return {name: find_study(name) for name in study_files()}
 
 
+def list_studies() -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the header and the rows of `snellen list studies`."""
+    rows: list[tuple[str, ...]] = []
+    for name, study in studies().items():
+        factors = ", ".join(factor.name for factor in study.vary)
+        rows.append((name, study.title, factors or "-", ", ".join(study.fixed["benchmarks"])))
+    return ("study", "title", "varies", "benchmarks"), rows
+
+
 def parse_study(text: str, name: str, where: str, folder: Path | None = None) -> StudySpec:
     """A study from the text of its file. Raises DataError or UnknownNameError, beginning with `where`."""
     content = parse_toml(text, where)
