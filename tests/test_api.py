@@ -284,6 +284,26 @@ def test_a_run_with_another_longest_reply_is_another_run(
         sn.evaluate("snellen:oracle", str(questions.folder), max_new_tokens=64, name="one")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "change"),
+    [
+        ("", "Look. {question}", r"prompt as usual, now 'Look\. \{question\}'"),
+        ("Look. {question}", "See. {question}", r"prompt 'Look\. .*', now 'See\. .*'"),
+        ("Look. {question}", "", r"prompt 'Look\. .*', now as usual"),
+    ],
+)
+def test_a_run_with_another_prompt_is_another_run(
+    first: str, second: str, change: str, questions: Benchmark
+) -> None:
+    sn.evaluate("snellen:oracle", str(questions.folder), prompt=first, name="one")
+    journal = Path("runs/one/journal-0.jsonl")
+    before = journal.read_bytes()
+    with pytest.raises(sn.StoreError, match=rf"a run with {change}; choose another --name"):
+        sn.evaluate("snellen:oracle", str(questions.folder), prompt=second, name="one")
+    assert journal.read_bytes() == before
+    sn.evaluate("snellen:oracle", str(questions.folder), prompt=first, name="one")
+
+
 def test_no_module_takes_the_place_of_a_public_name() -> None:
     """Importing a submodule sets its name on the package, whatever that name meant before."""
     rooms = {path.stem for path in Path(sn.__file__).parent.iterdir()}

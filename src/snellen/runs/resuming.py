@@ -114,6 +114,8 @@ def _settings(earlier: RunManifest, current: RunManifest) -> Iterator[tuple[str,
     """Yield the settings that must not change within a run: the name of the flag, the earlier and the present value."""
     if earlier.templates != current.templates:
         yield ("templates", *_template_names(earlier, current))
+    # Ids of templates may also differ because benchmarks were added, so the prompts are compared by themselves.
+    yield "prompt", _prompt_text(earlier), _prompt_text(current)
     yield "prefix", earlier.prefix, current.prefix
     earlier_decoding = _decoding_settings(earlier)
     for name, now in _decoding_settings(current).items():
@@ -127,6 +129,11 @@ def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, st
     if earlier_name == current_name:
         return earlier.templates[:12], current.templates[:12]
     return earlier_name or "as usual", current_name or "as usual"
+
+
+def _prompt_text(manifest: RunManifest) -> str:
+    prompt = manifest.asked[0].prompt if manifest.asked else ""
+    return repr(prompt) if prompt else "as usual"
 
 
 def _decoding_settings(manifest: RunManifest) -> dict[str, Any]:
