@@ -342,6 +342,20 @@ def test_a_budget_holds_over_all_rounds(shared_pictures: Benchmark) -> None:
     assert len(model.asked) == 40
 
 
+def test_a_benchmark_that_an_earlier_session_left_open_is_not_run_on(
+    own: Benchmark, shared_pictures: Benchmark
+) -> None:
+    model = SaysA()
+    with pytest.raises(SpentBudgetError):
+        sn.evaluate(
+            model, str(shared_pictures.folder), until="accuracy ±2", max_requests=40, name="two"
+        )
+    results = sn.evaluate(model, str(own.folder), until="accuracy ±40", name="two")
+    stopped = {found.benchmark: found.asked for found in results.stopped()}
+    assert stopped.keys() == {own.name, shared_pictures.name}
+    assert len(model.asked) == 40 + stopped[own.name]
+
+
 def test_a_metric_that_a_benchmark_has_not_is_said(shared_pictures: Benchmark) -> None:
     with pytest.raises(DataError, match="has no circular_accuracy by the protocols of this run"):
         sn.evaluate(SaysA(), str(shared_pictures.folder), until="circular_accuracy ±5")

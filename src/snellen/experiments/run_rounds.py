@@ -133,6 +133,7 @@ def run_until(
                 f"{min(without_estimate)} has no {rule.metric} by the protocols of this run, which could stop it; name "
                 "one of its metrics with --until, or leave it out"
             )
-        open_benchmarks = open_by_width(scored)
+        # An earlier session of the run may have left other benchmarks open.
+        open_benchmarks = [name for name in open_by_width(scored) if name in rounds.parts]
         if not open_benchmarks:
             return rounds.outcome, scored
