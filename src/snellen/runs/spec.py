@@ -375,8 +375,8 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     models: Annotated[
         tuple[Any, ...],
         Option(
-            "Judge model for unparsed and uncertain replies, and for judged metrics. Repeat for a "
-            "majority vote.",
+            "Judge model for unparsed and uncertain replies, and for judged metrics. The majority "
+            "of several judges counts.",
             flag="--judge",
             metavar="MODEL",
             page="judging.md",

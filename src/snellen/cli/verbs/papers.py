@@ -44,7 +44,7 @@ Form = Literal["terminal", "csv", "markdown", "json"]
 @click.option(
     "--strict",
     is_flag=True,
-    help="With --check: exit with 1 unless all misprints are known.",
+    help="With --check: exit with 1 unless the misprints are exactly the known ones.",
 )
 @click.option("--csv", "form", flag_value="csv", help="Print CSV.")
 @click.option("--markdown", "form", flag_value="markdown", help="Print Markdown.")

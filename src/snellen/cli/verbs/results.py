@@ -201,7 +201,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
     "--error-limit",
     type=Number(0, 1, min_open=True),
     default=ERROR_LIMIT,
-    help=f"For a benchmark: the largest share of bad questions that can be certified.  [{ERROR_LIMIT:g}]",
+    help=f"For a benchmark: the largest bound on the share of bad questions that is certified.  [{ERROR_LIMIT:g}]",
 )
 @click.option("--strict", is_flag=True, help="For a benchmark: exit with 1 if it is not certified.")
 @json_flag
