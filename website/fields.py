@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from snellen.catalogue.entries import BenchmarkSpec, PromptSet, SourceSpec
 from snellen.catalogue.suites import HOOK_GROUPS, AsPublished, HookGroup, Suite
+from snellen.common.record_fields import RecordField, record_fields
 from snellen.experiments.studies.declaration import NOT_FIXED
-from snellen.runs.record_fields import RecordField, record_fields
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, QuestionSpec, RoleModels, ScoringSpec
 
 ROOT = Path(__file__).parent.parent

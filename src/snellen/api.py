@@ -29,7 +29,9 @@ from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.places import HubPlace
 from snellen.catalogue.suites import params_with
+from snellen.common.field_values import check_known
 from snellen.common.paths import check_benchmark_name, slug
+from snellen.common.record_fields import shows_fields
 from snellen.errors import DataError, ModelError
 from snellen.experiments.deciding import DecidedComparison, decide_between
 from snellen.experiments.evaluation import check_finished, evaluate_spec
@@ -54,7 +56,6 @@ from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
 from snellen.runs.finding import Announce, open_benchmark, silent
-from snellen.runs.record_fields import shows_fields
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.spec import (
     RUN_FIELDS,
@@ -64,7 +65,6 @@ from snellen.runs.spec import (
     RunSpec,
     ScoringSpec,
     as_names,
-    check_known,
     judge_spec,
     run_spec,
     scoring_spec,

@@ -11,9 +11,9 @@ from click.core import ParameterSource
 from msgspec import Struct
 
 from snellen.common.foreign import raise_limits
+from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
 from snellen.fetching.attendance import agree_to_all, go_offline
-from snellen.runs.record_fields import RecordField, record_fields
 from snellen.runs.spec import (
     ExecutionSpec,
     JudgeSpec,

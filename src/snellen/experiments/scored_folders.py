@@ -17,6 +17,7 @@ from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
 from snellen.common.paths import as_word
+from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError, HookError, StoreError
 from snellen.metrics.kept_programs import programs_kept
 from snellen.models.loading import find_opener, load_model, names_model
@@ -26,7 +27,6 @@ from snellen.runs.finding import Announce, silent
 from snellen.runs.locks import is_held, is_read_only
 from snellen.runs.mending import count_lines_set_aside
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.record_fields import RecordField, record_fields
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import changed_answers, has_answers

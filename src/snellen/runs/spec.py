@@ -16,22 +16,21 @@ and execution side by side. `snellen.runs.plan` looks up the names in a spec.
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from snellen.common.field_values import check_known, convert_fields, fields_of
 from snellen.common.foreign import read_text
 from snellen.common.paths import check_folder_name
-from snellen.errors import DataError, UnknownNameError
+from snellen.common.record_fields import Option
+from snellen.errors import DataError
 from snellen.formats.json_files import parse_toml
 from snellen.models.model_strings import as_model_string
 from snellen.protocols.prediction import RuleChoice
 from snellen.protocols.wrapping import Picture
 from snellen.records import METHODS, Decoding, Method
-from snellen.registry import unknown
-from snellen.runs.record_fields import Option, record_fields
 
 MethodChoice = Literal["generation", "likelihood", "both"]
 Unparsed = Literal["not-right", "legacy-random"]
@@ -453,15 +452,6 @@ class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return RunSpec(question=self.question, execution=self.execution)
 
 
-SpecT = TypeVar("SpecT", bound=Struct)
-_PLAIN_TYPES = {
-    "str": "a text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
 TABLES: Mapping[str, type[Struct]] = {"scoring": ScoringSpec, "judge": JudgeSpec}
 RUN_FIELDS = (*QuestionSpec.__struct_fields__, *ExecutionSpec.__struct_fields__, *TABLES)
 """Fields that `run_spec` takes: those of question and execution, and two tables."""
@@ -487,8 +477,8 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         fields["roles"] = parse_role_models(fields["roles"], where)
     if isinstance(fields.get("models"), (list, tuple)):
         fields["models"] = [as_model_string(model) for model in fields["models"]]
-    question = _convert(_fields_of(QuestionSpec, fields), QuestionSpec, where)
-    execution = _convert(_fields_of(ExecutionSpec, fields), ExecutionSpec, where)
+    question = convert_fields(fields_of(QuestionSpec, fields), QuestionSpec, where)
+    execution = convert_fields(fields_of(ExecutionSpec, fields), ExecutionSpec, where)
     if execution.max_cost is not None and execution.price is None:
         raise DataError(
             f"{where}max_cost: nobody knows what a token costs; give its price (--price IN,OUT)"
@@ -500,18 +490,14 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
     return RunSpec(question=question, execution=execution, scoring=scoring, judge=judge)
 
 
-def _fields_of(form: type[Struct], content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: content[name] for name in form.__struct_fields__ if name in content}
-
-
 def scoring_spec(scoring: Mapping[str, Any] | ScoringSpec, where: str = "") -> ScoringSpec:
     """Return the spec of scoring from a record or a table. Raises as `run_spec`."""
-    return _convert(scoring, ScoringSpec, where, "scoring.")
+    return convert_fields(scoring, ScoringSpec, where, "scoring.")
 
 
 def judge_spec(judge: Any, where: str = "") -> JudgeSpec:
     """Return the spec of judges from a record, a table, or one or several models. Raises as `run_spec`."""
-    return _convert(_as_table(judge), JudgeSpec, where, "judge.")
+    return convert_fields(_as_table(judge), JudgeSpec, where, "judge.")
 
 
 def parse_role_models(roles: Any, where: str = "") -> RoleModels:
@@ -602,49 +588,3 @@ def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         return (names,)
     return tuple(names)
-
-
-def _convert(
-    content: Mapping[str, Any] | SpecT, form: type[SpecT], where: str = "", table: str = ""
-) -> SpecT:
-    """Convert fields to a record. `table` is the prefix of the names of fields in errors."""
-    if isinstance(content, (Mapping, Struct)):
-        content = _check_fields(_as_table(content), form, where, table)
-    try:
-        return msgspec.convert(content, form)
-    except msgspec.ValidationError as error:
-        fault, _, path = str(error).partition(" - at `$.")
-        fault = re.sub("`([^`]+)`", lambda match: _describe_type(match[1]), fault)
-        name = f"{table}{path.rstrip('`')}".rstrip(".")
-        raise DataError(f"{where}{name}: {fault[:1].lower()}{fault[1:]}") from None
-
-
-def _describe_type(name: str) -> str:
-    """Describe a type in an error of msgspec, such as `int | null`, for a reader: a whole number."""
-    parts = [_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null"]
-    return " or ".join(parts)
-
-
-def _check_fields(
-    content: Mapping[str, Any], form: type[Struct], where: str, table: str
-) -> dict[str, Any]:
-    """Return fields as the record holds them. Raises UnknownNameError for a field or choice that does not exist."""
-    fields = record_fields(form)
-    noun = f"field of [{table.rstrip('.')}]" if table else "field"
-    check_known(content, fields, noun, where)
-    values = {name: fields[name].plain(value) for name, value in content.items()}
-    for name, value in values.items():
-        choices = fields[name].choices
-        if not choices:
-            continue
-        items = value if isinstance(value, tuple) else (value,)
-        texts = [item for item in items if isinstance(item, str)]
-        check_known(texts, choices, f"value of {table}{name}", where)
-    return values
-
-
-def check_known(names: Iterable[str], choices: Iterable[str], noun: str, where: str) -> None:
-    """Raise UnknownNameError, with the prefix `where`, for the first name that is not one of the choices."""
-    for name in names:
-        if name not in choices:
-            raise UnknownNameError(f"{where}{unknown(noun, name, choices)}")

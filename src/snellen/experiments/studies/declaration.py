@@ -20,11 +20,12 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue import declared_file, study_files
 from snellen.common.faults import check_names, names_of
+from snellen.common.field_values import check_known
 from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.formats.json_files import parse_toml
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.spec import RUN_FIELDS, QuestionSpec, check_known, overlaid, run_spec
+from snellen.runs.spec import RUN_FIELDS, QuestionSpec, overlaid, run_spec
 
 SAMPLE_SEED, SAMPLE_RATIO = "sample.seed", "sample.ratio"
 """The fields of a factor that varies which samples are drawn, and how many."""

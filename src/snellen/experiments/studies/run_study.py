@@ -16,6 +16,7 @@ from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.foreign import read_text
 from snellen.common.paths import benchmark_folder, slug
+from snellen.common.record_fields import record_fields
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.experiments.execution import LazyRoleModels, carry_out, plan_scored_run
 from snellen.experiments.outcome_checks import check_budget
@@ -42,7 +43,6 @@ from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import Announce, find_benchmarks, is_ready, silent, specs_of
 from snellen.runs.plan import RunPlan, protocols_of
-from snellen.runs.record_fields import record_fields
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome

@@ -1,0 +1,89 @@
+"""Convert fields that a user gave, in a call, in a file or by flags, to a record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from snellen.common.record_fields import record_fields
+from snellen.errors import DataError, UnknownNameError
+from snellen.registry import unknown
+
+RecordT = TypeVar("RecordT", bound=Struct)
+_PLAIN_TYPES = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def convert_fields(
+    content: Mapping[str, Any] | RecordT, form: type[RecordT], where: str = "", table: str = ""
+) -> RecordT:
+    """Convert fields to a record.
+
+    Args:
+        content: Values by field, or a record. A single string may replace a list of strings, and a path a string.
+        form: The record. Its fields have an `Option`.
+        where: Prefix of errors.
+        table: Prefix of the names of fields in errors, such as `scoring.`.
+
+    Raises:
+        DataError: A value has the wrong type or is out of bounds.
+        UnknownNameError: A field does not exist, or a name is not one of a field's choices.
+    """
+    if isinstance(content, Struct):
+        content = asdict(content)
+    if isinstance(content, Mapping):
+        content = _plain_values(content, form, where, table)
+    try:
+        return msgspec.convert(content, form)
+    except msgspec.ValidationError as error:
+        fault, _, path = str(error).partition(" - at `$.")
+        fault = re.sub("`([^`]+)`", lambda match: _describe_type(match[1]), fault)
+        name = f"{table}{path.rstrip('`')}".rstrip(".")
+        raise DataError(f"{where}{name}: {fault[:1].lower()}{fault[1:]}") from None
+
+
+def _describe_type(name: str) -> str:
+    """Describe a type in an error of msgspec, such as `int | null`, for a reader: a whole number."""
+    parts = [_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null"]
+    return " or ".join(parts)
+
+
+def _plain_values(
+    content: Mapping[str, Any], form: type[Struct], where: str, table: str
+) -> dict[str, Any]:
+    """Return fields as the record holds them. Raises UnknownNameError for a field or choice that does not exist."""
+    fields = record_fields(form)
+    noun = f"field of [{table.rstrip('.')}]" if table else "field"
+    check_known(content, fields, noun, where)
+    values = {name: fields[name].plain(value) for name, value in content.items()}
+    for name, value in values.items():
+        choices = fields[name].choices
+        if not choices:
+            continue
+        items = value if isinstance(value, tuple) else (value,)
+        texts = [item for item in items if isinstance(item, str)]
+        check_known(texts, choices, f"value of {table}{name}", where)
+    return values
+
+
+def check_known(names: Iterable[str], choices: Iterable[str], noun: str, where: str) -> None:
+    """Raise UnknownNameError, with the prefix `where`, for the first name that is not one of the choices."""
+    for name in names:
+        if name not in choices:
+            raise UnknownNameError(f"{where}{unknown(noun, name, choices)}")
+
+
+def fields_of(form: type[Struct], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that are among others, in the order of the record."""
+    return {name: content[name] for name in form.__struct_fields__ if name in content}
