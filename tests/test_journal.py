@@ -27,7 +27,7 @@ from snellen.records import (
     TextPart,
     Variant,
 )
-from snellen.runs.journal import read_exchanges, read_journal
+from snellen.runs.journal import JournalReader, position_of, read_exchanges, read_journal
 from snellen.runs.run_folder import (
     MANIFEST_COPY,
     RUN_FORMAT,
@@ -455,6 +455,30 @@ def test_a_line_that_was_damaged_since_the_folder_was_opened_is_named(tmp_path: 
             StoreError, match=rf"^{path}:3: .*; `snellen mend {tmp_path}` sets such lines aside$"
         ):
             store.find(P, ask("0-2"))
+
+
+def test_the_number_of_a_damaged_line_is_found_in_a_journal_of_several_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fill(tmp_path, 9)
+    monkeypatch.setattr("snellen.runs.journal.READ_AT_ONCE", 100)
+    assert path.stat().st_size > 900
+    lines = path.read_bytes().splitlines(keepends=True)
+    offset = sum(map(len, lines[:7]))
+    path.write_bytes(path.read_bytes().replace(b"reply 7", b"reply 9"))
+    with (
+        JournalReader([path]) as reader,
+        pytest.raises(StoreError, match=rf"^{path}:8: the line has changed since"),
+    ):
+        reader.read(position_of(0, offset))
+
+
+def test_a_journal_that_went_away_after_its_index_was_read_is_said(tmp_path: Path) -> None:
+    path = fill(tmp_path, 3)
+    with RunStore(tmp_path) as store:
+        path.unlink()
+        with pytest.raises(StoreError, match=rf"^{path}: cannot be read \(No such file"):
+            store.find(P, ask("0-1"))
 
 
 def test_a_journal_that_is_gone_is_said(tmp_path: Path) -> None:

@@ -123,10 +123,14 @@ def _lines(path: Path) -> Iterator[bytes]:
         with open_file(path, buffering=READ_AT_ONCE) as file:
             yield from lines_of(file)
     except OSError as error:
-        remedy = "see that it can be read"
-        if path.is_dir():
-            remedy = f"`snellen mend {as_word(path.parent)}` sets it aside"
-        raise StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> StoreError:
+    remedy = "see that it can be read"
+    if path.is_dir():
+        remedy = f"`snellen mend {as_word(path.parent)}` sets it aside"
+    return StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}")
 
 
 def _at_line(path: Path, line_number: int, error: StoreError) -> StoreError:
@@ -152,14 +156,15 @@ class JournalReader:
         offset = position >> JOURNAL_BITS
         path = self._paths[journal_index]
         if journal_index not in self._files:
-            self._files[journal_index] = open_file(path)
+            try:
+                self._files[journal_index] = open_file(path)
+            except OSError as error:
+                raise _unreadable(path, error) from None
         file = self._files[journal_index]
         try:
             return read_line(_line_at(file, offset))
         except StoreError as error:
-            file.seek(0)
-            line_number = file.read(offset).count(b"\n") + 1
-            raise _at_line(path, line_number, error) from None
+            raise _at_line(path, _line_number_at(file, offset), error) from None
 
     def close(self) -> None:
         """Close the journals."""
@@ -186,3 +191,16 @@ def _line_at(file: BinaryIO, offset: int) -> bytes:
         return next(lines_of(file), b"")
     except OSError as error:
         raise StoreError(f"it cannot be read ({error.strerror})") from None
+
+
+def _line_number_at(file: BinaryIO, offset: int) -> int:
+    """Return the number, from 1, of the line that begins at an offset. A journal may not fit into memory."""
+    file.seek(0)
+    line_breaks = 0
+    while offset > 0:
+        block = file.read(min(offset, READ_AT_ONCE))
+        if not block:
+            break
+        line_breaks += block.count(b"\n")
+        offset -= len(block)
+    return line_breaks + 1
