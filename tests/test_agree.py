@@ -272,6 +272,10 @@ def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
     assert len(unsure) >= 6
     assert standard.share.low is not None
     assert agreement_study(run)[0] == rows
+    [file] = run.glob("judge-*/judge.json")
+    file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(StoreError, match=rf"^{file} cannot be read .*; move {file.parent} away"):
+        agreement_study(run)
 
 
 def test_people_who_differ_are_told_and_a_tie_leaves_the_reply_out(run: Path) -> None:

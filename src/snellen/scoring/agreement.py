@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
-from snellen.common.foreign import read_file
 from snellen.common.paths import as_word, home
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.extraction import named_extractors
 from snellen.extraction.hard_replies import HardReply, hard_replies
 from snellen.models.base import AsyncModel, Model
-from snellen.models.identity import ModelIdentity
 from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.verdict import Verdict, matching_prompt, matching_prompts, replay_verdict
 from snellen.records import Message, Prediction, Response, Turn, Variant
@@ -30,7 +27,7 @@ from snellen.scoring.agreement_statistics import (
     agreement,
     krippendorff_alpha,
 )
-from snellen.scoring.judges import DEFAULT_JUDGE, JUDGE, JudgeEnsemble
+from snellen.scoring.judges import DEFAULT_JUDGE, JUDGE, JudgeEnsemble, read_judge
 from snellen.scoring.reply_labels import LABELS, HardItem, hard_items, people_of, read_labels
 from snellen.scoring.unparsed import UnparsedReply, matching_item
 
@@ -99,7 +96,7 @@ def _readers(run: Path, items: Sequence[HardItem]) -> Iterator[tuple[str, dict[s
     for name in named_extractors():
         yield name, {item.id: item.readings[name] for item in items}
     for path in sorted(run.glob(f"judge-*/{JUDGE}")):
-        judge = msgspec.json.decode(read_file(path), type=ModelIdentity)
+        judge = read_judge(path.parent)
         responses = _responses_of(path.parent)
         for prompt, version in matching_prompts().items():
             readings = _readings_of_judge(items, JudgeSpec(prompt=prompt), responses)

@@ -312,6 +312,18 @@ def _verdict_folder(run: Path, judge: ModelIdentity) -> Path:
     return run / f"judge-{slug(judge.name)[:60]}-{digest}"
 
 
+def read_judge(folder: Path) -> JudgeIdentity:
+    """Return the judge of a folder of verdicts. Raises StoreError if its file cannot be read."""
+    path = folder / JUDGE
+    try:
+        return msgspec.json.decode(read_file(path), type=JudgeIdentity)
+    except OSError as error:
+        fault = str(error.strerror)
+    except JSON_FAULTS as error:
+        fault = str(error)
+    raise StoreError(f"{path} cannot be read ({fault}); move {folder} away to leave this judge out")
+
+
 def _stated_before(folder: Path) -> dict[str, tuple[str, ...]]:
     with suppress(OSError, *JSON_FAULTS):
         return msgspec.json.decode(read_file(folder / JUDGE), type=JudgeIdentity).servers
