@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ import pytest
 import small
 import snellen as sn
 from snellen import registry
+from snellen.common.images import ImageStore
 from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
 from snellen.models import worker
-from snellen.models.loading import load_model, names_model
+from snellen.models.base import Model
+from snellen.models.loading import find_opener, load_model, names_model
+from snellen.models.model_strings import parse_spec
+from snellen.records import Variant
 
 CODE = """
 import beside
@@ -97,6 +102,35 @@ def test_a_class_a_function_or_an_object_is_a_model_by_file_module_and_hook(
     model = load_model(text)
     assert (model.name, model.kinds) == (text, {"generate"})
     assert names_model(text)
+
+
+def test_only_a_model_that_was_loaded_leaves_its_folder_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apart.py").write_text(
+        "import beside_apart\n"
+        "class Late:\n"
+        "    name = 'late'\n"
+        "    def generate(self, requests, images):\n"
+        "        import later_apart\n"
+        "        return [later_apart.REPLY for request in requests]\n"
+        "def broken(spec):\n"
+        "    raise OSError('no weights')\n"
+    )
+    (tmp_path / "beside_apart.py").write_text("")
+    (tmp_path / "later_apart.py").write_text("REPLY = 'B'\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = list(sys.path)
+    find_opener(parse_spec(f"{tmp_path}/apart.py:Late"))
+    with pytest.raises(HookError, match="no weights"):
+        load_model(f"{tmp_path}/apart.py:broken")
+    assert sys.path == before
+    model = load_model(f"{tmp_path}/apart.py:Late")
+    load_model(f"{tmp_path}/apart.py:Late")
+    assert sys.path == [*before, str(tmp_path)]
+    assert isinstance(model, Model)
+    asked = sn.Request("mine", "0", Variant("choice.generation.0"), ())
+    assert model.generate([asked], ImageStore(tmp_path)) == [sn.Response(text="B")]
 
 
 def test_a_module_of_a_package_is_found_by_its_dotted_name() -> None:
