@@ -32,7 +32,8 @@ from snellen.records import Request
 from snellen.report.findings import findings
 from snellen.report.markdown import markdown_report
 from snellen.report.run_view import run_views
-from snellen.report.terminal import first_tables
+from snellen.report.table import AbsentCell, Table
+from snellen.report.terminal import first_tables, plain_table
 from snellen.scoring.scored_run import flat_row
 from snellen.viewing.run_summary import headline_of
 from test_every_source import point_at
@@ -467,3 +468,13 @@ def test_entries_with_a_published_mean_have_it_as_their_headline(name: str, tmp_
     expected = [*others, statistics.fmean(directions)] if directions else others
     assert results.value() == pytest.approx(statistics.fmean(expected))
     assert results.value(benchmark=benchmark.name) == results.value()
+
+
+def test_a_note_is_as_wide_as_the_terminal_and_not_as_its_table() -> None:
+    """All that a run of failed requests has is an empty cell, and the reason for it."""
+    reason = "no question was answered; see the errors"
+    table = Table("", ("a", "b"), (("x", AbsentCell(reason)),))
+    console = Console(width=60, file=io.StringIO())
+    console.print(plain_table(table))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[-1].strip() == f"\N{SUPERSCRIPT ONE} {reason}"

@@ -119,18 +119,30 @@ def _unbroken(cell: Cell, notes: dict[str, int]) -> str:
     return " ".join(part.replace(" ", "_") for row in _Figure(cell).rows for part in row)
 
 
+class _NotedTable(RichTable):
+    """A table whose notes take the whole width of the terminal, however narrow its columns are."""
+
+    def __init__(self, notes: Sequence[str], **layout: Any) -> None:
+        super().__init__(**layout)
+        self._notes_below = Text("\n".join(notes), style="table.caption")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from super().__rich_console__(console, options)
+        if self._notes_below:
+            yield self._notes_below
+
+
 def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
     """Any table, with its title above, and notes and footnotes below; with `widths` as many columns as these."""
     notes = table.footnotes()
-    caption_lines = (*table.all_notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
-    rich_table = RichTable(
+    note_lines = (*table.all_notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
+    rich_table = _NotedTable(
+        note_lines,
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=0,
         title=Text(short_name(table.title)) if table.title else None,
         title_justify="left",
-        caption=Text("\n".join(caption_lines)),
-        caption_justify="left",
     )
     count = len(widths) or len(table.header)
     for i, name in enumerate(table.header[:count]):
