@@ -74,6 +74,7 @@ EXCEPTIONS = {
     "fetching/parts.py:_read_by_ranges": "ranges of a file at the hub, as long as its list says",
     "formats/text_table.py:_parse": "a member of an archive whose sizes were checked",
     "snellen_lab/__init__.py:__getattr__": OWN,
+    "snellen_lab/rating_pages/feature.py:all_ratings": MADE,
     "snellen_server/hosting/contributions.py:clean_picture": "bytes of a request, of which Pillow is asked for four forms",
     "snellen_server/hosting/credentials.py:open_key": "opened for writing; what it holds is read by read_file",
     "snellen_server/hosting/database.py:_folder": "revisions of features that are installed",
@@ -81,7 +82,6 @@ EXCEPTIONS = {
     "snellen_server/hosting/database.py:restore": "the database of a backup, unpacked to a file of its own",
     "snellen_server/hosting/services.py:_assets": INSTALLED,
     "snellen_server/hosting/services.py:_keep_private": "opened for writing",
-    "snellen_server/rating/feature.py:all_ratings": MADE,
 }
 """By module and function, why a call is no way around the doors."""
 

@@ -11,7 +11,7 @@ import pytest
 import mini_ehub
 import snellen as sn
 from snellen.errors import DataError
-from snellen.experiments.ratings.form import replies_of
+from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
 
 
@@ -150,11 +150,10 @@ def test_plans_have_no_gold_and_are_joined_to_their_tasks_to_be_rated() -> None:
     with pytest.raises(DataError, match="replies without right answers; name the benchmark"):
         sn.import_run(path)
     run = sn.import_run(path, str(benchmark.folder))
-    replies = replies_of([run])
-    assert [(reply.model, reply.reply) for reply in replies.replies] == [
-        ("BLIP2", f"1. Row {n}.") for n in range(3)
-    ]
-    assert len(replies.pictures) == 3
+    exchanges = list(read_exchanges(run))
+    assert read_manifest(run).model == "BLIP2"
+    assert [exchange.response.text for exchange in exchanges] == [f"1. Row {n}." for n in range(3)]
+    assert len({image.digest for exchange in exchanges for image in exchange.request.images}) == 3
 
 
 @pytest.mark.parametrize(

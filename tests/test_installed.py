@@ -112,10 +112,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
         "audit questions --by ann --page form.html",
         ("audit runs/sentences", "no drawn reply is labelled yet"),
     ),
-    "rate": (
-        "rate form runs/sentences runs/oracle --study rating.toml --to plans",
-        ("rate table plans", "no ratings yet"),
-    ),
     "study": ("study study.toml snellen:oracle",),
     "analyse": ("analyse", "analyse backbones -o backbones.html -o backbones.svg"),
     "paper": ("paper", "paper reform-eval 9", "paper --check"),
@@ -137,8 +133,8 @@ def test_a_verb_of_the_wheel_alone_works_or_names_the_extra(
     check_lines(core, VERBS[verb], work)
 
 
-@pytest.mark.parametrize("verb", ["arena", "serve", "serve-data"])
-def test_without_the_server_its_verbs_name_its_package(
+@pytest.mark.parametrize("verb", ["arena", "serve", "rate"])
+def test_without_other_packages_their_verbs_name_them(
     verb: str, core: Environment, tmp_path: Path
 ) -> None:
     check_lines(core, ((verb, "comes with another package: pip install "),), tmp_path)

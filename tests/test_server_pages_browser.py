@@ -1,4 +1,4 @@
-"""Leaderboard, explorer and rating pages in a real browser, on a desk and on a phone."""
+"""Leaderboard and explorer pages in a real browser, on a desk and on a phone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from hosting import PASSWORD, RunningServer, hosted
 from leaderboard_parts import as_jsonl, board, gold, hidden_benchmark, other, predictions, scored
 from snellen.records import Request
 from snellen_server.explorer.feature import index_public_runs
-from test_rating_pages import STUDY
 from view_runs import HOSTILE, Replying, until
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
@@ -31,7 +30,6 @@ WIDTH = "document.documentElement.scrollWidth"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("pages")
     hidden, shown = (hidden_benchmark(folder, name, 12) for name in ("hidden", "shown"))
-    (folder / "plans.toml").write_text(STUDY)
 
     def steady(request: Request) -> int:
         number = int(request.sample_id[1:])
@@ -49,11 +47,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
             "boards": [board(hidden, name="animals", title="Animals", about="Which animal is it?")]
         },
         "explorer": {"public": ["*"], "answers_of": ["shown"]},
-        "ratings": {
-            "studies": [
-                {"name": "plans", "study": str(folder / "plans.toml"), "runs": ["first", "second"]}
-            ]
-        },
     }
     with hosted(folder / "server", feature=feature) as running:
         asyncio.run(index_public_runs(running.services))
@@ -141,25 +134,12 @@ def test_every_page_can_be_used_by_everybody(
         "/explorer/questions",
         "/explorer/question?of=shown&sample=q005",
         "/explorer/question?of=hidden&sample=q005",
-        "/ratings",
-        "/ratings/plans",
-        "/ratings/plans?place=99",
     ):
         page.open(f"{server.url}{address}")
         assert axe.violations(page) == [], address
         assert page.run(WIDTH) <= width, address
         assert page.run("document.title") != "owned"
     assert page.complaints == []
-
-
-def test_ratings_are_kept_as_they_are_chosen(page: Page, server: RunningServer) -> None:
-    page.resize(390)
-    sign_in(page, server, "Berta")
-    page.open(f"{server.url}/ratings/plans?place=2")
-    page.run('document.querySelector(\'[name="rating.fit"][value="3"]\').click()')
-    until(lambda: page.run("document.getElementById('kept').textContent") == "kept")
-    page.open(f"{server.url}/ratings/plans?place=2")
-    assert page.run('document.querySelector(\'[name="rating.fit"][value="3"]\').checked')
 
 
 def test_the_explorer_is_used_with_keys(page: Page, server: RunningServer) -> None:
@@ -191,7 +171,6 @@ def photographs(page: Page, server: RunningServer, folder: Path) -> None:
             "questions": "/explorer/questions",
             "hidden": "/explorer/question?of=hidden&sample=q005",
             "shown": "/explorer/question?of=shown&sample=q005",
-            "rating": "/ratings/plans?place=2",
         }.items():
             page.open(f"{server.url}{address}")
             (folder / f"{name}-{width}.png").write_bytes(page.photograph("body"))

@@ -38,7 +38,12 @@ def work(lab: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-VERBS_OF_LAB: dict[str, tuple[Line, ...]] = {}
+VERBS_OF_LAB: dict[str, tuple[Line, ...]] = {
+    "rate": (
+        "rate form runs/sentences runs/oracle --study rating.toml --to plans",
+        ("rate table plans", "no ratings yet"),
+    ),
+}
 """Small inputs of each verb, as in tests/test_installed.py."""
 
 

@@ -33,7 +33,7 @@ from snellen.errors import (
 )
 from snellen.fetching.attendance import Attendance, attended
 from snellen.formats.shown_text import short_name, strip_controls
-from snellen.installation import SERVER, entry_points_of, sibling_install_line
+from snellen.installation import LAB, SERVER, entry_points_of, sibling_install_line
 
 if TYPE_CHECKING:
     from snellen.cli.bars import FetchBar
@@ -76,7 +76,6 @@ _VERBS: dict[str, dict[str, str]] = {
     "People": {
         "agree": "Label difficult replies, and measure how well extractors and judges agree with people.",
         "audit": "Have people review a random sample of a benchmark's questions, or of a run's replies.",
-        "rate": "Have people rate replies: blinded form, spreadsheets, means and agreement.",
     },
     "Research": {
         "study": "Run a study: many runs that differ in one or more factors, and their joint analysis.",
@@ -146,6 +145,7 @@ _MODULES = {
 """The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SIBLINGS = {
+    **dict.fromkeys(("rate",), LAB),
     **dict.fromkeys(("arena", "serve", "serve-data"), SERVER),
 }
 """The package of this repository that brings a verb, for the message where it is not installed."""

@@ -34,6 +34,7 @@ err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 out = Console(
     width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False
 )
+"""The console for what a command gives: `out.print("12 replies", soft_wrap=True)`. Text in brackets is no markup."""
 
 
 @contextmanager

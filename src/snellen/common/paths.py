@@ -57,7 +57,12 @@ def check_benchmark_name(name: str, where: str = "") -> None:
 
 
 def as_word(name: str | Path) -> str:
-    """A name or path as one word of a command for a shell, in quotes where it needs them."""
+    """Return a name or path as one word of a command for a shell, in quotes where it needs them.
+
+    Example:
+        >>> as_word("runs/my model")
+        "'runs/my model'"
+    """
     return shlex.quote(str(name))
 
 

@@ -47,16 +47,30 @@ def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        {name: guarded(value) if isinstance(value, str) else value for name, value in row.items()}
+        {
+            name: guard_formula(value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
         for row in rows
     )
     return text.getvalue()
 
 
-def guarded(text: str) -> str:
-    """`text` with an apostrophe before what a spreadsheet would run as a formula; `unguarded` takes it away again."""
+def guard_formula(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula; `unguard_formula` takes it away again.
+
+    Example:
+        >>> guard_formula("=1+2"), guard_formula("Anna")
+        ("'=1+2", 'Anna')
+    """
     return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
 
 
-def unguarded(text: str) -> str:
-    return text[1:] if text.startswith("'") and guarded(text) != text else text
+def unguard_formula(text: str) -> str:
+    """Return the text that `guard_formula` was given.
+
+    Example:
+        >>> unguard_formula("'=1+2"), unguard_formula("'tis")
+        ('=1+2', "'tis")
+    """
+    return text[1:] if text.startswith("'") and guard_formula(text) != text else text

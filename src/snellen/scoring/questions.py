@@ -49,7 +49,12 @@ AT_ONCE = AnswersInARow()
 
 
 def question_place(benchmark: str, sample_id: str, number: int) -> str:
-    """A question by name: benchmark, sample, and the round after the first."""
+    """Name a question by its benchmark, its sample and, after the first, its round (`number` counts from 0).
+
+    Example:
+        >>> question_place("eyechart/colour", "q7", 0), question_place("visdial", "q7", 2)
+        ('eyechart/colour q7', 'visdial q7 round 3')
+    """
     return f"{benchmark} {sample_id}{f' round {number + 1}' if number else ''}"
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.errors import DataError, HookError, MissingExtraError, SnellenError, StoreError
 from snellen.extraction.asked_reply import AskedReply
+from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import CorpusMetric, Metric, MetricInput, ReplyMetric, find_metric
 from snellen.reasons import NEVER_ANSWERED
 from snellen.records import Prediction, Score
@@ -178,6 +179,11 @@ def read_run_ratings(run: Path) -> RunRatings | None:
         raise StoreError(
             f"{path}: not the ratings of a run ({error}); `snellen rate give` writes them again"
         ) from None
+
+
+def write_run_ratings(run: Path, ratings: RunRatings) -> None:
+    """Write what people gave the replies of a run into its folder; they count when it is scored the next time."""
+    write_atomically(run / RATINGS, msgspec.json.encode(ratings))
 
 
 def score_ratings(

@@ -30,7 +30,7 @@ from snellen.formats.json_files import JSON_FAULTS, add_lines, json_lines, kept_
 from snellen.formats.whole_files import write_atomically
 from snellen.records import Answer, ItemDecision, Sample
 from snellen.reformulation.sampling import Sampling
-from snellen.report.rendering import OfflinePage, report_asset, templates
+from snellen.report.rendering import OfflinePage, templates
 from snellen.scoring.agreement_statistics import cohen_kappa
 from snellen.scoring.answers import sample_answers
 from snellen.scoring.resampling import draw_subset
@@ -375,13 +375,13 @@ def audit_page(form: AuditForm) -> str:
     style = "".join(
         files(package).joinpath(name).read_text("utf-8")
         for package, name in (
-            ("snellen.experiments.ratings", "form.css"),
+            ("snellen.verification", "form.css"),
             ("snellen.verification", "audit.css"),
         )
     )
-    script = report_asset("form_elements.js") + files("snellen.verification").joinpath(
-        "audit.js"
-    ).read_text("utf-8")
+    script = files("snellen.verification").joinpath("form_elements.js").read_text("utf-8") + files(
+        "snellen.verification"
+    ).joinpath("audit.js").read_text("utf-8")
     page = OfflinePage(
         f"Audit of {form.benchmark.name}",
         style,
@@ -390,7 +390,7 @@ def audit_page(form: AuditForm) -> str:
         _content(form),
         talks=bool(form.sends),
     )
-    return templates("snellen.experiments.ratings").get_template("form.html").render(page=page)
+    return templates("snellen.verification").get_template("form.html").render(page=page)
 
 
 def write_audit_page(form: AuditForm, path: Path) -> None:

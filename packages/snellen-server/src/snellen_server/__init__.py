@@ -1,3 +1,3 @@
-"""Accounts and pages for many over Snellen: an arena, a leaderboard, an explorer, ratings by people."""
+"""Accounts and pages for many over Snellen: an arena, a leaderboard, an explorer."""
 
 __version__ = "0.1.0"

@@ -17,10 +17,11 @@ import small
 import snellen as sn
 from hosting import Browser, RunningServer, hosted
 from snellen.errors import DataError
-from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.study import KEY, RatingKey, find_rating_study, read_key
-from snellen.experiments.ratings.summary import gather, read_gathered
 from snellen.models.embedded import Scripted
+from snellen.scoring.rating_study import find_rating_study
+from snellen_lab.ratings.form import make_form
+from snellen_lab.ratings.sheets import KEY, RatingKey, read_key
+from snellen_lab.ratings.summary import gather, read_gathered
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.services import open_services
 

@@ -14,37 +14,36 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
 
 import msgspec
 from msgspec import Struct
 
-from snellen.analysis.statistics import (
-    NO_BOUNDS,
-    Bounds,
+from snellen.plugin_api import (
+    DataError,
+    Estimate,
+    RatingStudy,
+    RunRatings,
+    StoreError,
+    as_word,
     group_spread,
+    kept_lines,
+    read_manifest,
+    rng_for,
     score_interval,
     student_t,
     unvaried_interval,
-    z,
+    write_atomically,
+    write_run_ratings,
 )
-from snellen.common.paths import as_word
-from snellen.common.seeds import rng_for
-from snellen.errors import DataError, StoreError
-from snellen.experiments.ratings.study import (
+from snellen_lab.ratings.sheets import (
     RaterSheet,
     RatingKey,
-    RatingStudy,
     published_key,
     read_key,
     read_sheets,
     write_key,
 )
-from snellen.formats.json_files import kept_lines
-from snellen.formats.whole_files import write_atomically
-from snellen.metrics.declaration import metric_row
-from snellen.records import Estimate
-from snellen.runs.run_folder import read_manifest
-from snellen.scoring.text_scoring import RATINGS, RatedMetric, RunRatings
 
 MOST_ALIKE = 0.5
 """A rater who gives one value in more than this share of the cells is flagged."""
@@ -125,7 +124,7 @@ def summarise_ratings(
                 for name, names in _columns(key).items()
             },
             {
-                name: table.mean(model, names, NO_BOUNDS, table.z_scores)
+                name: table.mean(model, names, (-math.inf, math.inf), table.z_scores)
                 for name, names in _columns(key).items()
             },
         )
@@ -341,7 +340,7 @@ def crossed_mean(
     values: Sequence[float],
     raters: Sequence[Hashable],
     items: Sequence[Hashable],
-    bounds: Bounds,
+    bounds: tuple[float, float],
     missing: int = 0,
 ) -> Estimate:
     """Mean of ratings with a 95% interval for other raters and other items; each rates, or is rated, many times.
@@ -364,7 +363,7 @@ def crossed_mean(
     cells = group_spread(parts, range(n)).jackknife
     rater_variance, item_variance = by_rater.jackknife, by_item.jackknife
     variance = max(rater_variance + item_variance - cells, rater_variance, item_variance)
-    factor = (student_t(fewest - 1) / z()) ** 2
+    factor = (student_t(fewest - 1) / NormalDist().inv_cdf(0.975)) ** 2
     if variance > 1e-24 and bounds[0] < mean < bounds[1]:
         low, high = score_interval(mean, factor * variance, bounds)
         return Estimate(mean, math.sqrt(variance), low, high, n, missing, 0, fewest)
@@ -455,24 +454,5 @@ def give_ratings(
             )
         ratings_by_run[run] = RunRatings(key.study.name, len(counted), means)
     for run, ratings in ratings_by_run.items():
-        write_atomically(run / RATINGS, msgspec.json.encode(ratings))
+        write_run_ratings(run, ratings)
     return ratings_by_run
-
-
-def rated_metric(study: RatingStudy, prefix: str = "rated_") -> RatedMetric:
-    """What people give in a study: its overall means, the first of which is its headline, then its dimensions.
-
-    All are turned so that high is good, and lie on the study's scale.
-    """
-    columns = (
-        *(overall.name for overall in study.overall),
-        *(dimension.name for dimension in study.dimensions),
-    )
-    bounds = {"low": float(study.lowest), "high": float(study.highest)}
-    unit = f"from {study.lowest} to {study.highest}"
-    rows = (
-        metric_row(f"{prefix}{column.replace(' ', '_')}", unit=unit, scale=study.name, **bounds)
-        for column in columns
-    )
-    description = f"what people give in the study {study.name}, mean over raters, high is good"
-    return RatedMetric(what=description, rows=tuple(rows), study=study.name, columns=columns)

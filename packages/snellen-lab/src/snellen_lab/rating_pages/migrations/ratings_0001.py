@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from snellen_lab.rating_pages.feature import item_rating
 from snellen_server.hosting.tables import create_declared
-from snellen_server.rating.feature import item_rating
 
 revision = "ratings_0001"
 down_revision = None

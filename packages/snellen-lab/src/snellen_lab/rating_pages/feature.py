@@ -32,19 +32,14 @@ from sqlalchemy import (
 
 from snellen.plugin_api import (
     DataError,
-    FormItem,
-    ItemRatings,
-    PreparedForm,
-    RaterSheet,
-    RatingKey,
     SnellenError,
     check_folder_name,
     find_rating_study,
     opened_image,
-    prepare_form,
     rng_for,
-    write_questionnaire,
 )
+from snellen_lab.ratings.form import FormItem, PreparedForm, prepare_form
+from snellen_lab.ratings.sheets import ItemRatings, RaterSheet, RatingKey, write_questionnaire
 from snellen_server.hosting.accounts import Account
 from snellen_server.hosting.callers import AdminDep, Limited, PersonDep, ServicesDep
 from snellen_server.hosting.features import Feature, HealthCheck, NavigationEntry, PersonalData
@@ -372,8 +367,8 @@ FEATURE = Feature(
     name=NAME,
     title="Ratings by people",
     router=router,
-    package="snellen_server.rating",
-    migrations="snellen_server.rating.migrations",
+    package="snellen_lab.rating_pages",
+    migrations="snellen_lab.rating_pages.migrations",
     tables=(item_rating,),
     settings=RatingPageSettings,
     navigation=(NavigationEntry("Rate", ROOT, "accounts"),),

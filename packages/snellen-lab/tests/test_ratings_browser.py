@@ -10,10 +10,10 @@ import pytest
 import mini_ehub
 import snellen as sn
 from browser import CHROMIUM, browsing
-from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.study import find_rating_study
-from snellen.experiments.ratings.summary import gather, read_gathered
 from snellen.models.embedded import Scripted
+from snellen.scoring.rating_study import find_rating_study
+from snellen_lab.ratings.form import make_form
+from snellen_lab.ratings.summary import gather, read_gathered
 
 MARKUP = "<b>1.</b> Row. <img src=x onerror=document.title='run'> </script>"
 

@@ -23,24 +23,30 @@ from snellen.analysis.statistics import student_t
 from snellen.cli import main
 from snellen.errors import DataError, StoreError
 from snellen.experiments.model_groups.observations import capabilities
-from snellen.experiments.ratings.form import CHECK, FORM_FILE, make_form, replies_of
-from snellen.experiments.ratings.study import (
+from snellen.models.embedded import Scripted
+from snellen.report.run_view import run_views
+from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
+from snellen.scoring.rating_study import (
+    RatingDimension,
+    RatingStudy,
+    find_rating_study,
+    read_rating_study,
+)
+from snellen.scoring.text_scoring import RATINGS, RunRatings
+from snellen_lab.ratings.form import CHECK, FORM_FILE, make_form, replies_of
+from snellen_lab.ratings.sheets import (
     KEY,
     KeyItem,
     RaterSheet,
-    RatingDimension,
     RatingKey,
-    RatingStudy,
     column_of,
-    find_rating_study,
     published_key,
     read_key,
-    read_rating_study,
     read_sheets,
     write_key,
     write_questionnaire,
 )
-from snellen.experiments.ratings.summary import (
+from snellen_lab.ratings.summary import (
     alpha_estimate,
     crossed_mean,
     gather,
@@ -48,10 +54,6 @@ from snellen.experiments.ratings.summary import (
     read_gathered,
     summarise_ratings,
 )
-from snellen.models.embedded import Scripted
-from snellen.report.run_view import run_views
-from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
-from snellen.scoring.text_scoring import RATINGS, RunRatings
 
 EHUB = "lvlm-ehub-embodied"
 SCALE = (1.0, 5.0)

@@ -1,6 +1,4 @@
-"""A study that people take part in: what they rate, on which scale, which model wrote which item, and their ratings.
-
-A study is a TOML file; `snellen rate --study` takes its path, or a name in the group `rating_studies`.
+"""The files of a study of ratings: which model wrote which item, and what people gave.
 
 key.json        says which model wrote which item; raters never see it. It lies beside the form, or beside the ratings
                 that came in a published sheet
@@ -14,122 +12,25 @@ names the rater; others are left out. Values are whole numbers of the scale; an 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from snellen.common.foreign import read_file, read_text
-from snellen.common.paths import as_word
-from snellen.errors import DataError, StoreError
-from snellen.formats.delimited import TABLES
-from snellen.formats.shown_text import guarded, unguarded
-from snellen.formats.text_table import READERS, TextTable, read_text_table, write_text_table
-from snellen.formats.whole_files import write_atomically
-from snellen.registry import find
-
-
-class RatingDimension(Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that is rated."""
-
-    name: str
-    title: str
-    """As in a table, and at the end of a column's title in a sheet."""
-    question: str = ""
-    """What a rater is asked."""
-    low: str = ""
-    """What the lowest value means."""
-    high: str = ""
-    better: Literal["higher", "lower"] = "higher"
-    columns: tuple[str, ...] = ()
-    """Other words by which a sheet's columns call it."""
-
-
-class OverallRating(Struct, frozen=True, forbid_unknown_fields=True):
-    """A mean over dimensions, each turned so that high is good."""
-
-    name: str
-    dimensions: tuple[str, ...]
-
-
-class PublishedSheet(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the items of a sheet were, which says so nowhere: for each scene one item per model, in this order."""
-
-    models: tuple[str, ...]
-    scenes: tuple[str, ...]
-
-
-class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
-    """A study as its TOML file declares it."""
-
-    name: str
-    title: str
-    dimensions: tuple[RatingDimension, ...]
-    lowest: int = 1
-    highest: int = 5
-    instructions: str = ""
-    """What raters read first."""
-    citation: str = ""
-    overall: tuple[OverallRating, ...] = ()
-    sheet: PublishedSheet | None = None
-
-    @property
-    def values(self) -> range:
-        return range(self.lowest, self.highest + 1)
-
-    def dimension(self, name: str) -> RatingDimension:
-        return next(dimension for dimension in self.dimensions if dimension.name == name)
-
-    def oriented(self, dimension: str, value: int) -> int:
-        """The value turned so that high is good: lowest + highest - value where low is good, 6 - value from 1 to 5."""
-        return (
-            value
-            if self.dimension(dimension).better == "higher"
-            else self.lowest + self.highest - value
-        )
-
-
-def find_rating_study(name: str) -> RatingStudy:
-    """The study in a TOML file, or the one that a suite brings by this name. Raises DataError, UnknownNameError."""
-    if name.endswith(".toml"):
-        return read_rating_study(Path(name))
-    study: RatingStudy = find("rating_studies", name)
-    return study
-
-
-def read_rating_study(file: Path | Traversable) -> RatingStudy:
-    """The study that a TOML file declares. Raises DataError naming the file and what is wrong in it."""
-    try:
-        study = msgspec.convert(tomllib.loads(read_text(file)), RatingStudy)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise DataError(
-            f"{file}: not a study of ratings ({error}); docs/ratings.md has an example"
-        ) from None
-    if fault := _fault(study):
-        raise DataError(f"{file}: {fault}")
-    return study
-
-
-def _fault(study: RatingStudy) -> str:
-    names = [dimension.name for dimension in study.dimensions]
-    if not names:
-        return "there are no dimensions; add [[dimensions]] with name and title"
-    if len(set(names)) < len(names):
-        return "two dimensions have the same name; rename one"
-    if not 0 <= study.lowest < study.highest <= 9:
-        return f"the scale goes from {study.lowest} to {study.highest}; give digits from 0 to 9, the lowest first"
-    for overall in study.overall:
-        if not overall.dimensions or (
-            unknown := [name for name in overall.dimensions if name not in names]
-        ):
-            dimension_names = ", ".join(unknown) if overall.dimensions else "nothing"
-            return f"the overall {overall.name!r} is a mean of {dimension_names}; name some of {', '.join(names)}"
-    return ""
-
+from snellen.plugin_api import (
+    DataError,
+    RatingStudy,
+    StoreError,
+    TextTable,
+    as_word,
+    guard_formula,
+    read_file,
+    read_text_table,
+    unguard_formula,
+    write_atomically,
+    write_text_table,
+)
 
 # --- the key ---------------------------------------------------------------------------------------------------------
 
@@ -208,6 +109,10 @@ def write_key(folder: Path, key: RatingKey) -> None:
 
 RATER, FORM = "rater", "form"
 """Columns of the questionnaires that are written."""
+SHEETS = (".xlsx", ".json", ".jsonl", ".tsv", ".csv")
+"""Suffixes of questionnaires."""
+DELIMITED = (".tsv", ".csv")
+"""Those of them that a spreadsheet opens as text, in which it would run a formula."""
 _ITEM = re.compile(r"\s*(\d+)\s*[、.:)\]-]")
 _REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 _WHOLE = re.compile(r"([0-9]+)(?:\.0*)?")
@@ -238,7 +143,7 @@ def read_sheets(path: Path, key: RatingKey) -> ReadSheets:
     """Read a file of ratings. Raises DataError, naming the place, for what is not a rating of this study."""
     if path.suffix.lower() == ".json":
         return ReadSheets((_read_saved(path, key),))
-    if path.suffix.lower() not in READERS:
+    if path.suffix.lower() not in SHEETS:
         raise DataError(
             f"{path}: ratings come as .json from a form, or as a sheet (.csv, .tsv, .xlsx)"
         )
@@ -319,7 +224,9 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
             raise DataError(f"{path}:{line}: the column {rater!r} is empty; name the rater")
         sheets.append(
             RaterSheet(
-                unguarded(name) if path.suffix.lower() in TABLES else name, ratings, path.name
+                unguard_formula(name) if path.suffix.lower() in DELIMITED else name,
+                ratings,
+                path.name,
             )
         )
     notes = list(table.notes)
@@ -379,12 +286,12 @@ def write_questionnaire(path: Path, key: RatingKey, sheets: Sequence[RaterSheet]
     In .csv and .tsv a rater's name that a spreadsheet would run as a formula begins with an apostrophe, which reading
     takes away.
     """
-    is_text = path.suffix.lower() in TABLES
+    is_text = path.suffix.lower() in DELIMITED
     places = [(item.number, dimension) for item in key.items for dimension in key.study.dimensions]
     titles = {place: f"{place[0]}. {place[1].title}" for place in places}
     rows = [
         {
-            RATER: guarded(sheet.rater) if is_text else sheet.rater,
+            RATER: guard_formula(sheet.rater) if is_text else sheet.rater,
             FORM: key.form,
             **{
                 title: str(value)

@@ -11,20 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from jinja2 import PackageLoader
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from snellen.common.decoding import data_uri, to_plain_file
-from snellen.common.seeds import rng_for
-from snellen.errors import DataError
-from snellen.experiments.ratings.study import KeyItem, RatingKey, RatingStudy, write_key
-from snellen.formats.whole_files import write_atomically
-from snellen.records import Request
-from snellen.report.rendering import OfflinePage, report_asset, templates
-from snellen.runs.journal import read_exchanges
-from snellen.runs.own_questions import RunPictures
-from snellen.runs.run_folder import read_manifest
-from snellen.scoring.questions import question_place
+from snellen.plugin_api import (
+    DataError,
+    OfflinePage,
+    RatingStudy,
+    Request,
+    RunPictures,
+    data_uri,
+    question_place,
+    read_exchanges,
+    read_manifest,
+    rng_for,
+    template_environment,
+    to_plain_file,
+    write_atomically,
+)
+from snellen_lab.ratings.sheets import KeyItem, RatingKey, write_key
 
 # --- items -----------------------------------------------------------------------------------------------------------
 
@@ -232,15 +238,15 @@ def rating_page(
     digest: str,
 ) -> str:
     """The whole page; `pictures` are media type and bytes by digest."""
-    style, script = (
-        files("snellen.experiments.ratings").joinpath(name).read_text("utf-8")
-        for name in ("form.css", "form.js")
-    )
-    script = report_asset("form_elements.js") + script
+    style = files("snellen_lab.ratings").joinpath("form.css").read_text("utf-8")
+    script = ""
+    for name in ("form_elements.js", "form.js"):
+        script += files("snellen_lab.ratings").joinpath(name).read_text("utf-8")
     page = OfflinePage(
         study.title, style, script, "study", _content(study, items, pictures, digest)
     )
-    return templates("snellen.experiments.ratings").get_template("form.html").render(page=page)
+    templates = template_environment(PackageLoader("snellen_lab.ratings"))
+    return templates.get_template("form.html").render(page=page)
 
 
 def _content(

@@ -6,17 +6,20 @@ from pathlib import Path
 
 import click
 
-from snellen.cli.flags import PATH, WholeNumber, json_flag
-from snellen.cli.show import announce, out, show_table
-from snellen.common.paths import as_word
-from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.study import (
-    RatingKey,
+from snellen.plugin_api import (
+    Estimate,
+    WholeNumber,
+    announce,
+    as_word,
     find_rating_study,
-    read_key,
-    write_questionnaire,
+    json_flag,
+    out,
+    show_table,
 )
-from snellen.experiments.ratings.summary import (
+from snellen_lab.cli.flags import PATH
+from snellen_lab.ratings.form import make_form
+from snellen_lab.ratings.sheets import RatingKey, read_key, write_questionnaire
+from snellen_lab.ratings.summary import (
     RatingSummary,
     gather,
     give_ratings,
@@ -24,7 +27,6 @@ from snellen.experiments.ratings.summary import (
     shown_titles,
     summarise_ratings,
 )
-from snellen.records import Estimate
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 WIDE = 150

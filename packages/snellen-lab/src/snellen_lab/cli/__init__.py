@@ -1,0 +1,1 @@
+"""The verbs of the lab, each loaded when it is called."""
