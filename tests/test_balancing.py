@@ -19,7 +19,8 @@ from servers import Server, broken, slow, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
 from snellen.fetching.attendance import Attendance, attended
-from snellen.models.client import BalancedServer, BalancedServers, Clock
+from snellen.models.balancing import BalancedServer, BalancedServers
+from snellen.models.client import Clock
 from snellen.models.identity import answers_as
 from snellen.models.loading import load_model
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place

@@ -20,7 +20,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import ErrorBudgetError, ModelError, StoreError
 from snellen.installation import install_line
 from snellen.models.chat import PREFIX_DROPPED
-from snellen.models.client import KEY_REMOVED
+from snellen.models.key_removal import KEY_REMOVED
 from snellen.records import Failure, Usage
 from snellen.runs.drivers import BudgetTaken
 from snellen.runs.journal import read_exchanges

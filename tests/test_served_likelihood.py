@@ -31,10 +31,11 @@ from snellen.common.decoding import inspect_image
 from snellen.errors import ModelError
 from snellen.models import served
 from snellen.models.base import NO_CONTINUATIONS
-from snellen.models.client import Clock, ServerFault
+from snellen.models.client import Clock
 from snellen.models.loading import load_model
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
 from snellen.models.served import PromptTokens, border_scores
+from snellen.models.server_faults import ServerFault
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant
 
 BYTES = picture(3)

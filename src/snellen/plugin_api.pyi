@@ -119,8 +119,6 @@ from snellen.models.base import Model as Model
 from snellen.models.base import ReplyListener as ReplyListener
 from snellen.models.base import StreamingModel as StreamingModel
 from snellen.models.client import ClientOptions as ClientOptions
-from snellen.models.client import ReportedError as ReportedError
-from snellen.models.client import ServerFault as ServerFault
 from snellen.models.connections import HttpReply as HttpReply
 from snellen.models.identity import identity_of as identity_of
 from snellen.models.model_strings import ModelSpec as ModelSpec
@@ -128,6 +126,8 @@ from snellen.models.model_strings import model_string as model_string
 from snellen.models.options import read_options as read_options
 from snellen.models.provider import AskedModel as AskedModel
 from snellen.models.provider import Provider as Provider
+from snellen.models.server_faults import ReportedError as ReportedError
+from snellen.models.server_faults import ServerFault as ServerFault
 from snellen.protocols.base import Conclusion as Conclusion
 from snellen.protocols.base import Declaration as Declaration
 from snellen.protocols.base import Protocol as Protocol

@@ -16,7 +16,9 @@ from snellen.common.decoding import PLAIN_TYPES, to_plain_file
 from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.formats.shown_text import HALF_CHARACTERS
-from snellen.models.client import (
+from snellen.models.connections import HttpReply
+from snellen.models.request_options import RequestOptions, with_extra_fields
+from snellen.models.server_faults import (
     ADDRESS_HINT,
     ReportedError,
     ServerFault,
@@ -26,8 +28,6 @@ from snellen.models.client import (
     read_reported_error,
     says_unsupported,
 )
-from snellen.models.connections import HttpReply
-from snellen.models.request_options import RequestOptions, with_extra_fields
 from snellen.models.template_dates import date_setting
 from snellen.records import (
     TOOL_CALLS,

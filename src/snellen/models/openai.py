@@ -28,20 +28,15 @@ from snellen.models import chat, served, server_facts
 from snellen.models.api_keys import api_key, refuse_secrets
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ReplyListener, ShownByName, failed
 from snellen.models.chat import Dialect, RequestedModel
-from snellen.models.client import (
-    Client,
-    ClientOptions,
-    Clock,
-    ServerFault,
-    answering_string,
-    presentable,
-)
+from snellen.models.client import Client, ClientOptions, Clock, answering_string
 from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.identity import ADDRESS, hosts_of
 from snellen.models.key_references import with_keys
+from snellen.models.key_removal import presentable
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
+from snellen.models.server_faults import ServerFault
 from snellen.models.template_dates import date_note
 from snellen.records import Kind, Request, Response
 

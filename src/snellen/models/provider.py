@@ -21,10 +21,14 @@ from snellen.formats.shown_text import HALF_CHARACTERS
 from snellen.models.api_keys import api_key, refuse_secrets
 from snellen.models.base import ShownByName, failed
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
-from snellen.models.client import (
-    Client,
-    ClientOptions,
-    Clock,
+from snellen.models.client import Client, ClientOptions, Clock
+from snellen.models.connections import HttpReply, HttpRequest, check_url
+from snellen.models.identity import ADDRESS, address_of
+from snellen.models.key_references import with_keys
+from snellen.models.model_strings import ModelSpec
+from snellen.models.options import read_options
+from snellen.models.request_options import with_extra_fields
+from snellen.models.server_faults import (
     ReportedError,
     ServerFault,
     fault_of_reported,
@@ -32,12 +36,6 @@ from snellen.models.client import (
     read_reported_error,
     says_unsupported,
 )
-from snellen.models.connections import HttpReply, HttpRequest, check_url
-from snellen.models.identity import ADDRESS, address_of
-from snellen.models.key_references import with_keys
-from snellen.models.model_strings import ModelSpec
-from snellen.models.options import read_options
-from snellen.models.request_options import with_extra_fields
 from snellen.records import ImagePart, ImageRef, Kind, Request, Response, Role
 
 OK = 200

@@ -28,8 +28,8 @@ from msgspec.structs import replace
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.models import chat
 from snellen.models.chat import Dialect, RequestedModel
-from snellen.models.client import ServerFault, no_completion
 from snellen.models.connections import HttpReply
+from snellen.models.server_faults import ServerFault, no_completion
 from snellen.records import ContinuationScore, ImageRef, Message, Request, Response, TextPart
 
 LikelihoodSource = Literal["extension", "prompt_logprobs", "letters"]

@@ -23,10 +23,11 @@ from snellen.errors import MissingExtraError, ModelError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.installation import install_line
 from snellen.models.chat import verdict_schema
-from snellen.models.client import ClientOptions, ReportedError, ServerFault, read_reported_error
+from snellen.models.client import ClientOptions
 from snellen.models.connections import HttpReply
 from snellen.models.model_strings import ModelSpec
 from snellen.models.provider import AskedModel, HeaderSource, OutgoingRequest, Provider
+from snellen.models.server_faults import ReportedError, ServerFault, read_reported_error
 from snellen.records import TOOL_CALLS, Response, TokenLogprob, Usage
 
 PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp"})

@@ -23,7 +23,6 @@ from snellen.extraction.thoughts import split_thoughts
 from snellen.models import chat
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ShownByName, failed
 from snellen.models.chat import has_response_prefix
-from snellen.models.client import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
@@ -36,6 +35,7 @@ from snellen.models.served import (
     has_other_header,
     with_continuation,
 )
+from snellen.models.server_faults import ServerFault
 from snellen.models.template_dates import asks_for_date, chance_in, declared_date, with_date
 from snellen.records import ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
