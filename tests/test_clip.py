@@ -15,7 +15,6 @@ from transformers.models.blip.image_processing_pil_blip import BlipImageProcesso
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-import mini_aro
 import snellen
 import tiny_configs
 from small import rows
@@ -253,23 +252,6 @@ def test_odd_requests_fail_alone_and_control_tokens_are_text(
     assert [reply.error and reply.error.kind for reply in (unread, empty)] == ["bad_request"] * 2
     assert empty.error is not None
     assert empty.error.detail == "the request has no continuations; there is nothing to score"
-
-
-def test_a_scorer_stands_beside_others_in_a_study_where_it_can_be_asked(
-    folder: Path, tmp_path: Path
-) -> None:
-    """LVLM-eHub compares CLIP by likelihood with models that reply (Table A.3)."""
-    source = str(mini_aro.official(tmp_path / "files"))
-    model = f"clip:{folder}"
-    results = snellen.study(
-        "composition", model, source=source, output=tmp_path / "study", benchmarks="aro/*-order"
-    )
-    cells = {row.cell for row in results.rows if row.metric == "accuracy"}
-    assert cells == {"by likelihood"}
-    assert {cell.spec.label: bool(cell.why) for cell in results.outcome.numbers.cells} == {
-        "by generation": True,
-        "by likelihood": False,
-    }
 
 
 def test_pictures_are_embedded_as_directions_that_say_which_are_alike(

@@ -80,10 +80,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
     "import": (("import reform-eval empty", "no file of ReForm-Eval-Data is there"),),
     "lint": ("lint questions",),
     "reform": ("reform photos",),
-    "sample": (
-        "sample questions --count 6",
-        "sample --study runs/sentences runs/oracle --ratios 0.5",
-    ),
     "verify": (("verify reform-eval --source empty", r"pip install '.*\[data\] "),),
     "score": (
         "score runs/sentences --extractor strict",
@@ -112,9 +108,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
         "audit questions --by ann --page form.html",
         ("audit runs/sentences", "no drawn reply is labelled yet"),
     ),
-    "study": ("study study.toml snellen:oracle",),
-    "analyse": ("analyse", "analyse backbones -o backbones.html -o backbones.svg"),
-    "paper": ("paper", "paper reform-eval 9", "paper --check"),
 }
 """Small inputs of each verb; a pair is a line that ends with the exit code 2 and one line that matches the pattern.
 

@@ -22,7 +22,12 @@ from snellen.errors import DataError
 from snellen.records import Box
 from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
 from snellen.reformulation.distractors import ENOUGH, to_multiple_choice
-from snellen.reformulation.sampling import Rule, Sampling, draw_sample, inclusion_probabilities
+from snellen.reformulation.sampling import (
+    Sampling,
+    SamplingRule,
+    draw_sample,
+    inclusion_probabilities,
+)
 
 # --- sampling --------------------------------------------------------------------------------------------------
 
@@ -250,7 +255,7 @@ def test_every_sample_is_drawn_with_the_probability_that_is_stated(
 @given(data=st.data(), strata=strata)
 def test_probabilities_add_up_to_what_is_drawn(data: st.DataObject, strata: list[str]) -> None:
     count = data.draw(st.integers(1, len(strata)))
-    rules: list[Rule] = ["random", "balanced", "equal"]
+    rules: list[SamplingRule] = ["random", "balanced", "equal"]
     sampling = Sampling(data.draw(st.sampled_from(rules)), count=count)
     chances = inclusion_probabilities(strata, sampling)
     assert sum(chances[name] for name in strata) == pytest.approx(count)

@@ -111,7 +111,6 @@ def test_a_field_that_is_not_there_is_refused_with_the_nearest_one_everywhere() 
         "limt": lambda: sn.evaluate(*asked, limt=3),
         "wokers": lambda: sn.decide(*asked, "eyechart/shape", wokers=2),
         "extracter": lambda: sn.score("runs/r", extracter="strict"),
-        "windw": lambda: sn.study("prompt-sweep", "snellen:uniform", windw=2),
         "metrcs": lambda: sn.evaluate(*asked, scoring={"metrcs": "anls"}),
         "promt": lambda: sn.evaluate(*asked, judge={"promt": "paper"}),
     }  # type: ignore[call-arg, typeddict-item]

@@ -21,11 +21,12 @@ from msgspec import Struct
 from snellen.catalogue.entries import BenchmarkSpec, PromptSet, SourceSpec
 from snellen.catalogue.suites import HOOK_GROUPS, AsPublished, HookGroup, Suite
 from snellen.common.record_fields import RecordField, record_fields
-from snellen.experiments.studies.declaration import NOT_FIXED
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, QuestionSpec, RoleModels, ScoringSpec
 
 ROOT = Path(__file__).parent.parent
 KEYWORDS = ROOT / "src" / "snellen" / "runs" / "keywords.pyi"
+LAB = ROOT / "packages" / "snellen-lab"
+LAB_KEYWORDS = LAB / "src" / "snellen_lab" / "keywords.pyi"
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = [REFERENCE / f"{name}.md" for name in ("run-fields", "entry-fields", "suite-fields")]
 MARKED = re.compile(r"(<!-- table (.*?) -->\n).*?(<!-- end of table -->\n)", re.DOTALL)
@@ -37,43 +38,41 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from snellen.runs.spec import JudgeSpec, ScoringSpec
+from {home} import JudgeSpec, ScoringSpec
 
 class ScoringKeywords(TypedDict, total=False):
 {scoring}
 
-class _SharedKeywords(TypedDict, total=False):
-{shared}
+class RunKeywords(TypedDict, total=False):
+{run}
     scoring: ScoringSpec | ScoringKeywords
     judge: JudgeSpec | Any
-
-class RunKeywords(_SharedKeywords, total=False):
-{run}
-
-class StudyKeywords(_SharedKeywords, total=False):
-{study}
 '''
+STUDY_STUB = """
+class StudyKeywords(TypedDict, total=False):
+{study}
+    scoring: ScoringSpec | ScoringKeywords
+    judge: JudgeSpec | Any
+"""
 
 
-def keywords() -> str:
-    """The text of `snellen.runs.keywords`."""
-    everything = {**record_fields(QuestionSpec), **record_fields(ExecutionSpec)}
-    return STUB.format(
-        scoring=_lines(record_fields(ScoringSpec).values()),
-        shared=_lines(
-            field for name, field in everything.items() if name not in (*ARGUMENTS, *NOT_FIXED)
-        ),
-        run=_lines(
-            field
-            for name, field in everything.items()
-            if name in NOT_FIXED and name not in ARGUMENTS
-        ),
-        study=_lines(
-            field
-            for name, field in everything.items()
-            if name in ARGUMENTS and name not in NOT_FIXED
-        ),
-    )
+def keywords(home: str = "snellen.runs.spec") -> str:
+    """Return the text of `snellen.runs.keywords`, with the records of a run imported from `home`."""
+    run = [field for name, field in _run_fields().items() if name not in ARGUMENTS]
+    scoring = record_fields(ScoringSpec).values()
+    return STUB.format(home=home, scoring=_lines(scoring), run=_lines(run))
+
+
+def lab_keywords() -> str:
+    """Return the text of `snellen_lab.keywords`, which has the keywords of studies, too."""
+    from snellen_lab.studies.declaration import NOT_FIXED
+
+    study = [field for name, field in _run_fields().items() if name not in NOT_FIXED]
+    return keywords("snellen") + STUDY_STUB.format(study=_lines(study))
+
+
+def _run_fields() -> dict[str, RecordField]:
+    return {**record_fields(QuestionSpec), **record_fields(ExecutionSpec)}
 
 
 def _lines(fields: Iterable[RecordField]) -> str:
@@ -252,11 +251,11 @@ HOOKS: dict[HookGroup, tuple[str, str]] = {
         "`snellen rate --study NAME` ([ratings](../ratings.md))",
     ),
     "study_statistics": (
-        "a `StudyStatistic`: what is computed over the cells of a study ([studies](../studies.md))",
+        "a `StudyStatistic` of snellen-lab: what is computed over the cells of a study ([studies](../studies.md))",
         "`statistics = [...]` of a study",
     ),
     "analysis_statistics": (
-        "an `AnalysisStatistic` over groups of models ([analyses](../analyses.md))",
+        "an `AnalysisStatistic` of snellen-lab, over groups of models ([analyses](../analyses.md))",
         "`statistic` of an analysis",
     ),
     "analysis_measures": ("a function from a run to `Measured` values", "`measure` of an analysis"),
@@ -290,5 +289,7 @@ def page(text: str) -> str:
 
 if __name__ == "__main__":
     KEYWORDS.write_text(keywords(), "utf-8")
+    if LAB.exists():
+        LAB_KEYWORDS.write_text(lab_keywords(), "utf-8")
     for file in PAGES:
         file.write_text(page(file.read_text("utf-8")), "utf-8")

@@ -9,7 +9,6 @@ from snellen.api import export_benchmark as export_benchmark
 from snellen.api import load_run as load_run
 from snellen.api import reform as reform
 from snellen.api import score as score
-from snellen.api import study as study
 from snellen.catalogue import add_suites as add_suites
 from snellen.errors import AbsentBenchmarkError as AbsentBenchmarkError
 from snellen.errors import DataError as DataError
@@ -19,7 +18,6 @@ from snellen.errors import SnellenError as SnellenError
 from snellen.errors import StoreError as StoreError
 from snellen.errors import UnknownNameError as UnknownNameError
 from snellen.experiments.results import Results as Results
-from snellen.experiments.results import StudyResults as StudyResults
 from snellen.interchange.predictions.taking import import_run as import_run
 from snellen.models.embedded import Scripted as Scripted
 from snellen.models.loading import load_model as load_model

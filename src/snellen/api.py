@@ -1,4 +1,4 @@
-"""The public API: build, evaluate, acuity, score, study, decide, export."""
+"""The public API: build, evaluate, acuity, score, decide, export."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from snellen.errors import DataError, ModelError
 from snellen.experiments.deciding import DecidedComparison, decide_between
 from snellen.experiments.evaluation import check_finished, evaluate_spec
 from snellen.experiments.outcome_checks import check_budget
-from snellen.experiments.results import Results, StudyResults
+from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
 from snellen.models.loading import load_model
@@ -64,7 +64,6 @@ from snellen.runs.spec import (
     QuestionSpec,
     RunSpec,
     ScoringSpec,
-    as_names,
     judge_spec,
     run_spec,
     scoring_spec,
@@ -76,7 +75,7 @@ from snellen.verification.verify import Solvers, verify
 
 if TYPE_CHECKING:
     from snellen.psychometrics.acuity_run import AcuityRun
-    from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
+    from snellen.runs.keywords import RunKeywords, ScoringKeywords
     from snellen.verification.datasheet import Datasheet
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
@@ -221,45 +220,6 @@ def decide(
     for outcome in decision.outcomes:
         check_budget(outcome, spec.execution.error_budget)
     return decision
-
-
-def study(
-    name: str | Path,
-    model: Any,
-    *,
-    source: str | Path | None = None,
-    output: str | Path = "",
-    levels: Mapping[str, Sequence[Any] | str | Path] | None = None,
-    metrics: str | Iterable[str] = (),
-    progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
-    **fields: Unpack[StudyKeywords],
-) -> StudyResults:
-    """Carry out a declared study, or a TOML file of your own (docs/studies.md); the same call goes on with it.
-
-    `model` is as in `evaluate`. `output` is the study's folder (default: `studies/NAME`), in which every cell is a run
-    and the results lie as study.html, study.md, results.csv and results.json. `levels` replace those of a factor: a
-    list, or a text file with one a line. `metrics` are rows of metrics. All other keywords are fields of a run that
-    take the place of the study's own (`limit`, `workers`, `scoring`, `judge` ...); `benchmarks` that are not built are
-    built from the folder `source`. Raises as `evaluate` does.
-    """
-    from snellen.experiments.studies.declaration import find_study
-    from snellen.experiments.studies.run_study import carry_out_study, study_folder
-
-    models = list(model) if isinstance(model, (list, tuple)) else [model]
-    declared = find_study(str(name)).with_metrics(as_names(metrics))
-    judge = judge_spec(fields.pop("judge", ()))
-    outcome = carry_out_study(
-        declared.with_settings(fields),
-        models,
-        Path(output) if output else study_folder(declared),
-        source=Path(source) if source else None,
-        levels=levels,
-        judge=judge,
-        progress=progress,
-        announce=announce,
-    )
-    return StudyResults(outcome)
 
 
 def datasheet(

@@ -31,7 +31,9 @@ Kind = Literal["generate", "loglikelihood"]
 Method = Literal["generation", "likelihood"]
 """How a protocol finds the model's choice: in its reply, or by the likelihood of each option."""
 METHODS: tuple[Method, ...] = get_args(Method)
+"""All methods, in the order of tables."""
 Better = Literal["higher", "lower", "neither"]
+"""Which values of a metric are better."""
 Convention = Literal["standard", "as-published"]
 MeanOver = Literal["", "questions", "benchmarks", "dimensions"]
 """What counts alike in a number of several benchmarks; empty for a number of one."""

@@ -319,7 +319,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "report_tables": {},
     "rating_studies": {},
     "acuity_tests": {},
-    "report_sections": {"papers": "snellen.report.paper_tables:PAPER_SECTION"},
+    "report_sections": {},
     # Names of files in the folder of a run that packing takes along, and that hold no ground truth.
     "packed_files": {
         "audit": "snellen.analysis.audit.draw:AUDIT",
@@ -329,37 +329,13 @@ _NAMES: dict[Group, dict[str, Any]] = {
     # Called one after the other with a run and its rows, before these are put on a printed scale.
     "corrections": {"audit": "snellen.analysis.audit.correction:with_corrections"},
     # What `snellen list NAME` shows, besides the lists of the harness.
-    "listings": {"studies": "snellen.experiments.studies.declaration:list_studies"},
+    "listings": {},
     # By the rule of a `ChosenPart`: `snellen.report.adaptive_procedures`.
     "adaptive_procedures": {"acuity": "snellen.report.acuity:ADAPTIVE_PROCEDURE"},
-    # What is computed over the cells of a study.
-    "study_statistics": {
-        "cells": "snellen.experiments.studies.cell_table:CELLS",
-        "spread": "snellen.experiments.studies.cell_statistics:SPREAD",
-        "variance": "snellen.experiments.studies.cell_statistics:VARIANCE",
-        "pairs": "snellen.experiments.studies.cell_statistics:PAIRS",
-        "agreement": "snellen.experiments.studies.cell_statistics:AGREEMENT",
-        "models": "snellen.experiments.studies.cell_statistics:MODELS",
-        "stability": "snellen.experiments.studies.cell_statistics:STABILITY",
-        "false-negatives": "snellen.verification.false_negatives:FALSE_NEGATIVES",
-    },
-    # What is computed over the values of an analysis, and what it measures on runs besides their rows.
-    "analysis_statistics": {
-        "mean": "snellen.experiments.model_groups.observations:MEAN",
-        "mean rank": "snellen.experiments.model_groups.observations:MEAN_RANK",
-        "gap": "snellen.experiments.model_groups.observations:GAP",
-        "quartiles": "snellen.experiments.model_groups.observations:QUARTILES",
-        "correlation": "snellen.experiments.model_groups.observations:CORRELATION",
-    },
-    "analysis_measures": {
-        "option positions": "snellen.experiments.model_groups.observations:option_positions",
-        "template range": "snellen.experiments.model_groups.observations:template_range",
-        "perturbations": "snellen.experiments.model_groups.observations:perturbations",
-        "format hits": "snellen.experiments.model_groups.observations:format_hits",
-        "rounds": "snellen.experiments.model_groups.observations:rounds",
-        "number of options": "snellen.experiments.model_groups.observations:number_of_options",
-        "capabilities": "snellen.experiments.model_groups.observations:capabilities",
-    },
+    # What the package snellen-lab computes over the cells of a study, over the values of an analysis, and on runs.
+    "study_statistics": {},
+    "analysis_statistics": {},
+    "analysis_measures": {},
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""

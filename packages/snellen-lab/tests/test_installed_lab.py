@@ -43,6 +43,13 @@ VERBS_OF_LAB: dict[str, tuple[Line, ...]] = {
         "rate form runs/sentences runs/oracle --study rating.toml --to plans",
         ("rate table plans", "no ratings yet"),
     ),
+    "study": ("study study.toml snellen:oracle",),
+    "analyse": ("analyse", "analyse backbones -o backbones.html -o backbones.svg"),
+    "paper": ("paper", "paper reform-eval 9", "paper --check"),
+    "sample": (
+        "sample questions --count 6",
+        "sample --study runs/sentences runs/oracle --ratios 0.5",
+    ),
 }
 """Small inputs of each verb, as in tests/test_installed.py."""
 

@@ -22,7 +22,6 @@ import snellen as sn
 from snellen.analysis.statistics import student_t
 from snellen.cli import main
 from snellen.errors import DataError, StoreError
-from snellen.experiments.model_groups.observations import capabilities
 from snellen.models.embedded import Scripted
 from snellen.report.run_view import run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
@@ -33,6 +32,7 @@ from snellen.scoring.rating_study import (
     read_rating_study,
 )
 from snellen.scoring.text_scoring import RATINGS, RunRatings
+from snellen_lab.analyses.observations import capabilities
 from snellen_lab.ratings.form import CHECK, FORM_FILE, make_form, replies_of
 from snellen_lab.ratings.sheets import (
     KEY,

@@ -30,6 +30,7 @@ from snellen.records import Estimate, MeanOver, Method, Result
 from snellen.scoring.scored_run import ScoredRun
 
 CAPABILITY = "capability"
+"""Name of the row with the number of a dimension."""
 TASK_CAPABILITY = "task_capability"
 CAPABILITY_METRIC = Metric(
     what="one number for a dimension: the mean of its benchmarks' headline metrics, where these share a scale",

@@ -28,6 +28,7 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 
 HEADLINE = "headline"
+"""Name of the row with the number of a run."""
 HEADLINE_METRIC = Metric(
     what="the one number of a run: the mean of the headlines of its benchmarks, if these share a scale",
     rows=(MetricRow(name=HEADLINE),),

@@ -41,6 +41,7 @@ from snellen.records import (
 )
 
 MANIFEST = "benchmark.json"
+"""The file that makes a folder a built benchmark."""
 SAMPLES = "samples.jsonl.gz"
 EXAMPLES = "examples.jsonl.gz"
 HISTORY = "history.jsonl.gz"

@@ -19,6 +19,7 @@ from snellen.errors import DataError, UnknownNameError
 
 
 def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
+    """Return the benchmarks of each suite, by its name."""
     catalogue = entries()
     return {
         suite: tuple(catalogue[name] for name in names) for suite, names in suite_members().items()

@@ -60,7 +60,6 @@ _VERBS: dict[str, dict[str, str]] = {
         "lint": "Check a benchmark: duplicates, leaks, baselines that need no image.",
         "reform": "Make multiple-choice questions from annotations: classes, boxes, captions, answers, "
         "texts.",
-        "sample": "Draw a sample of a benchmark, or measure how well samples predict full scores.",
         "verify": "Compare official files with the tables of the benchmark's paper.",
     },
     "Runs": {
@@ -76,11 +75,6 @@ _VERBS: dict[str, dict[str, str]] = {
     "People": {
         "agree": "Label difficult replies, and measure how well extractors and judges agree with people.",
         "audit": "Have people review a random sample of a benchmark's questions, or of a run's replies.",
-    },
-    "Research": {
-        "study": "Run a study: many runs that differ in one or more factors, and their joint analysis.",
-        "analyse": "Compare groups of models across papers and runs: architecture, data, options.",
-        "paper": "Show and check the tables of suites' papers, next to your runs.",
     },
 }
 _ELSEWHERE = {
@@ -134,10 +128,9 @@ _FLAGS_ELSEWHERE = {
 _MODULES = {
     "demo": "acuity",
     "reform": "build",
-    **dict.fromkeys(("lint", "sample"), "built"),
+    "lint": "built",
     **dict.fromkeys(("pack", "publish", "submit"), "export"),
     **dict.fromkeys(("agree", "audit"), "labels"),
-    **dict.fromkeys(("analyse", "paper", "study"), "papers"),
     **dict.fromkeys(("mend", "report", "score"), "results"),
     **dict.fromkeys(("view", "worker"), "serve"),
     **dict.fromkeys(("fetch", "import", "verify"), "sources"),
@@ -145,7 +138,7 @@ _MODULES = {
 """The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SIBLINGS = {
-    **dict.fromkeys(("rate",), LAB),
+    **dict.fromkeys(("analyse", "paper", "rate", "sample", "study"), LAB),
     **dict.fromkeys(("arena", "serve", "serve-data"), SERVER),
 }
 """The package of this repository that brings a verb, for the message where it is not installed."""

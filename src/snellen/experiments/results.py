@@ -29,62 +29,6 @@ if TYPE_CHECKING:
     from snellen.analysis.paired.differences import Comparison
     from snellen.analysis.paired.significance import Correction
     from snellen.analysis.sequential import SequentialEstimate
-    from snellen.experiments.studies.cell_table import StudyOutcome
-    from snellen.experiments.studies.series import StudyRow
-
-
-class StudyResults:
-    """What a study found. `rows` are StudyRow records; `outcome` has tables and charts beside them."""
-
-    def __init__(self, outcome: StudyOutcome) -> None:
-        self.outcome = outcome
-        self.rows: list[StudyRow] = outcome.rows
-
-    def __repr__(self) -> str:
-        outcome = self.outcome
-        return object_line(
-            self,
-            f"{outcome.study.name} in {outcome.folder}",
-            cells=len(outcome.numbers.cells),
-            numbers=len(self.rows),
-        )
-
-    def table(self) -> polars.DataFrame:
-        """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
-        from snellen.experiments.studies.series import flat_study_row
-
-        return data_frame(map(flat_study_row, self.rows))
-
-    def value(
-        self,
-        quantity: str,
-        *,
-        metric: str = "",
-        benchmark: str = "",
-        model: str = "",
-        cell: str | None = None,
-    ) -> float | None:
-        """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
-        fitting = [
-            row
-            for row in self.rows
-            if row.quantity == quantity
-            and metric in ("", row.metric)
-            and benchmark in ("", row.benchmark)
-            and model in ("", row.model)
-            and cell in (None, row.cell)
-        ]
-        if len(fitting) != 1:
-            raise DataError(
-                f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell"
-            )
-        return fitting[0].estimate.value
-
-    def report(self, path: str | Path) -> Path:
-        """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
-        from snellen.experiments.studies.cell_table import write_study
-
-        return write_study(self.outcome, Path(path))
 
 
 SHOWN_RUNS = 3

@@ -39,6 +39,7 @@ MetricInput = Literal[
 Measure = Callable[[str, Sequence[str]], float]
 """`measure(reply, references)` scores one reply against the accepted texts."""
 SHARE = "share"
+"""The unit of a share, between 0 and 1, which is shown in percent."""
 OF_ANSWERED = "_of_answered"
 """Ends the name of a row that leaves out what never came, where the row itself counts it as not right."""
 AFTER_AUDIT = "_audited"
@@ -391,6 +392,7 @@ def _metrics_by_row(key: Hashable) -> dict[str, tuple[Metric, str]]:
 
 
 Counts = tuple[float, ...]
+"""What a corpus metric counts on one question; counts of several questions are added."""
 Golds = Sequence[Sequence[str]]
 
 

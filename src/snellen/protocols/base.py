@@ -180,6 +180,7 @@ def check_presentation_count(name: str, m: int) -> None:
 
 
 def needed_kind(protocol: Protocol) -> Kind:
+    """Return the kind of request that a protocol sends, which a model must support."""
     return "loglikelihood" if protocol.method == "likelihood" else "generate"
 
 

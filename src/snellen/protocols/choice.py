@@ -43,6 +43,7 @@ from snellen.records import (
 )
 
 PERTURBATIONS = ("template", "order", "labels")
+"""What the protocol `instability` varies."""
 ROTATIONS = "rotations"
 """The tag that says which options CircularEval rotates, where it does not rotate all of them."""
 NOT_ROTATED = "single-pass"

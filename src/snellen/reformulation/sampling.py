@@ -24,7 +24,8 @@ from msgspec.structs import replace
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 
-Rule = Literal["all", "random", "balanced", "equal", "layered", "grouped", "equidistant"]
+SamplingRule = Literal["all", "random", "balanced", "equal", "layered", "grouped", "equidistant"]
+"""How a subset is drawn; `Sampling` describes each rule."""
 
 
 class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +42,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     - `equidistant`: shuffled, then every `step`-th (ReForm-Eval A.1, TDIUC).
     """
 
-    rule: Rule = "all"
+    rule: SamplingRule = "all"
     ratio: float | None = None
     count: int | None = None
     each: int | None = None
@@ -67,7 +68,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} = {value} leaves nothing")
 
 
-_TAKES: dict[Rule, tuple[str, ...]] = {
+_TAKES: dict[SamplingRule, tuple[str, ...]] = {
     "all": (),
     "random": ("ratio", "count"),
     "balanced": ("ratio", "count"),

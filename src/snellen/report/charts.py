@@ -170,6 +170,8 @@ class ScatterPoint(Struct, frozen=True):
 
 
 class Axis(Struct, frozen=True):
+    """An axis of a chart: its title, its unit and its ends."""
+
     title: str
     unit: str = SHARE
     top: float = 1.0

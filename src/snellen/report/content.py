@@ -126,6 +126,7 @@ Block = (
     | SentencesBlock
     | TextBlock
 )
+"""What a section of a page shows."""
 
 
 class Section(Struct, frozen=True):

@@ -430,6 +430,7 @@ def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
 
 
 def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
+    """Return the rows of all runs, one per method of each."""
     return [line for view in views for line in view.method_rows]
 
 

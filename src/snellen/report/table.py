@@ -18,6 +18,7 @@ from snellen.metrics.declaration import SHARE, declared, metric_of, unit_multipl
 from snellen.records import Estimate
 
 DASH = "—"
+"""The text of an empty cell."""
 SHARE_POINTS = "points of a share"
 LETTERS = 28
 """Longest label in a chart, in characters."""
@@ -57,6 +58,7 @@ def unit_of_difference(unit: str) -> str:
 
 
 def percent(share: float) -> str:
+    """Format a share as `62.5%`."""
     return f"{decimal_text(100 * share, 1)}%"
 
 
@@ -158,6 +160,7 @@ class AbsentCell(Struct, frozen=True):
 
 
 Cell = str | int | NumberCell | AbsentCell
+"""A cell of a table: a text, a count, a number with its interval, or the reason why there is none."""
 
 
 class Table(Struct, frozen=True):

@@ -14,7 +14,7 @@ class ScoringKeywords(TypedDict, total=False):
     guess_seed: int
     as_published: bool
 
-class _SharedKeywords(TypedDict, total=False):
+class RunKeywords(TypedDict, total=False):
     roles: Mapping[str, Any]
     method: Literal["generation", "likelihood", "both"]
     controls: str | Iterable[str]
@@ -35,6 +35,9 @@ class _SharedKeywords(TypedDict, total=False):
     stop: str | Iterable[str]
     max_new_tokens: int | None
     until: str | Path
+    name: str | Path
+    label: str | Path
+    runs: str | Path
     workers: int
     ray: str | Path
     ray_workers: int | None
@@ -49,15 +52,6 @@ class _SharedKeywords(TypedDict, total=False):
     strict: bool
     moved: bool
     allow_same_requests: bool
+    report: bool
     scoring: ScoringSpec | ScoringKeywords
     judge: JudgeSpec | Any
-
-class RunKeywords(_SharedKeywords, total=False):
-    name: str | Path
-    label: str | Path
-    runs: str | Path
-    report: bool
-
-class StudyKeywords(_SharedKeywords, total=False):
-    benchmarks: str | Iterable[str]
-    protocols: str | Iterable[str]

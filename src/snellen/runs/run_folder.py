@@ -27,6 +27,7 @@ from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
 RUN_FORMAT = 3
 RUN_MANIFEST = "manifest.json"
+"""The file that makes a folder a run."""
 MANIFEST_COPY = ".manifest.json"
 """A copy of the manifest, from which `snellen mend` restores a damaged one."""
 JOURNALS = "journal-*.jsonl"

@@ -64,6 +64,7 @@ class SessionPace:
 
 
 ProgressListener = Callable[[RunProgress], object]
+"""A function that receives the progress of a run."""
 
 
 def ignore_progress(state: RunProgress) -> None:

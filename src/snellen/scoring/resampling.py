@@ -25,6 +25,7 @@ from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import Key, open_answers
 
 Reopened = Literal["options", "distractors"]
+"""What of a built benchmark is drawn again from the candidates of its questions."""
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,5 +1,9 @@
 """The public names: this is their one list, which the module reads, as type checkers and editors do."""
 
+from snellen_lab.analyses.observations import AnalysisRow as AnalysisRow
+from snellen_lab.analyses.observations import AnalysisStatistic as AnalysisStatistic
+from snellen_lab.analyses.observations import Measured as Measured
+from snellen_lab.analyses.observations import Member as Member
 from snellen_lab.ratings.form import FormItem as FormItem
 from snellen_lab.ratings.form import PreparedForm as PreparedForm
 from snellen_lab.ratings.form import make_form as make_form
@@ -12,6 +16,15 @@ from snellen_lab.ratings.summary import RatingSummary as RatingSummary
 from snellen_lab.ratings.summary import gather as gather
 from snellen_lab.ratings.summary import give_ratings as give_ratings
 from snellen_lab.ratings.summary import summarise_ratings as summarise_ratings
+from snellen_lab.studies.results import StudyResults as StudyResults
+from snellen_lab.studies.results import run_study as run_study
+from snellen_lab.studies.series import CellScores as CellScores
+from snellen_lab.studies.series import StudyNumbers as StudyNumbers
+from snellen_lab.studies.series import StudyPart as StudyPart
+from snellen_lab.studies.series import StudyRow as StudyRow
+from snellen_lab.studies.series import StudySeries as StudySeries
+from snellen_lab.studies.series import StudyStatistic as StudyStatistic
+from snellen_lab.studies.series import study_row as study_row
 
 __version__: str
 __all__: list[str]

@@ -7,3 +7,23 @@ RATE = Verb(
     "snellen_lab.cli.rate:rate_command",
     "People",
 )
+STUDY = Verb(
+    "Run a study: many runs that differ in one or more factors, and their joint analysis.",
+    "snellen_lab.cli.study:study_command",
+    "Research",
+)
+ANALYSE = Verb(
+    "Compare groups of models across papers and runs: architecture, data, options.",
+    "snellen_lab.cli.analyse:analyse_command",
+    "Research",
+)
+PAPER = Verb(
+    "Show and check the tables of suites' papers, next to your runs.",
+    "snellen_lab.cli.paper:paper_command",
+    "Research",
+)
+SAMPLE = Verb(
+    "Draw a sample of a benchmark, or measure how well samples predict full scores.",
+    "snellen_lab.cli.sample:sample_command",
+    "Benchmarks",
+)

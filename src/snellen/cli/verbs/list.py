@@ -14,6 +14,7 @@ from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, print_records, show_table
 from snellen.errors import DataError, UnknownNameError
+from snellen.installation import LAB, sibling_install_line
 from snellen.metrics.declaration import MetricInput
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ WHAT = (
     "trackers",
     "cards",
 )
+OF_LAB = ("studies",)
+"""What is listed if the package snellen-lab is installed."""
 DATA = "data"
 """What lies on this machine, and so is not part of the catalogue."""
 Rows = list[tuple[str, ...]]
@@ -76,6 +79,10 @@ def list_command(
     WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite;
     a word may be a glob of names.
     """
+    if what in OF_LAB and what not in all_lists():
+        raise UnknownNameError(
+            f"`snellen list {what}` comes with another package: {sibling_install_line(LAB)}"
+        )
     if what not in all_lists():
         what, words = WHAT[0], (what, *words)
     if words and what != WHAT[0]:

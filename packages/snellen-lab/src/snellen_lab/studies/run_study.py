@@ -10,19 +10,52 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen.building.benchmark import MANIFEST, Benchmark
-from snellen.building.builder import build_benchmark
-from snellen.building.recipe import Recipe
-from snellen.catalogue import BenchmarkSpec
-from snellen.common.foreign import read_text
-from snellen.common.paths import benchmark_folder, slug
-from snellen.common.record_fields import record_fields
-from snellen.errors import DataError, ModelError, StoreError
-from snellen.experiments.execution import LazyRoleModels, carry_out, plan_scored_run
-from snellen.experiments.outcome_checks import check_budget
-from snellen.experiments.scored_folders import check_judging, score_folders
-from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome, write_study
-from snellen.experiments.studies.declaration import (
+from snellen import DataError, JudgeSpec, ModelError, ScoringSpec, StoreError, load_model
+from snellen.plugin_api import (
+    MANIFEST,
+    RUN_MANIFEST,
+    Announce,
+    Benchmark,
+    BenchmarkSpec,
+    Kind,
+    LazyRoleModels,
+    ProgressListener,
+    QuestionSpec,
+    Recipe,
+    Reopened,
+    RunOutcome,
+    RunPlan,
+    RunSpec,
+    Sampling,
+    benchmark_folder,
+    build_benchmark,
+    carry_out,
+    check_budget,
+    check_judging,
+    check_sharing,
+    draw_subset,
+    find_benchmarks,
+    find_metric,
+    ignore_progress,
+    is_given_unasked,
+    is_ready,
+    metric_with,
+    needed_kind,
+    plan_scored_run,
+    protocols_of,
+    read_text,
+    record_fields,
+    reopened,
+    run_spec,
+    score_folders,
+    silent,
+    slug,
+    specs_of,
+    subset_name,
+    write_atomically,
+)
+from snellen_lab.studies.cell_table import STUDY_FILES, StudyOutcome, write_study
+from snellen_lab.studies.declaration import (
     BUILD_DISTRACTORS,
     BUILD_OPTIONS,
     NOT_OF_A_RUN,
@@ -34,20 +67,7 @@ from snellen.experiments.studies.declaration import (
     StudySpec,
     grid_of,
 )
-from snellen.experiments.studies.series import StudyCell, computed, study_numbers
-from snellen.formats.whole_files import write_atomically
-from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
-from snellen.models.loading import load_model
-from snellen.protocols.base import needed_kind
-from snellen.records import Kind
-from snellen.reformulation.sampling import Sampling
-from snellen.runs.finding import Announce, find_benchmarks, is_ready, silent, specs_of
-from snellen.runs.plan import RunPlan, protocols_of
-from snellen.runs.run_folder import RUN_MANIFEST
-from snellen.runs.run_progress import ProgressListener, ignore_progress
-from snellen.runs.runner import RunOutcome
-from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, run_spec
-from snellen.scoring.resampling import Reopened, draw_subset, reopened, subset_name
+from snellen_lab.studies.series import StudyCell, computed, study_numbers
 
 RUNS = "runs"
 PARTS = "benchmarks"

@@ -11,13 +11,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import registry
-from snellen.catalogue import analysis_files, declared_file, suite_facts
-from snellen.catalogue.cards import ModelCard
-from snellen.common.faults import check_names, names_of
-from snellen.errors import DataError, UnknownNameError
-from snellen.formats.json_files import parse_toml
-from snellen.records import Method
+from snellen import DataError, UnknownNameError
+from snellen.plugin_api import (
+    Method,
+    ModelCard,
+    analysis_files,
+    check_names,
+    declared_file,
+    names_of,
+    parse_toml,
+    suite_facts,
+    unknown,
+)
 
 MODEL = "model"
 """What models are grouped by so that each stands alone."""
@@ -123,9 +128,7 @@ def _check(spec: AnalysisSpec, where: str) -> None:
             raise DataError(f"{where}: a group is given by one of by, trained_on and members")
         if group.by not in ("", MODEL) and group.by not in ModelCard.__struct_fields__:
             fields = [MODEL, *ModelCard.__struct_fields__]
-            raise UnknownNameError(
-                f"{where}: {registry.unknown('field of a model card', group.by, fields)}"
-            )
+            raise UnknownNameError(f"{where}: {unknown('field of a model card', group.by, fields)}")
     check_names(spec, where, {"suites": suite_facts()})
     for source in spec.values:
         if not source.cells and not source.measure:

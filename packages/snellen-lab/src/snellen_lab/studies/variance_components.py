@@ -24,7 +24,7 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from snellen.errors import DataError
+from snellen import DataError
 
 RESIDUAL = "residual"
 JOINED = " x "

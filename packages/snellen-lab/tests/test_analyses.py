@@ -16,19 +16,15 @@ import small
 import snellen as sn
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import add_suites, entries
-from snellen.catalogue.papers import paper_of
 from snellen.cli import cli
 from snellen.errors import DataError, UnknownNameError
-from snellen.experiments.model_groups.declaration import analyses, find_analysis
-from snellen.experiments.model_groups.observations import number_class
-from snellen.experiments.model_groups.outcome import (
-    AnalysisOutcome,
-    compute_analysis,
-    write_analysis,
-)
 from snellen.report.charts import Group, PathLine
 from snellen.report.run_view import RunView, run_views
 from snellen.suites.mmbench import taxonomy
+from snellen_lab.analyses.declaration import analyses, find_analysis
+from snellen_lab.analyses.observations import number_class
+from snellen_lab.analyses.outcome import AnalysisOutcome, compute_analysis, write_analysis
+from snellen_lab.papers.printed_tables import paper_of
 
 MEASURED = (
     "lvlm-ehub/capabilities",
@@ -226,7 +222,8 @@ def test_a_stranger_brings_an_analysis_a_measure_and_a_statistic() -> None:
             plot = "none"
             """,
         "zoo/zoo_measures.py": """
-from snellen.plugin_api import AnalysisRow, AnalysisStatistic, Estimate, Measured
+from snellen.plugin_api import Estimate
+from snellen_lab import AnalysisRow, AnalysisStatistic, Measured
 
 
 def questions(view):

@@ -15,13 +15,44 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from snellen import registry
-from snellen.analysis.statistics import scaled_estimate
-from snellen.catalogue.cards import ModelCard, model_cards
-from snellen.catalogue.papers import PrintedValue, paper_of
-from snellen.errors import DataError
-from snellen.experiments.model_groups.declaration import AnalysisSpec
-from snellen.experiments.model_groups.observations import (
+from snellen import DataError
+from snellen.plugin_api import (
+    METHODS,
+    Axis,
+    Block,
+    Cell,
+    ChartBlock,
+    ChartDrawing,
+    ChartPanel,
+    Estimate,
+    Head,
+    IntervalRow,
+    ModelCard,
+    PlotPoint,
+    RunView,
+    Scale,
+    ScatterPoint,
+    Section,
+    Table,
+    TableBlock,
+    csv_table,
+    decimal_text,
+    escape,
+    find,
+    heat_map,
+    interval_chart,
+    markdown_tables,
+    model_cards,
+    offline_document,
+    radar_chart,
+    scaled_estimate,
+    scatter_chart,
+    stand_alone,
+    with_legend,
+    write_in_form,
+)
+from snellen_lab.analyses.declaration import AnalysisSpec
+from snellen_lab.analyses.observations import (
     DIGITS,
     AnalysisRow,
     AnalysisStatistic,
@@ -34,28 +65,7 @@ from snellen.experiments.model_groups.observations import (
     pooled,
     why_no_group,
 )
-from snellen.formats.shown_text import csv_table
-from snellen.formats.whole_files import write_in_form
-from snellen.records import METHODS, Estimate
-from snellen.report.charts import (
-    Axis,
-    ChartDrawing,
-    ChartPanel,
-    IntervalRow,
-    PlotPoint,
-    Scale,
-    ScatterPoint,
-    heat_map,
-    interval_chart,
-    radar_chart,
-    scatter_chart,
-)
-from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
-from snellen.report.markdown import escape, markdown_tables
-from snellen.report.paper_files import with_legend
-from snellen.report.rendering import offline_document, stand_alone
-from snellen.report.run_view import RunView
-from snellen.report.table import Cell, Table, decimal_text
+from snellen_lab.papers.printed_tables import PrintedValue, paper_of
 
 
 def analysis_charts(
@@ -326,7 +336,7 @@ def _members(
 
 
 def _computed(spec: AnalysisSpec, members: Sequence[Member]) -> tuple[AnalysisRow, ...]:
-    statistic: AnalysisStatistic = registry.find("analysis_statistics", spec.statistic)
+    statistic: AnalysisStatistic = find("analysis_statistics", spec.statistic)
     return tuple(statistic.compute(pooled(members) if spec.pool else members))
 
 

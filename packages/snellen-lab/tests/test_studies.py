@@ -19,15 +19,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+import slow_model
 import small
 import snellen as sn
 from servers import start_server
 from slow_model import Slow, SlowAsync
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, StoreError, UnknownNameError
-from snellen.experiments.studies.cell_statistics import _beyond, components_of
-from snellen.experiments.studies.cell_table import STUDY_FILES
-from snellen.experiments.studies.declaration import (
+from snellen.records import Estimate, Request
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import journals
+from snellen_lab import run_study
+from snellen_lab.studies.cell_statistics import _beyond, components_of
+from snellen_lab.studies.cell_table import STUDY_FILES
+from snellen_lab.studies.declaration import (
     CellGrid,
     CellSpec,
     StudySpec,
@@ -35,10 +40,7 @@ from snellen.experiments.studies.declaration import (
     grid_of,
     parse_study,
 )
-from snellen.experiments.studies.series import CellScores, StudyCell, StudySeries
-from snellen.records import Estimate, Request
-from snellen.runs.journal import read_exchanges
-from snellen.runs.run_folder import journals
+from snellen_lab.studies.series import CellScores, StudyCell, StudySeries
 
 PROMPTS = """
 title = "Prompts"
@@ -90,7 +92,7 @@ def by_prompt(request: Request, number: int) -> bool:
 
 
 def test_spread_and_differences_come_out_as_by_hand(questions: Benchmark) -> None:
-    results = sn.study(declared(questions), right_when(by_prompt))
+    results = run_study(declared(questions), right_when(by_prompt))
     accuracies = [1.0, 0.5, 0.25]
     assert results.value("mean") == pytest.approx(statistics.mean(accuracies))
     assert results.value("standard deviation") == pytest.approx(statistics.stdev(accuracies))
@@ -108,7 +110,7 @@ def test_spread_and_differences_come_out_as_by_hand(questions: Benchmark) -> Non
 
 
 def test_shares_of_variance_are_those_of_the_table_of_zeros_and_ones(questions: Benchmark) -> None:
-    results = sn.study(declared(questions), right_when(by_prompt))
+    results = run_study(declared(questions), right_when(by_prompt))
     scores = np.array([[1] * 12, [1, 0] * 6, [1] * 3 + [0] * 9], dtype=float)
     deviations = scores - scores.mean()
     prompt = 12 * ((scores.mean(1) - scores.mean()) ** 2).sum() / 2
@@ -134,7 +136,7 @@ def test_the_baseline_stands_beside_the_cells_and_each_is_compared_with_it(
     questions: Benchmark,
 ) -> None:
     text = PROMPTS.replace('"{{question}}", ', "") + '\n[baseline]\nprompt = "{{question}}"\n'
-    results = sn.study(declared(questions, text), right_when(by_prompt))
+    results = run_study(declared(questions, text), right_when(by_prompt))
     assert results.value("mean") == pytest.approx(0.375)
     assert results.value("baseline") == 1.0
     against = {
@@ -156,11 +158,11 @@ def test_questions_without_a_value_in_some_cell_are_left_out_of_all_and_counted(
         return "(A)"
 
     model = sn.Scripted(reply, fingerprint="failing", answers_by_sample=True)
-    results = sn.study(declared(questions), model, error_budget=1.0)
+    results = run_study(declared(questions), model, error_budget=1.0)
     [mean] = [row.estimate for row in results.rows if row.quantity == "mean"]
     assert (mean.n, mean.unscored, mean.value) == (11, 1, pytest.approx(3 / 11))
     with pytest.raises(ErrorBudgetError):
-        sn.study(declared(questions), model, output="again")
+        run_study(declared(questions), model, output="again")
     assert all(Path("again", file).exists() for file in STUDY_FILES)
     assert (
         "1 questions without a value in some cell are left out"
@@ -183,7 +185,9 @@ def test_a_number_of_the_whole_has_a_spread_and_neither_pairs_nor_shares(tmp_pat
     model = sn.Scripted(
         lambda r: "Yes." if r.messages[0].text.count("Please") else "No.", fingerprint="yes"
     )
-    results = sn.study(declared(benchmark, text), model, templates="data", allow_same_requests=True)
+    results = run_study(
+        declared(benchmark, text), model, templates="data", allow_same_requests=True
+    )
     assert {row.statistic for row in results.rows} == {"cells", "spread"}
 
 
@@ -244,7 +248,7 @@ values = ["vanilla", "instability?m=1&perturb=order&in_context=false&seed=1", "c
 def test_nothing_is_asked_twice_across_cells_that_ask_the_same(
     model: Any, questions: Benchmark
 ) -> None:
-    sn.study(declared(questions, ORDERS), model, metrics=["accuracy"])
+    run_study(declared(questions, ORDERS), model, metrics=["accuracy"])
     asked = asked_in("studies/mine")
     assert len(model.asked) == len(asked) and set(asked.values()) == {1}
     presented = sum(1 for run in Path("studies/mine/runs").iterdir() for _ in read_exchanges(run))
@@ -252,7 +256,7 @@ def test_nothing_is_asked_twice_across_cells_that_ask_the_same(
         presented == 12 + 12 + 48 and 48 <= len(asked) <= 60
     )  # the first rotation is the options' own order
     before = len(model.asked)
-    sn.study(declared(questions, ORDERS), model, metrics=["accuracy"])
+    run_study(declared(questions, ORDERS), model, metrics=["accuracy"])
     assert len(model.asked) == before
 
 
@@ -263,14 +267,14 @@ def test_seeds_of_greedy_replies_are_one_observation_and_it_is_said(questions: B
     )
     said: list[str] = []
     model = Slow()
-    results = sn.study(declared(questions, text), model, announce=said.append)
+    results = run_study(declared(questions, text), model, announce=said.append)
     assert len(model.asked) == 12
     assert results.value("standard deviation") == 0
     assert (
         "slow: all requests of the cell round=2 had been answered in other cells, so it adds no observation of its own"
         in (results.outcome.notes)
     )
-    sampled = sn.study(declared(questions, text), Slow(), temperature=0.7, output="sampled")
+    sampled = run_study(declared(questions, text), Slow(), temperature=0.7, output="sampled")
     assert sum(asked_in("sampled").values()) == 36 and not sampled.outcome.notes
 
 
@@ -294,7 +298,7 @@ def test_a_model_that_only_scores_options_is_left_out_of_cells_that_need_replies
     text = (
         ORDERS.partition("values")[0] + 'values = {{ reply = "vanilla", options = "likelihood" }}\n'
     )
-    results = sn.study(declared(questions, text), [Slow(), Scorer()], metrics=["accuracy"])
+    results = run_study(declared(questions, text), [Slow(), Scorer()], metrics=["accuracy"])
     cells = {(row.model, row.cell) for row in results.rows if row.statistic == "cells"}
     assert cells == {("slow", "reply"), ("slow", "options"), ("scorer", "options")}
     assert (
@@ -306,7 +310,7 @@ def test_the_pictures_vary_with_the_seed_of_the_sample(questions: Benchmark) -> 
     text = PROMPTS.partition("[[vary]]")[0] + (
         '[sample]\nrule = "equal"\neach = 1\n[[vary]]\nname = "pictures"\nfield = "sample.seed"\nvalues = [0, 1, 2]\n'
     )
-    results = sn.study(declared(questions, text), Slow())
+    results = run_study(declared(questions, text), Slow())
     rows = [row for row in results.rows if row.statistic == "cells"]
     assert {row.benchmark for row in rows} == {"mine"} and {row.estimate.n for row in rows} == {4}
     assert results.value("mean") is not None
@@ -314,7 +318,7 @@ def test_the_pictures_vary_with_the_seed_of_the_sample(questions: Benchmark) -> 
         row for row in results.rows if row.statistic == "variance"
     ]  # no question is in every cell
     before = sorted(Path("studies/mine/benchmarks").iterdir())
-    sn.study(declared(questions, text), Slow())
+    run_study(declared(questions, text), Slow())
     assert sorted(Path("studies/mine/benchmarks").iterdir()) == before and len(before) == 3
 
 
@@ -322,14 +326,14 @@ def test_benchmarks_of_a_study_have_a_mean_in_every_cell(make: Callable[..., Ben
     one, two = (make(small.rows(8), name=name) for name in ("one", "two"))
     text = PROMPTS.replace('"{benchmark}"', f'"{one.folder}", "{two.folder}"')
     Path("mine.toml").write_text(text.format())
-    results = sn.study("mine.toml", right_when(by_prompt))
+    results = run_study("mine.toml", right_when(by_prompt))
     assert results.value("mean", benchmark="*") == pytest.approx(statistics.mean([1.0, 0.5, 3 / 8]))
 
 
 def test_workers_carry_a_study_out_too(questions: Benchmark) -> None:
     levels = {"prompt": ["Please: {question}"]}
-    in_process = sn.study(declared(questions), "snellen:uniform", levels=levels)
-    by_workers = sn.study(
+    in_process = run_study(declared(questions), "snellen:uniform", levels=levels)
+    by_workers = run_study(
         "mine.toml", "snellen:uniform", levels=levels, workers=2, output="by-workers"
     )
     assert by_workers.rows == in_process.rows
@@ -340,16 +344,16 @@ def test_workers_carry_a_study_out_too(questions: Benchmark) -> None:
 KILLED = """
 import sys
 sys.path.insert(0, {tests!r})
-import snellen as sn
 from slow_model import Slow
-sn.study("mine.toml", Slow(0.01, batch_size=1))
+from snellen_lab import run_study
+run_study("mine.toml", Slow(0.01, batch_size=1))
 """
 
 
 def test_a_killed_study_goes_on_and_ends_like_one_that_was_not(questions: Benchmark) -> None:
     declared(questions)
-    whole = sn.study("mine.toml", Slow(), output="whole")
-    script = KILLED.format(tests=str(Path(__file__).parent))
+    whole = run_study("mine.toml", Slow(), output="whole")
+    script = KILLED.format(tests=str(Path(str(slow_model.__file__)).parent))
     process = subprocess.Popen([sys.executable, "-c", script], env=os.environ)
     deadline = time.monotonic() + 60
     while lines() < 20 and process.poll() is None:  # in the second of three cells
@@ -359,7 +363,7 @@ def test_a_killed_study_goes_on_and_ends_like_one_that_was_not(questions: Benchm
     assert process.wait() == -signal.SIGKILL
     before = sum(asked_in("studies/mine").values())
     model = Slow()
-    again = sn.study("mine.toml", model)
+    again = run_study("mine.toml", model)
     assert 18 <= before < 36 and len(model.asked) == 36 - before
     assert again.rows == whole.rows
     assert Path("studies/mine/results.json").read_bytes() == Path("whole/results.json").read_bytes()
@@ -372,21 +376,21 @@ def lines() -> int:
 
 
 def test_a_folder_of_another_study_is_refused(questions: Benchmark) -> None:
-    sn.study(declared(questions), Slow(), output="here")
+    run_study(declared(questions), Slow(), output="here")
     Path("other.toml").write_text(Path("mine.toml").read_text())
     with pytest.raises(StoreError, match="here holds the study mine; choose another --output"):
-        sn.study("other.toml", Slow(), output="here")
+        run_study("other.toml", Slow(), output="here")
 
 
 def test_two_models_of_one_name_are_refused(questions: Benchmark) -> None:
     with pytest.raises(DataError, match="two models are called slow"):
-        sn.study(declared(questions), [Slow(), Slow()])
+        run_study(declared(questions), [Slow(), Slow()])
 
 
 def test_more_models_and_levels_join_a_study_and_only_they_are_asked(questions: Benchmark) -> None:
-    sn.study(declared(questions), Slow())
+    run_study(declared(questions), Slow())
     model = Slow()
-    results = sn.study("mine.toml", model, levels={"prompt": ["{question}", "Hm. {question}"]})
+    results = run_study("mine.toml", model, levels={"prompt": ["{question}", "Hm. {question}"]})
     assert len(model.asked) == 12
     assert {row.cell for row in results.rows if row.statistic == "cells"} == {
         "{question}",
@@ -482,13 +486,15 @@ def test_an_unknown_study_factor_or_metric_is_named(questions: Benchmark) -> Non
     ):
         find_study("promt-sweep")
     with pytest.raises(UnknownNameError, match="unknown factor 'promt'; did you mean prompt"):
-        sn.study(declared(questions), Slow(), levels={"promt": ["a"]})
+        run_study(declared(questions), Slow(), levels={"promt": ["a"]})
+    with pytest.raises(UnknownNameError, match=r"unknown field.* 'windw'; did you mean "):
+        run_study(declared(questions), Slow(), windw=2)  # type: ignore[call-arg]
     with pytest.raises(UnknownNameError, match="unknown metric 'acuracy'"):
-        sn.study(declared(questions), Slow(), metrics="acuracy")
+        run_study(declared(questions), Slow(), metrics="acuracy")
     with pytest.raises(DataError, match="mine varies prompt; give its levels"):
-        sn.study(declared(questions), Slow(), prompt="x")
+        run_study(declared(questions), Slow(), prompt="x")
     with pytest.raises(DataError, match=r"no.toml: cannot read the "):
-        sn.study("no.toml", Slow())
+        run_study("no.toml", Slow())
 
 
 # --- doors -------------------------------------------------------------------------------------------------------
@@ -505,7 +511,8 @@ def test_a_suite_brings_studies_and_statistics_of_its_own(
         ),
         "zoo/zoo_statistics.py": """
 from statistics import median
-from snellen.plugin_api import Estimate, StudyPart, StudyStatistic, study_row
+from snellen.plugin_api import Estimate
+from snellen_lab import StudyPart, StudyStatistic, study_row
 
 def compute(numbers):
     return StudyPart(tuple(
@@ -521,7 +528,7 @@ MEDIAN = StudyStatistic("Median", compute)
         Path(name).write_text(text)
     sn.add_suites("zoo")
     assert find_study("politeness").name == find_study("zoo/politeness").name == "zoo/politeness"
-    assert sn.study("politeness", right_when(by_prompt)).value("median") == 0.5
+    assert run_study("politeness", right_when(by_prompt)).value("median") == 0.5
 
 
 def test_the_command_prints_the_tables_and_writes_four_files(
@@ -563,7 +570,7 @@ def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_study_is_a_frame_and_a_report(questions: Benchmark) -> None:
-    results = sn.study(declared(questions), right_when(by_prompt))
+    results = run_study(declared(questions), right_when(by_prompt))
     assert (
         repr(results)
         == f"<StudyResults: mine in studies/mine; cells: 3, numbers: {len(results.rows)}>"
@@ -586,8 +593,8 @@ def test_a_model_behind_a_server_carries_a_study_out_and_is_asked_each_thing_onc
 ) -> None:
     with start_server() as server:
         model = f"openai:served@{server.url}"
-        results = sn.study(declared(questions), model)
+        results = run_study(declared(questions), model)
         asked = len(server.seen())
-        again = sn.study("mine.toml", model)
+        again = run_study("mine.toml", model)
         assert len(server.seen()) == asked == 36 and again.rows == results.rows
     assert sum(asked_in("studies/mine").values()) == 36

@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from snellen.analysis.statistics import estimate_mean
-from snellen.building.benchmark import MANIFEST, Benchmark
-from snellen.experiments.studies.series import StudyNumbers, StudyPart, StudyRow, StudyStatistic
-from snellen.metrics.declaration import SHARE
-from snellen.records import Estimate
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table
-from snellen.verification.audit import Label, labels_file, read_audit_labels
+from snellen.plugin_api import (
+    MANIFEST,
+    SHARE,
+    AbsentCell,
+    Benchmark,
+    Cell,
+    Estimate,
+    NumberCell,
+    Table,
+    estimate_mean,
+    labels_file,
+    read_audit_labels,
+)
+from snellen_lab.studies.series import (
+    StudyNumbers,
+    StudyPart,
+    StudyRow,
+    StudyStatistic,
+)
 
-TWO_RIGHT: Label = "two right options"
+TWO_RIGHT = "two right options"
 HEADER = ("cell", "benchmark as built", "by people [95%] n", "by the jury [95%] n")
 NOTES = (
     "The share of questions with a wrong option that is right too; the paper's is of single distractors, of which a "

@@ -9,27 +9,39 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import CAPABILITY
-from snellen.analysis.coverage import few_names
-from snellen.analysis.headline import ALL, HEADLINE, headline_metric
-from snellen.analysis.paper_check import PaperCheck, PaperReport, derived_figures
-from snellen.analysis.ranks import competition_ranks
-from snellen.catalogue import entries, suite_facts, suites
-from snellen.catalogue.papers import MODEL, Paper, PrintedValue, papers
-from snellen.metrics.declaration import declared
-from snellen.protocols import parse_protocol
-from snellen.records import Better, Estimate
-from snellen.report.report_section import ReportSection
-from snellen.report.run_view import ModelMethodRow, RunView, method_rows
-from snellen.report.table import (
+from snellen import parse_protocol
+from snellen.plugin_api import (
+    ALL,
+    CAPABILITY,
     DASH,
+    HEADLINE,
     AbsentCell,
+    Better,
     Cell,
+    Estimate,
+    ModelMethodRow,
     NumberCell,
+    ReportSection,
+    RunView,
     Table,
+    competition_ranks,
     decimal_text,
+    declared,
+    entries,
+    few_names,
+    headline_metric,
     interval_text,
+    method_rows,
+    suite_facts,
+    suites,
     value_text,
+)
+from snellen_lab.papers.paper_check import PaperCheck, PaperReport, derived_figures
+from snellen_lab.papers.printed_tables import (
+    MODEL,
+    Paper,
+    PrintedValue,
+    papers,
 )
 
 NOT_SHARED = "not in the run, or only by another metric"

@@ -12,10 +12,16 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.ranks import competition_ranks, rounded
-from snellen.catalogue import entries
-from snellen.catalogue.papers import METHOD, MODEL, Derivation, Erratum, Paper, PrintedValue
-from snellen.errors import DataError
+from snellen import DataError
+from snellen.plugin_api import competition_ranks, entries, rounded
+from snellen_lab.papers.printed_tables import (
+    METHOD,
+    MODEL,
+    Derivation,
+    Erratum,
+    Paper,
+    PrintedValue,
+)
 
 ValueT = TypeVar("ValueT")
 MOST_SOURCES = 16

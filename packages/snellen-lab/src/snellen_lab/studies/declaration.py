@@ -17,15 +17,22 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import registry
-from snellen.catalogue import declared_file, study_files
-from snellen.common.faults import check_names, names_of
-from snellen.common.field_values import check_known
-from snellen.common.foreign import read_text
-from snellen.errors import DataError
-from snellen.formats.json_files import parse_toml
-from snellen.reformulation.sampling import Sampling
-from snellen.runs.spec import RUN_FIELDS, QuestionSpec, overlaid, run_spec
+from snellen import DataError
+from snellen.plugin_api import (
+    RUN_FIELDS,
+    QuestionSpec,
+    Sampling,
+    check_known,
+    check_names,
+    declared_file,
+    names_of,
+    overlaid,
+    parse_toml,
+    read_text,
+    run_spec,
+    study_files,
+    unknown,
+)
 
 SAMPLE_SEED, SAMPLE_RATIO = "sample.seed", "sample.ratio"
 """The fields of a factor that varies which samples are drawn, and how many."""
@@ -136,7 +143,7 @@ def parse_study(text: str, name: str, where: str, folder: Path | None = None) ->
     content = parse_toml(text, where)
     fields = [field for field in StudySpec.__struct_fields__ if field not in ("name", "folder")]
     if strange := set(content) - set(fields):
-        raise DataError(f"{where}: {registry.unknown('field', min(strange), fields)}")
+        raise DataError(f"{where}: {unknown('field', min(strange), fields)}")
     sample = _converted(content.pop("sample", {}), dict[str, Any], f"{where}: sample")
     declared = _converted({**content, "name": name}, StudySpec, where)
     _check_fields(declared.fixed, where, "fixed")
@@ -185,7 +192,7 @@ def _check_factors(factors: Sequence[Factor], where: str) -> None:
     for factor in factors:
         place = f"{where}: the factor {factor.name}"
         if factor.sets not in OF_A_CELL:
-            raise DataError(f"{place}: {registry.unknown('field', factor.sets, OF_A_CELL)}")
+            raise DataError(f"{place}: {unknown('field', factor.sets, OF_A_CELL)}")
         if bool(factor.values) == bool(factor.file):
             raise DataError(f"{place} needs levels: either values = [...] or file = '...'")
 
@@ -242,7 +249,7 @@ def grid_of(
     chosen = own_levels or {}
     names = [factor.name for factor in study.vary]
     if strange := set(chosen) - set(names):
-        raise registry.unknown("factor", min(strange), names)
+        raise unknown("factor", min(strange), names)
     notes: list[str] = []
     levels = {
         factor.name: _levels(factor, chosen.get(factor.name), study.folder, notes)

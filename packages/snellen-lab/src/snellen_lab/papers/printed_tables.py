@@ -17,11 +17,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from snellen import registry
-from snellen.catalogue.loading import suite_folders
-from snellen.errors import DataError
-from snellen.formats.json_files import read_packaged_text, read_toml
-from snellen.records import METHODS, Method
+from snellen import DataError
+from snellen.plugin_api import (
+    METHODS,
+    Method,
+    read_packaged_text,
+    read_toml,
+    suite_folders,
+    unknown,
+)
 
 FOLDER, TABLES, DERIVATIONS, ERRATA = "paper", "tables.toml", "derivations.toml", "errata.toml"
 MODEL, METHOD = "model", "method"
@@ -184,7 +188,7 @@ class Paper(Struct, frozen=True, dict=True):
     def table(self, name: str) -> PaperTable:
         """Raises UnknownNameError with similar names."""
         if name not in self.tables:
-            raise registry.unknown("table", name, self.tables)
+            raise unknown("table", name, self.tables)
         return self.tables[name]
 
     def header(self, name: str) -> tuple[str, ...]:
@@ -290,7 +294,7 @@ def papers() -> dict[str, Paper]:
 def _load(suite: str) -> Paper | None:
     homes = suite_folders()
     if suite not in homes:
-        raise registry.unknown("suite", suite, homes)
+        raise unknown("suite", suite, homes)
     folder = homes[suite].joinpath(FOLDER)
     if not folder.joinpath(TABLES).is_file():
         return None

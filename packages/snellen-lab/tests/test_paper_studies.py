@@ -16,12 +16,13 @@ from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verificat
 from snellen.building.builder import ANSWERS
 from snellen.catalogue import study_files
 from snellen.errors import DataError
-from snellen.experiments.model_groups.declaration import find_analysis
-from snellen.experiments.model_groups.outcome import compute_analysis
-from snellen.experiments.studies.declaration import find_study, grid_of
 from snellen.formats.record_files import read_records
 from snellen.records import Answer
 from snellen.report.run_view import run_views
+from snellen_lab import run_study
+from snellen_lab.analyses.declaration import find_analysis
+from snellen_lab.analyses.outcome import compute_analysis
+from snellen_lab.studies.declaration import find_study, grid_of
 from test_reform_classes import flowers102
 
 TABLES = {
@@ -56,7 +57,7 @@ def test_the_studies_of_two_papers_are_declared_each_by_its_table() -> None:
 
 def test_a_benchmark_is_built_with_each_number_of_options_and_asks_the_same_questions() -> None:
     files = flowers102(Path("files"))
-    results = sn.study(
+    results = run_study(
         "number-of-options",
         "snellen:uniform",
         source=files,
@@ -74,7 +75,7 @@ def test_a_benchmark_is_built_with_each_number_of_options_and_asks_the_same_ques
     }
     assert cells == {"options=2, method=generation", "options=3, method=generation"}
     # Once built, they are found again.
-    again = sn.study(
+    again = run_study(
         "number-of-options", "snellen:uniform", levels={"options": [2], "method": ["generation"]}
     )
     assert again.rows
@@ -85,14 +86,14 @@ def test_a_build_that_varies_needs_the_files_and_an_empty_level_is_the_benchmark
         DataError,
         match=r"builds reform-eval/flowers102 in several ways; name its files \(--source\)",
     ):
-        sn.study("number-of-options", "snellen:uniform")
+        run_study("number-of-options", "snellen:uniform")
     text = (
         'title = "x"\nmetrics = ["accuracy"]\nstatistics = ["cells"]\n[fixed]\n'
         'benchmarks = ["reform-eval/flowers102"]\n[[vary]]\nname = "options"\nfield = "build.options"\n'
         "values = { usual = 0, two = 2 }\n"
     )
     Path("mine.toml").write_text(text)
-    results = sn.study("mine.toml", "snellen:oracle", source=flowers102(Path("files")))
+    results = run_study("mine.toml", "snellen:oracle", source=flowers102(Path("files")))
     assert {row.cell for row in results.rows} >= {"usual", "two"}
     assert Benchmark(Path("home/benchmarks/reform-eval/flowers102")).manifest.counts.samples == 12
 
@@ -102,7 +103,7 @@ def test_samples_of_several_sizes_are_drawn_as_often_as_is_said_and_a_study_with
 ):
     folder = made("plants")
     levels = {"share": [0.25, 0.5], "draw": [0, 1]}
-    results = sn.study("sampling-ratios", "snellen:uniform", benchmarks=[folder], levels=levels)
+    results = run_study("sampling-ratios", "snellen:uniform", benchmarks=[folder], levels=levels)
     sizes = {
         row.cell: row.estimate.n
         for row in results.rows
@@ -125,7 +126,7 @@ def test_samples_of_several_sizes_are_drawn_as_often_as_is_said_and_a_study_with
     [("format-hits", 2), ("instability-sources", 4), ("instructions", 2), ("connections", 2)],
 )
 def test_a_study_is_asked_of_a_benchmark(name: str, cells: int) -> None:
-    results = sn.study(name, "snellen:uniform", benchmarks=[made("questions")])
+    results = run_study(name, "snellen:uniform", benchmarks=[made("questions")])
     assert (
         len(
             {
@@ -139,7 +140,7 @@ def test_a_study_is_asked_of_a_benchmark(name: str, cells: int) -> None:
 
 
 def test_the_runs_of_a_study_are_what_its_analysis_takes() -> None:
-    sn.study("instability-sources", "snellen:uniform", benchmarks=[made("questions")])
+    run_study("instability-sources", "snellen:uniform", benchmarks=[made("questions")])
     folders = sorted(Path("studies/reform-eval-instability-sources/runs").iterdir())
     found = set()
     for folder in folders:
@@ -162,7 +163,7 @@ def test_mmbench_is_studied_on_its_own_file() -> None:
     sn.build("mmbench/dev-en", source=mmbench_rows.write(rows, Path("mmbench.tsv")))
     found = {
         (row.cell, row.metric): row.estimate.value
-        for row in sn.study("circular", "snellen:always-a").rows
+        for row in run_study("circular", "snellen:always-a").rows
         if row.statistic == "cells"
     }
     # Of four questions the answer to two is A at first, and of none in every rotation.
@@ -170,7 +171,7 @@ def test_mmbench_is_studied_on_its_own_file() -> None:
         found["VanillaEval", "accuracy"] == 0.5
         and found["CircularEval", "circular_accuracy"] == 0.0
     )
-    matched = sn.study(
+    matched = run_study(
         "choice-matching",
         sn.Scripted(lambda request: "A" if request.sample_id[-1] in "01" else "hm"),
     )
@@ -190,8 +191,8 @@ def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_
     None
 ):
     whole = sn.build("eyechart/colour")
-    sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
-    sn.study(
+    run_study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
+    run_study(
         "number-of-options",
         "snellen:uniform",
         benchmarks=["eyechart/colour"],
@@ -216,7 +217,7 @@ def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_
     assert all(set(sample.options) <= of_question[sample.question] for sample in pooled.samples())
     open_ended = sn.build("eyechart/caption")
     with pytest.raises(DataError, match="eyechart/caption has no multiple-choice questions"):
-        sn.study(
+        run_study(
             "number-of-options",
             "snellen:uniform",
             benchmarks=[str(open_ended.folder)],
@@ -225,7 +226,7 @@ def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_
 
 
 def test_people_and_a_jury_say_how_often_a_wrong_option_is_right() -> None:
-    first = sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
+    first = run_study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
     assert not [row for row in first.rows if row.statistic == "false-negatives"]
     [pooled] = Path("studies/reform-eval-distractors/benchmarks").iterdir()
     said = [
@@ -243,7 +244,7 @@ def test_people_and_a_jury_say_how_often_a_wrong_option_is_right() -> None:
     (pooled / MANIFEST).write_bytes(
         msgspec.json.encode(replace(manifest, verification=verification))
     )
-    again = sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
+    again = run_study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
     found = {row.quantity: row.estimate for row in again.rows if row.statistic == "false-negatives"}
     # Of four questions: a half, all of b as ann said last, none of c as it was settled, none of d.
     assert (
@@ -257,7 +258,7 @@ def test_people_and_a_jury_say_how_often_a_wrong_option_is_right() -> None:
 
 
 def test_the_mean_over_models_is_that_of_their_numbers() -> None:
-    results = sn.study(
+    results = run_study(
         "instability-sources", ["snellen:uniform", "snellen:biased"], benchmarks=[made("questions")]
     )
     for metric in ("accuracy", "instability"):
@@ -279,7 +280,7 @@ def test_the_mean_over_models_is_that_of_their_numbers() -> None:
 def test_samples_are_held_against_the_whole_as_in_tables_29_and_30() -> None:
     models = ["snellen:uniform", "snellen:biased?p=0.9", "snellen:oracle"]
     levels = {"share": [0.25, 1.0], "draw": [0, 1]}
-    results = sn.study("sampling-ratios", models, benchmarks=["eyechart/colour"], levels=levels)
+    results = run_study("sampling-ratios", models, benchmarks=["eyechart/colour"], levels=levels)
     score = {
         (row.model, row.cell): row.estimate.value
         for row in results.rows

@@ -12,8 +12,34 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.experiments.studies.declaration import StudySpec
-from snellen.experiments.studies.series import (
+from snellen.plugin_api import (
+    DASH,
+    SHARE,
+    AbsentCell,
+    Block,
+    Cell,
+    ChartBlock,
+    ChartPanel,
+    Head,
+    IntervalRow,
+    NumberCell,
+    PlotPoint,
+    Section,
+    Table,
+    TableBlock,
+    axis_of,
+    capitalised,
+    csv_table,
+    escape,
+    interval_chart,
+    markdown_tables,
+    offline_document,
+    percent,
+    short_name,
+    write_in_form,
+)
+from snellen_lab.studies.declaration import StudySpec
+from snellen_lab.studies.series import (
     CellScores,
     StudyNumbers,
     StudyPart,
@@ -23,14 +49,6 @@ from snellen.experiments.studies.series import (
     flat_study_row,
     study_row,
 )
-from snellen.formats.shown_text import csv_table, short_name
-from snellen.formats.whole_files import write_in_form
-from snellen.metrics.declaration import SHARE
-from snellen.report.charts import ChartPanel, IntervalRow, PlotPoint, axis_of, interval_chart
-from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
-from snellen.report.markdown import escape, markdown_tables
-from snellen.report.rendering import offline_document
-from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, capitalised, percent
 
 NO_CELL = "the cell has no such number"
 ONLY_CELL = "as declared"

@@ -19,7 +19,6 @@ from scipy import stats as witness
 import small
 import snellen as sn
 from snellen.analysis.ranks import fractional_ranks
-from snellen.analysis.sampling_study import SampleStability, SamplingPlan, sampling_study
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.cli import main
@@ -30,6 +29,7 @@ from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.scoring.answers import open_answers
 from snellen.scoring.resampling import draw_subset, read, stratum_of
 from snellen.scoring.scored_run import ScoredRun
+from snellen_lab.studies.sampling_study import SampleStability, SamplingPlan, sampling_study
 
 SKILLS = (0.2, 0.45, 0.7, 0.9)
 

@@ -16,10 +16,11 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import entries, study_files
-from snellen.experiments.studies.declaration import find_study, grid_of
 from snellen.readers import reasked
 from snellen.records import Request, Response
 from snellen.registry import register
+from snellen_lab import run_study
+from snellen_lab.studies.declaration import find_study, grid_of
 
 STUDIES = [name for name in study_files() if name.startswith("lvlm-ehub/")]
 POPE_ROWS = ("accuracy", "precision", "recall", "f1", "yes_rate", "unparsed_rate")
@@ -97,7 +98,7 @@ def test_the_prompt_sweep_draws_three_pictures_of_each_class(tmp_path: Path) -> 
         pictures, tmp_path / "made", formulation="text", metrics=("contains_answer",)
     )
     Path("two.txt").write_text("a photo of a {}.\nart of the {}.\n")
-    results = sn.study(
+    results = run_study(
         "prompt-sweep", Talker(), benchmarks=str(benchmark.folder), levels={"prompt": "two.txt"}
     )
     cells = {row.cell: row.estimate for row in results.rows if row.statistic == "cells"}
@@ -118,7 +119,7 @@ def test_an_entry_that_re_asks_can_tell_its_strata(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["rounds-captions", "caption-prompts"])
 def test_captions_differ_from_round_to_round_and_from_prompt_to_prompt(name: str) -> None:
-    results = sn.study(name, Talker(), source=source())
+    results = run_study(name, Talker(), source=source())
     cells = len(grid_of(find_study(name)).factors.popitem()[1])
     [mean] = [row for row in results.rows if row.quantity == "mean"]
     assert mean.metric == "cider" and mean.cells == cells and mean.estimate.value is not None
@@ -127,7 +128,7 @@ def test_captions_differ_from_round_to_round_and_from_prompt_to_prompt(name: str
 
 
 def test_composition_is_asked_in_both_ways_beside_a_scorer_with_shuffled_options() -> None:
-    results = sn.study("composition", [Talker(), "snellen:oracle"], source=source())
+    results = run_study("composition", [Talker(), "snellen:oracle"], source=source())
     cells = {
         (r.model, r.benchmark, r.cell): r.estimate for r in results.rows if r.metric == "accuracy"
     }
@@ -152,7 +153,7 @@ def test_hallucination_is_one_table_of_six_metrics_over_three_settings_and_none_
     model = sn.Scripted(
         lambda r: "Yes." if "snowboard" in r.messages[0].text else "Hm.", fingerprint="hm"
     )
-    results = sn.study("hallucination", model, source=source())
+    results = run_study("hallucination", model, source=source())
     settings = {f"lvlm-ehub/{name}" for name in mini_ehub.POPE}
     rows = {(row.benchmark, row.metric): row.estimate.value for row in results.rows}
     assert {metric for _, metric in rows} == {f"pope_{name}" for name in POPE_ROWS}
@@ -182,7 +183,7 @@ def wordy(request: Request) -> str:
 def test_metrics_of_captions_are_compared_by_ranks_and_their_widest_differences_are_shown() -> None:
     register("metrics", "letters", letters)
     said: list[str] = []
-    results = sn.study(
+    results = run_study(
         "caption-metrics",
         sn.Scripted(wordy, fingerprint="wordy", answers_by_sample=True),
         source=source(),
@@ -209,7 +210,7 @@ def test_a_judge_marks_captions_beside_cider() -> None:
     judge = sn.Scripted(
         lambda r: str(1 + len(r.messages[-1].text) % 5), fingerprint="judge", name="judge"
     )
-    results = sn.study(
+    results = run_study(
         "caption-metrics",
         Talker(),
         source=source(),

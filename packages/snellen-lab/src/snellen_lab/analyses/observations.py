@@ -13,29 +13,46 @@ from statistics import fmean, quantiles
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import registry
-from snellen.analysis.aggregate import scored_predictions
-from snellen.analysis.capability import CAPABILITY
-from snellen.analysis.headline import ALL, headlines_of
-from snellen.analysis.ranks import competition_ranks, spearman
-from snellen.analysis.statistics import student_t
-from snellen.catalogue import dimension_titles
-from snellen.catalogue.cards import ModelCard, card_of_model, card_of_printed
-from snellen.catalogue.papers import METHOD, Paper, PrintedValue, paper_of
-from snellen.errors import DataError
-from snellen.experiments.model_groups.declaration import (
+from snellen import DataError, parse_protocol
+from snellen.plugin_api import (
+    ALL,
+    CAPABILITY,
+    METHODS,
+    PERTURBATIONS,
+    SHARE,
+    Better,
+    Estimate,
+    Method,
+    ModelCard,
+    Result,
+    RunView,
+    accuracy_by_template,
+    by_option_position,
+    card_of_model,
+    card_of_printed,
+    competition_ranks,
+    declared,
+    dimension_titles,
+    find,
+    headlines_of,
+    scored_predictions,
+    spearman,
+    student_t,
+    unit_multiplier,
+)
+from snellen_lab.analyses.declaration import (
     MODEL,
     AnalysisSource,
     AnalysisSpec,
     Grouping,
 )
-from snellen.metrics.declaration import SHARE, declared, unit_multiplier
-from snellen.protocols import parse_protocol
-from snellen.protocols.choice import PERTURBATIONS
-from snellen.records import METHODS, Better, Estimate, Method, Result
-from snellen.report.paper_tables import NOT_SHARED, compare_with_printed
-from snellen.report.pooled_estimates import accuracy_by_template, by_option_position
-from snellen.report.run_view import RunView
+from snellen_lab.papers.paper_tables import NOT_SHARED, compare_with_printed
+from snellen_lab.papers.printed_tables import (
+    METHOD,
+    Paper,
+    PrintedValue,
+    paper_of,
+)
 
 
 class Observation(Struct, frozen=True, kw_only=True):
@@ -173,7 +190,7 @@ class _RunValues(Struct, frozen=True):
     card: str
 
     def measured(self) -> Iterator[Observation]:
-        measure: AnalysisMeasure = registry.find("analysis_measures", self.source.measure)
+        measure: AnalysisMeasure = find("analysis_measures", self.source.measure)
         for measured in measure(self.view):
             yield self._observation(
                 measured.method, measured.quantity, measured.value, measured.unit, measured.better

@@ -14,15 +14,27 @@ from statistics import fmean, variance
 
 from msgspec import Struct
 
-from snellen.analysis.headline import ALL, first_text_metric
-from snellen.analysis.ranks import fractional_ranks, pearson
-from snellen.errors import DataError
-from snellen.metrics.declaration import SHARE, Counts, SummedMetric, declared, summed_metric
-from snellen.records import Method
-from snellen.reformulation.sampling import Rule, Sampling, draw_sample
-from snellen.runs.journal import read_exchanges
-from snellen.scoring.resampling import stratum_of
-from snellen.scoring.scored_run import RowKey, ScoredBenchmark, ScoredRun
+from snellen import DataError
+from snellen.plugin_api import (
+    ALL,
+    SHARE,
+    Counts,
+    Method,
+    RowKey,
+    Sampling,
+    SamplingRule,
+    ScoredBenchmark,
+    ScoredRun,
+    SummedMetric,
+    declared,
+    draw_sample,
+    first_text_metric,
+    fractional_ranks,
+    pearson,
+    read_exchanges,
+    stratum_of,
+    summed_metric,
+)
 
 RATIOS = (0.01, 0.02, 0.1, 0.2)
 """The ratios in the paper's tables."""
@@ -33,7 +45,7 @@ class SamplingPlan(Struct, frozen=True):
 
     ratios: tuple[float, ...] = RATIOS
     draws: int = 10
-    rule: Rule = "balanced"
+    rule: SamplingRule = "balanced"
     stratify_by: str = ""
     """The tag to balance by; the answer when empty."""
     seed: int = 0

@@ -18,7 +18,14 @@ from PIL import Image
 import small
 import snellen as sn
 from snellen.analysis.headline import ALL
-from snellen.analysis.paper_check import (
+from snellen.analysis.ranks import rounded
+from snellen.catalogue import entries, suite_facts
+from snellen.catalogue.cards import ModelCard, benchmarks_seen, model_cards
+from snellen.catalogue.loading import add_suites
+from snellen.errors import DataError, UnknownNameError
+from snellen.metrics.declaration import declared
+from snellen.suites.mmbench import taxonomy
+from snellen_lab.papers.paper_check import (
     FORMULAS,
     PaperReport,
     check_paper,
@@ -26,14 +33,12 @@ from snellen.analysis.paper_check import (
     nearest_share,
     pooled_share,
 )
-from snellen.analysis.ranks import rounded
-from snellen.catalogue import entries, suite_facts
-from snellen.catalogue.cards import ModelCard, benchmarks_seen, model_cards
-from snellen.catalogue.loading import add_suites
-from snellen.catalogue.papers import Paper, PrintedValue, paper_of, papers
-from snellen.errors import DataError, UnknownNameError
-from snellen.metrics.declaration import declared
-from snellen.suites.mmbench import taxonomy
+from snellen_lab.papers.printed_tables import (
+    Paper,
+    PrintedValue,
+    paper_of,
+    papers,
+)
 
 TABLES = {
     "reform-eval": {*"1 2 3 4 7 8".split(), *map(str, range(9, 29))},
@@ -573,7 +578,7 @@ def test_the_command_lists_shows_and_checks(capsys: pytest.CaptureFixture[str]) 
 def test_the_guide_counts_the_figures_that_agree(
     capsys: pytest.CaptureFixture[str], reports: dict[str, PaperReport]
 ) -> None:
-    docs = Path(__file__).parent.parent / "docs"
+    docs = Path(__file__).parents[3] / "docs"
     _, printed, _ = small.command(capsys, "paper", "--check", "--markdown")
     figures = sum(len(report.checks) for report in reports.values())
     agree = sum(check.agrees for report in reports.values() for check in report.checks)

@@ -15,12 +15,35 @@ from statistics import fmean, stdev
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.ranks import fractional_ranks, spearman
-from snellen.analysis.sampling_study import against_whole
-from snellen.analysis.statistics import SAME, estimate_mean, score_interval, student_t, z
-from snellen.analysis.variance_components import VarianceComponent, variance_components
-from snellen.experiments.studies.declaration import BASELINE, SAMPLE_RATIO, SAMPLE_SEED, CellGrid
-from snellen.experiments.studies.series import (
+from snellen.plugin_api import (
+    DASH,
+    SAME,
+    SHARE,
+    AbsentCell,
+    Cell,
+    Estimate,
+    NumberCell,
+    Table,
+    decimal_text,
+    estimate_mean,
+    fractional_ranks,
+    interval_text,
+    percent,
+    score_interval,
+    spearman,
+    student_t,
+    unit_of_difference,
+    value_text,
+    z,
+)
+from snellen_lab.studies.declaration import (
+    BASELINE,
+    SAMPLE_RATIO,
+    SAMPLE_SEED,
+    CellGrid,
+)
+from snellen_lab.studies.sampling_study import against_whole
+from snellen_lab.studies.series import (
     CellScores,
     Question,
     StudyNumbers,
@@ -31,20 +54,7 @@ from snellen.experiments.studies.series import (
     bare,
     study_row,
 )
-from snellen.metrics.declaration import SHARE
-from snellen.records import Estimate
-from snellen.report.table import (
-    DASH,
-    AbsentCell,
-    Cell,
-    NumberCell,
-    Table,
-    decimal_text,
-    interval_text,
-    percent,
-    unit_of_difference,
-    value_text,
-)
+from snellen_lab.studies.variance_components import VarianceComponent, variance_components
 
 SPREAD_HEADER = (
     "model", "benchmark", "metric", "cells", "baseline", "mean [95%] n", "sd", "least", "greatest", "beyond",

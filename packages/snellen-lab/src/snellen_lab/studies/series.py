@@ -12,17 +12,26 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from snellen import registry
-from snellen.analysis.aggregate import results_of
-from snellen.analysis.headline import ALL, headline_metric
-from snellen.analysis.statistics import Bounds, estimate_mean
-from snellen.experiments.studies.declaration import CellGrid, CellSpec
-from snellen.metrics.declaration import MetricRow, declared, unit_multiplier
-from snellen.records import Estimate, Method, Result
-from snellen.report.charts import ChartPanel
-from snellen.report.run_view import mean_chance
-from snellen.report.table import Table
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.plugin_api import (
+    ALL,
+    Bounds,
+    ChartPanel,
+    Estimate,
+    Method,
+    MetricRow,
+    Result,
+    ScoredBenchmark,
+    ScoredRun,
+    Table,
+    declared,
+    estimate_mean,
+    find,
+    headline_metric,
+    mean_chance,
+    results_of,
+    unit_multiplier,
+)
+from snellen_lab.studies.declaration import CellGrid, CellSpec
 
 Question = tuple[str, int]
 """Sample id and round."""
@@ -286,7 +295,7 @@ class StudyStatistic(Struct, frozen=True):
 def computed(numbers: StudyNumbers, statistics: Iterable[str]) -> dict[str, StudyPart]:
     """What each named statistic finds, by its title. Raises UnknownNameError."""
     declared_statistics: list[StudyStatistic] = [
-        registry.find("study_statistics", name) for name in statistics
+        find("study_statistics", name) for name in statistics
     ]
     return {statistic.title: statistic.compute(numbers) for statistic in declared_statistics}
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats as witness
 
 from snellen.analysis.ranks import spearman
-from snellen.analysis.variance_components import RESIDUAL, variance_components
 from snellen.errors import DataError
+from snellen_lab.studies.variance_components import RESIDUAL, variance_components
 
 
 def test_two_crossed_factors_come_out_as_by_hand() -> None:

@@ -1,0 +1,1 @@
+"""Analyses: groups of models compared across papers and runs."""

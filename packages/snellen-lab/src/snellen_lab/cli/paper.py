@@ -1,0 +1,199 @@
+"""`snellen paper`: tables of the papers of suites, their checks, and runs beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from snellen import DataError
+from snellen.plugin_api import (
+    Table,
+    announce,
+    cell_text,
+    json_flag,
+    markdown_tables,
+    out,
+    print_records,
+    superscript,
+)
+from snellen_lab.papers import paper_tables
+from snellen_lab.papers.paper_check import PaperReport, check_paper
+from snellen_lab.papers.printed_tables import Paper, paper_of, papers
+from snellen_lab.papers.published_runs import views_as_published
+
+Form = Literal["terminal", "csv", "markdown", "json"]
+
+
+@click.command()
+@click.argument("suite", default="")
+@click.argument("table", default="")
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Recompute printed figures from each other, and list what does not agree.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="With --check: exit with 1 unless the misprints are exactly the known ones.",
+)
+@click.option("--csv", "form", flag_value="csv", help="Print CSV.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print Markdown.")
+@json_flag
+def paper_command(
+    suite: str,
+    table: str,
+    runs: tuple[Path, ...],
+    check: bool,
+    strict: bool,
+    form: Form | None,
+    as_json: bool,
+) -> None:
+    """Show the tables of suites' papers, check them, and set RUNS beside the models in them.
+
+    \b
+      snellen paper                                 what there is
+      snellen paper reform-eval 9                   Table 9
+      snellen paper reform-eval 9 runs/x runs/y     with two runs, scored as published
+      snellen paper --check                         figures recomputed; misprints
+
+    With --json a table is one object per printed value, with the names of benchmark, metric and method that a run's
+    results have. See docs/papers.md.
+    """
+    shown_form: Form = "json" if as_json else form or "terminal"
+    chosen = [paper_of(suite)] if suite else list(papers().values())
+    if check:
+        if table:
+            raise DataError("--check is for whole papers; leave the table out")
+        _check(chosen, strict, shown_form)
+    elif strict:
+        raise DataError("--strict goes with --check")
+    elif not table:
+        _show(paper_tables.paper_list(chosen), shown_form)
+    elif shown_form == "json" and not runs:
+        print_records(_tidy(chosen[0], table))
+    else:
+        _show(
+            paper_tables.printed_table(
+                chosen[0], table, views_as_published(runs, kept_will_do=True)
+            ),
+            shown_form,
+        )
+
+
+def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
+    reports = [check_paper(paper) for paper in chosen]
+    if form == "json":
+        print_records(row for report in reports for row in _check_rows(report))
+    else:
+        _show(paper_tables.check_summary(reports), form)
+        for report in reports:
+            for table in (
+                paper_tables.misprint_table(report),
+                paper_tables.repetition_table(report),
+                paper_tables.read_errata(report),
+            ):
+                if table.rows:
+                    out.print()
+                    _show(table, form)
+    strange = [check.cell.place for report in reports for check in report.unknown]
+    strange += [
+        f"{erratum.place} (known, and not found)"
+        for report in reports
+        for erratum in report.unfound
+    ]
+    for place in strange:
+        announce(f"not as in the errata: {place}")
+    if strict and strange:
+        raise SystemExit(1)
+
+
+def _check_rows(report: PaperReport) -> Iterator[dict[str, Any]]:
+    for check in report.checks:
+        yield {
+            "suite": report.paper.suite,
+            "place": check.cell.place,
+            "formula": check.formula,
+            "printed": check.cell.printed,
+            "computed": str(check.computed),
+            "would_agree": str(check.agreeing),
+            "agrees": check.agrees,
+            "arithmetic": check.arithmetic,
+            "why": check.known.why if check.known else "",
+        }
+
+
+def _tidy(paper: Paper, table: str) -> Iterator[dict[str, Any]]:
+    for cell in paper.values(table):
+        yield {
+            "suite": paper.suite,
+            "table": table,
+            **cell.labels,
+            "column": cell.column,
+            "printed": cell.printed,
+            "value": None if cell.value is None else float(cell.value),
+            "unit": cell.unit,
+            "method": cell.method,
+            "benchmark": cell.benchmark,
+            "dimension": cell.dimension,
+            "slice": cell.slice,
+            "metric": cell.metric,
+        }
+
+
+def _show(table: Table, form: Form) -> None:
+    notes = table.footnotes()
+    cells = [[cell_text(cell, notes) for cell in row] for row in table.rows]
+    if form == "json":
+        print_records(dict(zip(table.header, row, strict=True)) for row in cells)
+    elif form == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([table.header, *cells])
+        out.out(text.getvalue(), end="", highlight=False)
+    elif form == "markdown":
+        out.out("\n".join(markdown_tables([table], 3)), highlight=False)
+    else:
+        _show_in_terminal(table, cells, notes)
+
+
+def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[str, int]) -> None:
+    """In blocks of columns that fit the width, each with the labels."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    out.print(Text(table.title, style="bold"))
+    for columns in _blocks(table, cells, out.width):
+        block = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+        for i in columns:
+            block.add_column(
+                table.header[i],
+                justify="left" if i < table.label_columns else "right",
+                overflow="fold",
+            )
+        for row in cells:
+            block.add_row(*(Text(row[i]) for i in columns))
+        out.print(block)
+    for note in (*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items())):
+        out.print(Text(note, style="dim"))
+
+
+def _blocks(table: Table, cells: Sequence[Sequence[str]], width: int) -> Iterator[list[int]]:
+    widths = [
+        2 + max(len(text) for text in (name, *(row[i] for row in cells)))
+        for i, name in enumerate(table.header)
+    ]
+    labels = list(range(table.label_columns))
+    block = list(labels)
+    for i in range(table.label_columns, len(table.header)):
+        if len(block) > len(labels) and sum(widths[j] for j in block) + widths[i] > width:
+            yield block
+            block = list(labels)
+        block.append(i)
+    yield block

@@ -1,0 +1,176 @@
+"""`snellen sample`: parts of benchmarks, and how well they predict full scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from snellen import DataError, score
+from snellen.plugin_api import (
+    DASH,
+    Number,
+    Sampling,
+    SamplingRule,
+    Table,
+    WholeNumber,
+    announce,
+    decimal_text,
+    draw_subset,
+    find_benchmarks,
+    json_flag,
+    out,
+    percent,
+    print_records,
+    print_tables,
+    specs_of,
+    subset_name,
+)
+from snellen_lab.cli.flags import PATH
+from snellen_lab.studies.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
+
+STUDY_HEADER = (
+    "benchmark", "protocol", "metric", "ratio", "samples", "models", "rho", "rank rho", "deviation", "variance", "time",
+)  # fmt: skip
+RULES = ("balanced", "random", "equal", "equidistant")
+
+
+@click.command()
+@click.argument("what", nargs=-1, required=True)
+@click.option(
+    "--study",
+    "studied",
+    is_flag=True,
+    help="Treat the arguments as runs, and measure how well samples predict full scores.",
+)
+@click.option(
+    "--ratios",
+    default=",".join(map(str, RATIOS)),
+    help="Sampling ratios to study.  [0.01,0.02,0.1,0.2]",
+)
+@click.option("--draws", default=10, type=WholeNumber(2), help="Samples drawn per ratio.  [10]")
+@click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
+@click.option(
+    "--rule",
+    default="balanced",
+    type=click.Choice(RULES),
+    help="How samples are drawn.  [balanced]",
+)
+@click.option(
+    "--ratio",
+    type=Number(0, min_open=True),
+    help="Share of the samples to draw (balanced, random).",
+)
+@click.option("--count", type=int, help="Number of samples to draw (balanced, random, equal).")
+@click.option("--each", type=int, help="Samples per stratum (equal).")
+@click.option("--step", type=int, help="Take every STEP-th sample after shuffling (equidistant).")
+@click.option("--by", default="", help="Tag to balance by.  [the answer]")
+@click.option("--seed", default=0, help="Random seed of the draws.  [0]")
+@click.option(
+    "--name", default="", help="Name of the new benchmark.  [the old name, and what was drawn]"
+)
+@click.option("--to", type=PATH, help="Output folder.  [under $SNELLEN_HOME/benchmarks]")
+@json_flag
+def sample_command(
+    what: tuple[str, ...],
+    studied: bool,
+    ratios: str,
+    draws: int,
+    metric: str,
+    rule: str,
+    ratio: float | None,
+    count: int | None,
+    each: int | None,
+    step: int | None,
+    by: str,
+    seed: int,
+    name: str,
+    to: Path | None,
+    as_json: bool,
+) -> None:
+    """Draw a sample of a built benchmark, or study how well samples predict full scores.
+
+    \b
+      snellen sample mscoco-count --ratio 0.1
+      snellen sample runs/a runs/b runs/c --study --ratios 0.02,0.1,0.5
+
+    The sample is a benchmark of its own, which runs and scores like any other. The study compares the models' scores
+    on samples with those on the full benchmark (ReForm-Eval, Tables 29 and 30); see docs/sampling.md.
+    """
+    if studied:
+        plan = SamplingPlan(_ratios(ratios), draws, cast(SamplingRule, rule), by, seed, metric)
+        rows = sampling_study(
+            [run for run_or_folder in what for run in score(run_or_folder).runs], plan
+        )
+        print_records(rows) if as_json else print_tables([_stability_table(rows)])
+        return
+    sampling = _sampling(rule, {"ratio": ratio, "count": count, "each": each, "step": step})
+    count_of_benchmarks = len({spec.name for pattern in what for spec in specs_of(pattern)})
+    if count_of_benchmarks > 1:
+        raise DataError(
+            f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one"
+        )
+    [use] = find_benchmarks(what, announce=announce)
+    whole = use.benchmark
+    subset = draw_subset(
+        whole, sampling, name=name or subset_name(whole.name, sampling), by=by, seed=seed, to=to
+    )
+    out.print(
+        f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
+        f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
+        soft_wrap=True,
+    )
+    if subset.manifest.made.chance is not None:
+        out.print(f"  {_chances(*subset.manifest.made.chance)}")
+
+
+def _chances(lowest: float, highest: float) -> str:
+    if lowest == highest:
+        return f"each sample had a chance of {percent(lowest)}"
+    return f"samples had chances of {percent(lowest)} to {percent(highest)}, by their strata"
+
+
+def _ratios(text: str) -> tuple[float, ...]:
+    try:
+        ratios = tuple(float(ratio_text) for ratio_text in text.split(","))
+    except ValueError:
+        raise DataError(f"--ratios {text!r} are not numbers; write for example 0.01,0.1") from None
+    for ratio in ratios:
+        _sampling("balanced", {"ratio": ratio})
+    return ratios
+
+
+def _sampling(rule: str, amounts: dict[str, Any]) -> Sampling:
+    try:
+        return Sampling(cast(SamplingRule, rule), **amounts)
+    except ValueError as error:
+        raise DataError(
+            f"{error}; say how much to draw with --ratio, --count, --each or --step"
+        ) from None
+
+
+def _stability_table(rows: Sequence[SampleStability]) -> Table:
+    title = f"samples against the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks"
+    cells = tuple(
+        (
+            row.benchmark,
+            row.protocol,
+            row.metric,
+            f"{100 * row.ratio:g}%",
+            f"{row.samples:,}",
+            str(row.models),
+            _fixed(row.rho, 4),
+            _fixed(row.rank_rho, 4),
+            _fixed(row.deviation, 2),
+            _fixed(row.variance, 2),
+            DASH if row.time is None else percent(row.time),
+        )
+        for row in rows
+    )
+    return Table(title, STUDY_HEADER, cells, label_columns=3)
+
+
+def _fixed(value: float | None, digits: int) -> str:
+    return DASH if value is None else decimal_text(value, digits)

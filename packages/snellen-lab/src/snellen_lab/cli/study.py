@@ -1,0 +1,132 @@
+"""`snellen study`: many runs that differ in one or more factors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from snellen import DataError
+from snellen.plugin_api import (
+    ExecutionSpec,
+    QuestionSpec,
+    announce,
+    field_flags,
+    flags_given,
+    json_flag,
+    out,
+    print_records,
+    print_tables,
+    run_progress,
+    scoring_flags,
+)
+from snellen_lab.cli.flags import PATH
+from snellen_lab.studies.cell_table import STUDY_FILES, StudyOutcome
+from snellen_lab.studies.declaration import NOT_FIXED
+from snellen_lab.studies.results import run_study
+from snellen_lab.studies.series import flat_study_row
+
+MOST_ROWS = 30
+"""Rows of a table that is printed; longer ones are in the files."""
+
+
+@click.command()
+@click.argument("name")
+@click.argument("models", nargs=-1, required=True)
+@click.option(
+    "--benchmark", "benchmarks", multiple=True, help="Run this benchmark instead. Repeat for more."
+)
+@click.option(
+    "--source",
+    type=PATH,
+    help="Folder with official files, to build missing benchmarks from.",
+)
+@click.option("--output", type=PATH, help="Folder of the study.  [studies/NAME]")
+@click.option(
+    "--levels",
+    "levels",
+    multiple=True,
+    metavar="FACTOR=FILE",
+    help="Levels of the varied factor, instead of the study's: a text file with one per line, "
+    "or a comma-separated list.",
+)
+@field_flags(QuestionSpec, but=("benchmarks", *NOT_FIXED), unless="the study's")
+@field_flags(ExecutionSpec, but=("until", *NOT_FIXED), unless="the study's")
+@scoring_flags
+@json_flag
+def study_command(
+    name: str,
+    models: tuple[str, ...],
+    benchmarks: tuple[str, ...],
+    source: Path | None,
+    output: Path | None,
+    levels: tuple[str, ...],
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Carry out the study NAME, declared by a suite or in a TOML file of your own, with MODELS.
+
+    \b
+      snellen study prompt-sweep hf:org/name --source FILES
+      snellen study rounds-captions openai:name@http://host:port/v1 --temperature 0.7
+      snellen study mine.toml snellen:tiny --levels prompt=prompts.txt
+
+    `snellen list studies` shows all. Each cell is a run in the study's folder, and the same command goes on where it
+    was. The folder then holds study.html, study.md, results.csv and results.json. See docs/studies.md.
+    """
+    fields: Any = flags_given({**flags, "benchmarks": benchmarks})
+    metrics = fields.get("scoring", {}).pop("metrics", ())
+    with run_progress() as progress:
+        results = run_study(
+            name,
+            list(models),
+            source=source,
+            output=output or "",
+            levels=_levels(levels),
+            metrics=metrics,
+            progress=progress,
+            announce=announce,
+            **fields,
+        )
+    if as_json:
+        print_records(map(flat_study_row, results.rows))
+        return
+    _show_study(results.outcome)
+
+
+def _show_study(outcome: StudyOutcome) -> None:
+    for part in outcome.parts.values():
+        for table in part.tables:
+            if len(table.rows) > MOST_ROWS:
+                out.print(f"{table.title}: {len(table.rows)} rows, in the files\n", highlight=False)
+                continue
+            print_tables([table])
+            out.print()
+    for note in (*outcome.study.notes, *outcome.notes):
+        announce(f"note: {note}")
+    out.print(f"{', '.join(STUDY_FILES)}\n  {outcome.folder}", highlight=False, soft_wrap=True)
+
+
+def _levels(texts: tuple[str, ...]) -> dict[str, Any]:
+    levels: dict[str, Any] = {}
+    for text in texts:
+        factor, equals, value = text.partition("=")
+        if not equals or not value:
+            raise DataError(f"--levels {text!r}: write FACTOR=FILE, or FACTOR=a,b,c")
+        levels[factor] = (
+            value if Path(value).is_file() else [_plain(level) for level in value.split(",")]
+        )
+    return levels
+
+
+def _plain(text: str) -> int | float | str:
+    """A number where it is one."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text

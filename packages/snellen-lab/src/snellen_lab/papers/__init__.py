@@ -1,0 +1,1 @@
+"""Tables of the papers of suites: as printed, checked against themselves, and beside runs."""

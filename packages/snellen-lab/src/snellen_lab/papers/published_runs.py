@@ -1,0 +1,24 @@
+"""Score runs by the rules of their suites' papers, to show them beside the papers' models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from snellen import JudgeSpec, Results, ScoringSpec
+from snellen.plugin_api import RunView, announce, run_views, score_folders
+
+
+def views_as_published(runs: Sequence[Path], *, kept_will_do: bool = False) -> Sequence[RunView]:
+    """Return the runs, scored as published.
+
+    Args:
+        runs: Folders of runs.
+        kept_will_do: Whether a scoring that was kept may be of an earlier version.
+    """
+    if not runs:
+        return ()
+    published = ScoringSpec(as_published=True)
+    scored = score_folders(runs, published, JudgeSpec(), announce, kept_will_do=kept_will_do)
+    results = Results(scored)
+    return run_views(results.runs, results.rows)

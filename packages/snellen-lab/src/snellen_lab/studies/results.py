@@ -1,0 +1,114 @@
+"""Carry out a study from Python, and read what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from snellen import DataError
+from snellen.plugin_api import (
+    Announce,
+    ProgressListener,
+    as_names,
+    data_frame,
+    ignore_progress,
+    judge_spec,
+    object_line,
+    silent,
+)
+from snellen_lab.studies.cell_table import StudyOutcome, write_study
+from snellen_lab.studies.declaration import find_study
+from snellen_lab.studies.run_study import carry_out_study, study_folder
+from snellen_lab.studies.series import StudyRow, flat_study_row
+
+if TYPE_CHECKING:
+    import polars
+
+    from snellen_lab.keywords import StudyKeywords
+
+
+class StudyResults:
+    """What a study found. `rows` are StudyRow records; `outcome` has tables and charts beside them."""
+
+    def __init__(self, outcome: StudyOutcome) -> None:
+        self.outcome = outcome
+        self.rows: list[StudyRow] = outcome.rows
+
+    def __repr__(self) -> str:
+        outcome = self.outcome
+        return object_line(
+            self,
+            f"{outcome.study.name} in {outcome.folder}",
+            cells=len(outcome.numbers.cells),
+            numbers=len(self.rows),
+        )
+
+    def table(self) -> polars.DataFrame:
+        """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
+        return data_frame(map(flat_study_row, self.rows))
+
+    def value(
+        self,
+        quantity: str,
+        *,
+        metric: str = "",
+        benchmark: str = "",
+        model: str = "",
+        cell: str | None = None,
+    ) -> float | None:
+        """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
+        fitting = [
+            row
+            for row in self.rows
+            if row.quantity == quantity
+            and metric in ("", row.metric)
+            and benchmark in ("", row.benchmark)
+            and model in ("", row.model)
+            and cell in (None, row.cell)
+        ]
+        if len(fitting) != 1:
+            raise DataError(
+                f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell"
+            )
+        return fitting[0].estimate.value
+
+    def report(self, path: str | Path) -> Path:
+        """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        return write_study(self.outcome, Path(path))
+
+
+def run_study(
+    name: str | Path,
+    model: Any,
+    *,
+    source: str | Path | None = None,
+    output: str | Path = "",
+    levels: Mapping[str, Sequence[Any] | str | Path] | None = None,
+    metrics: str | Iterable[str] = (),
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+    **fields: Unpack[StudyKeywords],
+) -> StudyResults:
+    """Carry out a declared study, or a TOML file of your own (docs/studies.md); the same call goes on with it.
+
+    `model` is as in `evaluate`. `output` is the study's folder (default: `studies/NAME`), in which every cell is a run
+    and the results lie as study.html, study.md, results.csv and results.json. `levels` replace those of a factor: a
+    list, or a text file with one a line. `metrics` are rows of metrics. All other keywords are fields of a run that
+    take the place of the study's own (`limit`, `workers`, `scoring`, `judge` ...); `benchmarks` that are not built are
+    built from the folder `source`. Raises as `evaluate` does.
+    """
+    models = list(model) if isinstance(model, (list, tuple)) else [model]
+    declared = find_study(str(name)).with_metrics(as_names(metrics))
+    judge = judge_spec(fields.pop("judge", ()))
+    outcome = carry_out_study(
+        declared.with_settings(fields),
+        models,
+        Path(output) if output else study_folder(declared),
+        source=Path(source) if source else None,
+        levels=levels,
+        judge=judge,
+        progress=progress,
+        announce=announce,
+    )
+    return StudyResults(outcome)

@@ -1,1 +1,0 @@
-"""Declared analyses: values of models, printed or measured, by groups of models."""
