@@ -5,7 +5,7 @@
     python bench/arena.py --defences      # only rigged votes
     python bench/arena.py --million       # only a million votes, with evalica's ratings of the same log beside
 
-Votes are simulated on models of known skills (tests/simulated_arenas.py). The truth of a rating is what
+Votes are simulated on models of known skills (packages/snellen-server/tests/simulated_arenas.py). The truth of a rating is what
 endlessly many honest votes would come to.
 """
 
@@ -25,7 +25,7 @@ import evalica
 import numpy as np
 import polars as pl
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "packages/snellen-server/tests"))
 
 from simulated_arenas import (
     Population,

@@ -20,7 +20,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "website")]
+sys.path[:0] = [
+    str(ROOT / folder) for folder in ("tests", "packages/snellen-server/tests", "website")
+]
 import snellen as sn  # noqa: E402
 from browser import Page, browsing  # noqa: E402
 from hosting import RunningServer, hosted  # noqa: E402

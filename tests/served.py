@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hosting import Browser
+from http_browser import Browser
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+\S*")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from http_browser import PASSWORD, Browser
 from snellen.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -60,10 +61,9 @@ class Shell:
 
 def make_key(output: Path) -> str:
     """What a reader does in a browser: opens the printed link, makes an account, and a key to submit."""
-    hosting = pytest.importorskip("hosting", reason="waits for the server's package")
     link = wait_for(lambda: re.search(r"(http://\S+)(/invitation/\S+)", output.read_text("utf-8")))
-    browser = hosting.Browser(link[1])
-    assert browser.post(link[2], {"name": "Anna", "password": hosting.PASSWORD}).status_code == 303
+    browser = Browser(link[1])
+    assert browser.post(link[2], {"name": "Anna", "password": PASSWORD}).status_code == 303
     page = browser.post("/account/keys", {"title": "laptop", "scopes": "submit"}).text
     browser.http.close()
     [key] = re.findall(r"snl_[\w-]+", page)

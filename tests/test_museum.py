@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 import small
 import snellen as sn
@@ -21,8 +20,6 @@ from snellen.runs.mending import mend_run
 from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.scoring.answers import open_answers
 from snellen.viewing.library import RunLibrary
-from snellen_server.hosting.database import Database, migrate
-from snellen_server.hosting.features import migration_packages
 
 READ = ("97fa8f27", "5e5d5ff", "8a5a1dde")
 REFUSED = "b1449eb"
@@ -177,17 +174,6 @@ def test_a_manifest_that_was_cut_off_is_made_again(run: Path) -> None:
     assert mend_run(run)
     sn.score(run)
     assert {key: values(run).get(key) for key in printed} == printed
-
-
-def test_the_database_of_a_server_is_migrated(run: Path) -> None:
-    database = Database(f"sqlite:///{run.parents[1] / 'server/snellen.sqlite'}")
-    try:
-        migrate(database, migration_packages())
-        with database.engine.connect() as connection:
-            accounts = connection.execute(text("SELECT name, is_admin FROM account")).all()
-        assert [tuple(account) for account in accounts] == [("Ann", 1)]
-    finally:
-        database.close()
 
 
 @pytest.mark.parametrize("verb", ["score", "report", "mend", "pack", "export"])

@@ -15,7 +15,8 @@ pytest.importorskip("alembic", reason="waits for alembic")
 
 import small
 import snellen as sn
-from hosting import Browser, RunningServer, hosted
+from hosting import RunningServer, hosted
+from http_browser import Browser
 from snellen.errors import DataError
 from snellen.models.embedded import Scripted
 from snellen.scoring.rating_study import find_rating_study

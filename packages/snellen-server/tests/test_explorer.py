@@ -17,7 +17,8 @@ pytest.importorskip("alembic", reason="waits for alembic")
 
 import small
 import snellen as sn
-from hosting import Browser, RunningServer, hosted
+from hosting import RunningServer, hosted
+from http_browser import Browser
 from snellen.errors import DataError
 from snellen.records import Request, Response
 from snellen_server.explorer.feature import index_public_runs

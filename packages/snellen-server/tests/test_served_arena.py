@@ -12,7 +12,7 @@ pytest.importorskip("fastapi", reason="waits for fastapi")
 
 from PIL import Image
 
-from hosting import Browser
+from http_browser import Browser
 from served import served
 from servers import Server, broken, start_server
 from snellen_server.arena import model_pool

@@ -10,17 +10,16 @@ with hosted(tmp_path / "server") as server:
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
 import pytest
 from argon2 import PasswordHasher
 
+from http_browser import PASSWORD, Browser
 from snellen.viewing.serving import listen
 from snellen_server.hosting import accounts, features
 from snellen_server.hosting.application import HostingServer
@@ -29,54 +28,8 @@ from snellen_server.hosting.features import Feature
 from snellen_server.hosting.services import Services, open_services
 
 Found = TypeVar("Found")
-PASSWORD = "correct horse battery"
 _HASHED = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
 """Checked in no time, by what it says of itself."""
-_TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
-
-
-class Browser:
-    """One person at a browser, or a program with a key: cookies are kept, and forms carry the token of a page."""
-
-    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
-        self.http = httpx.Client(
-            base_url=url,
-            headers={"accept": "text/html", **(headers or {})},
-            trust_env=False,
-            verify=False,  # there is no TLS, and loading certificates takes long
-            timeout=30,
-        )
-
-    def get(self, address: str, **settings: Any) -> httpx.Response:
-        return self.http.get(address, **settings)
-
-    def post(
-        self, address: str, fields: Mapping[str, Any] | None = None, **settings: Any
-    ) -> httpx.Response:
-        """Sends a form with a token that is good for this person now."""
-        return self.http.post(
-            address, data={"csrf_token": self.token(), **(fields or {})}, **settings
-        )
-
-    def send(
-        self, address: str, content: bytes, name: str = "picture.png", kind: str = "image/png"
-    ) -> httpx.Response:
-        """Sends a file, as a script of a page does."""
-        headers = {"x-csrf-token": self.token(), "accept": "application/json"}
-        return self.http.post(address, files={"file": (name, content, kind)}, headers=headers)
-
-    def token(self) -> str:
-        found = _TOKEN.search(self.http.get("/").text)
-        assert found, "the page has no CSRF token"
-        return found[1]
-
-    def ask(self, address: str, body: Mapping[str, Any]) -> httpx.Response:
-        """Sends JSON, as a script of a page does."""
-        headers = {"x-csrf-token": self.token(), "accept": "application/json"}
-        return self.http.post(address, json=body, headers=headers)
-
-    def sign_in(self, name: str, password: str = PASSWORD) -> httpx.Response:
-        return self.post("/sign-in", {"name": name, "password": password})
 
 
 class RunningServer:

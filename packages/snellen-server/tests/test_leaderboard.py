@@ -23,7 +23,8 @@ pytest.importorskip("alembic", reason="waits for alembic")
 
 import small
 import snellen as sn
-from hosting import Browser, RunningServer, hosted
+from hosting import RunningServer, hosted
+from http_browser import Browser
 from leaderboard_parts import (
     QUESTIONS,
     SECRET,

@@ -19,7 +19,8 @@ from PIL.PngImagePlugin import PngInfo
 pytest.importorskip("fastapi", reason="waits for fastapi")
 pytest.importorskip("alembic", reason="waits for alembic")
 
-from hosting import PASSWORD, Browser, RunningServer, hosted
+from hosting import RunningServer, hosted
+from http_browser import PASSWORD, Browser
 from snellen.errors import DataError
 from snellen_server.hosting import accounts, features
 from snellen_server.hosting.configuration import load_configuration

@@ -18,7 +18,8 @@ pytest.importorskip("fastapi", reason="waits for fastapi")
 
 import uvicorn
 
-from hosting import PASSWORD, hosted
+from hosting import hosted
+from http_browser import PASSWORD
 from postgres import IS_THERE, running_cluster
 from served import served
 from snellen.viewing import patience

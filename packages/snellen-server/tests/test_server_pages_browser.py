@@ -15,7 +15,8 @@ pytest.importorskip("alembic", reason="waits for alembic")
 import axe
 import snellen as sn
 from browser import CHROMIUM, Page, browsing
-from hosting import PASSWORD, RunningServer, hosted
+from hosting import RunningServer, hosted
+from http_browser import PASSWORD
 from leaderboard_parts import as_jsonl, board, gold, hidden_benchmark, other, predictions, scored
 from snellen.records import Request
 from snellen_server.explorer.feature import index_public_runs

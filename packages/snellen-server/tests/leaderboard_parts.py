@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import small
-from hosting import Browser
+from http_browser import Browser
 from snellen.building.benchmark import Benchmark
 from snellen.formats.text_table import write_sheet
 

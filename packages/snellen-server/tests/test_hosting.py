@@ -20,7 +20,8 @@ from fastapi import APIRouter
 from PIL import Image
 from sqlalchemy import Connection, update
 
-from hosting import PASSWORD, RunningServer, add_feature, hosted
+from hosting import RunningServer, add_feature, hosted
+from http_browser import PASSWORD
 from snellen.errors import SnellenError
 from snellen_server.hosting import database
 from snellen_server.hosting.accounts import MOST_KEYS, note

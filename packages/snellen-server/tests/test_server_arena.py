@@ -41,7 +41,8 @@ pytest.importorskip("polars", reason="waits for polars")
 
 import small
 import snellen as sn
-from hosting import Browser, RunningServer, hosted
+from hosting import RunningServer, hosted
+from http_browser import Browser
 from postgres import IS_THERE, running_postgres
 from snellen.cli import main
 from snellen.common.images import Images
