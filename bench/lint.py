@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from snellen.analysis.lint import lint
 from snellen.building.benchmark import (
     FORMAT,
     MANIFEST,
@@ -25,6 +24,7 @@ from snellen.building.builder import ANSWERS
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.formats.record_files import RecordWriter
 from snellen.records import Answer, ImageRef, Sample
+from snellen_lab.linting import lint
 
 
 def write(folder: Path, count: int) -> Benchmark:

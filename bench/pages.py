@@ -29,7 +29,7 @@ from hosting import RunningServer, hosted  # noqa: E402
 from leaderboard_parts import as_jsonl, board, gold, hidden_benchmark, other, predictions, scored  # noqa: E402
 from pictures import run  # noqa: E402
 from snellen.verification.audit import AuditForm, audited_items, write_audit_page  # noqa: E402
-from snellen.verification.datasheet_page import write_datasheet  # noqa: E402
+from snellen_lab import datasheet, write_datasheet  # noqa: E402
 from snellen_server.arena.standings import rate_arena  # noqa: E402
 from snellen_server.explorer.feature import index_public_runs  # noqa: E402
 from test_server_arena import Fight  # noqa: E402
@@ -66,7 +66,7 @@ def local_pages(folder: Path) -> Iterator[tuple[str, str]]:
     benchmark = sn.build("eyechart/count")
     yield (
         "datasheet",
-        write_datasheet(sn.datasheet("eyechart/count"), folder / "sheet.html").resolve().as_uri(),
+        write_datasheet(datasheet("eyechart/count"), folder / "sheet.html").resolve().as_uri(),
     )
     form = folder / "audit.html"
     write_audit_page(AuditForm(benchmark, audited_items(benchmark, 20), "Ann", {}), form)

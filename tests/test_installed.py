@@ -57,7 +57,7 @@ VERBS: dict[str, tuple[Line, ...]] = {
         "report runs/sentences runs/oracle -o r.html -o r.md -o r.tex -o r.csv -o r.json -o r.parquet",
         "report runs/sentences --figures figures --tables tables",
         ("report runs/sentences --figures figures --figure-format png", r"\[figures\] "),
-        "report questions",
+        ("report questions", "comes with another package: pip install "),
     ),
     "view": (("view --port 0", r"snellen view needs the package \w+: pip install '.*\[view\] "),),
     "compare": ("compare runs/sentences runs/exam -o c.md -o c.csv -o c.json",),
@@ -78,7 +78,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
         ("fetch mmbench --offline", r"pip install '.*\[hub\] "),
     ),
     "import": (("import reform-eval empty", "no file of ReForm-Eval-Data is there"),),
-    "lint": ("lint questions",),
     "reform": ("reform photos",),
     "verify": (("verify reform-eval --source empty", r"pip install '.*\[data\] "),),
     "score": (
@@ -126,7 +125,7 @@ def test_a_verb_of_the_wheel_alone_works_or_names_the_extra(
     check_lines(core, VERBS[verb], work)
 
 
-@pytest.mark.parametrize("verb", ["arena", "serve", "rate"])
+@pytest.mark.parametrize("verb", ["arena", "serve", "lint", "rate"])
 def test_without_other_packages_their_verbs_name_them(
     verb: str, core: Environment, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from snellen.api import acuity as acuity
 from snellen.api import build as build
-from snellen.api import datasheet as datasheet
 from snellen.api import decide as decide
 from snellen.api import evaluate as evaluate
 from snellen.api import export_benchmark as export_benchmark

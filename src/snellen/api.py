@@ -70,13 +70,11 @@ from snellen.runs.spec import (
 )
 from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics
-from snellen.verification.certificate import ERROR_LIMIT
 from snellen.verification.verify import Solvers, verify
 
 if TYPE_CHECKING:
     from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords
-    from snellen.verification.datasheet import Datasheet
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
 """The fields of a run as `evaluate` calls them."""
@@ -220,27 +218,6 @@ def decide(
     for outcome in decision.outcomes:
         check_budget(outcome, spec.execution.error_budget)
     return decision
-
-
-def datasheet(
-    benchmark: str | Path,
-    runs: Iterable[str | Path] = (),
-    *,
-    error_limit: float = ERROR_LIMIT,
-    announce: Announce = silent,
-) -> Datasheet:
-    """The datasheet of a built benchmark, by name or folder: what it is, and whether it is certified
-    (docs/datasheets.md).
-
-    `runs` are folders of runs on it that saw no pictures. It is certified where at most a share `error_limit` of its
-    questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
-    """
-    from snellen.verification.datasheet import make_datasheet
-
-    scored = score_folders(
-        [Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True
-    )
-    return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)
 
 
 def build(

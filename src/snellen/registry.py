@@ -15,6 +15,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.report_sections`: a section of reports (`snellen.report.report_section`)
 - `snellen.corrections`: corrects the numbers of a run, `correct(run, rows) -> rows` (`snellen.analysis.aggregate`)
 - `snellen.packed_files`: the name of a file in the folder of a run that a packed run takes along
+- `snellen.benchmark_reports`: what `snellen report BENCHMARK` writes (`snellen.cli.verbs.results.BenchmarkReport`)
 - `snellen.listings`: what `snellen list NAME` shows, `listing() -> (header, rows)`
 - `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
@@ -66,6 +67,7 @@ Group = (
         "model_checks",
         "instruments",
         "adaptive_procedures",
+        "benchmark_reports",
         "corrections",
         "listings",
         "packed_files",
@@ -143,7 +145,6 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hub-boxes": "snellen.readers.boxes:read",
         "hub-classes": "snellen.readers.classes:read_hub_classes",
         "built": "snellen.scoring.resampling:read",
-        "jury": "snellen.verification.blind:read",
         "predictions": "snellen.interchange.predictions.own_questions:read",
         "reasked": "snellen.readers.reasked:read",
         "classes": "snellen.readers.classes:read",
@@ -264,8 +265,6 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "answer-told": "snellen.verification.surface:ANSWER_TOLD",
         "repeated": "snellen.verification.surface:REPEATED",
         "cues": "snellen.verification.surface:CUES",
-        "jury": "snellen.verification.blind:JURY",
-        "blind": "snellen.verification.blind:BLIND",
     },
     # Forms in which runs are written for other tools: `snellen.interchange.exports.base`.
     "exporters": {
@@ -328,6 +327,8 @@ _NAMES: dict[Group, dict[str, Any]] = {
     },
     # Called one after the other with a run and its rows, before these are put on a printed scale.
     "corrections": {"audit": "snellen.analysis.audit.correction:with_corrections"},
+    # What `snellen report BENCHMARK` writes; `datasheet` is the one that is asked for.
+    "benchmark_reports": {},
     # What `snellen list NAME` shows, besides the lists of the harness.
     "listings": {},
     # By the rule of a `ChosenPart`: `snellen.report.adaptive_procedures`.

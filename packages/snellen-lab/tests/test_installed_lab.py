@@ -39,6 +39,7 @@ def work(lab: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 VERBS_OF_LAB: dict[str, tuple[Line, ...]] = {
+    "lint": ("lint questions", "report questions"),
     "rate": (
         "rate form runs/sentences runs/oracle --study rating.toml --to plans",
         ("rate table plans", "no ratings yet"),

@@ -57,7 +57,6 @@ _VERBS: dict[str, dict[str, str]] = {
     "Benchmarks": {
         "fetch": "Download the source files of benchmarks, as `run` and `build` do, or remove them.",
         "import": "Build benchmarks from data published in another format.",
-        "lint": "Check a benchmark: duplicates, leaks, baselines that need no image.",
         "reform": "Make multiple-choice questions from annotations: classes, boxes, captions, answers, "
         "texts.",
         "verify": "Compare official files with the tables of the benchmark's paper.",
@@ -128,7 +127,6 @@ _FLAGS_ELSEWHERE = {
 _MODULES = {
     "demo": "acuity",
     "reform": "build",
-    "lint": "built",
     **dict.fromkeys(("pack", "publish", "submit"), "export"),
     **dict.fromkeys(("agree", "audit"), "labels"),
     **dict.fromkeys(("mend", "report", "score"), "results"),
@@ -138,7 +136,7 @@ _MODULES = {
 """The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SIBLINGS = {
-    **dict.fromkeys(("analyse", "paper", "rate", "sample", "study"), LAB),
+    **dict.fromkeys(("analyse", "lint", "paper", "rate", "sample", "study"), LAB),
     **dict.fromkeys(("arena", "serve", "serve-data"), SERVER),
 }
 """The package of this repository that brings a verb, for the message where it is not installed."""

@@ -31,6 +31,7 @@ MAX_METRIC_ROWS = 24
 MAX_SUITE_TABLES = 2
 """Most tables of one suite shown in a terminal; the rest are in the report."""
 err = Console(stderr=True, markup=False, emoji=False, highlight=False)
+"""The console for warnings and progress, on stderr."""
 out = Console(
     width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False
 )
@@ -235,6 +236,7 @@ def build_progress(name: str) -> Iterator[Built]:
 
 
 def print_built(benchmark: Benchmark) -> None:
+    """Print what was built: name, version, counts, folder, and warnings about it."""
     counts = benchmark.manifest.counts
     hidden = "" if counts.answers or not counts.questions else ", answers hidden"
     examples = f"{counts.examples:,} examples, " if counts.examples else ""

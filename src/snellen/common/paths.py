@@ -14,6 +14,7 @@ DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2
 
 
 def home() -> Path:
+    """Return the folder in which Snellen keeps what it builds and fetches: `$SNELLEN_HOME`, or the user's cache."""
     if chosen := os.environ.get("SNELLEN_HOME"):
         return Path(chosen).expanduser()
     import platformdirs

@@ -26,6 +26,7 @@ from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
 
 DEFAULT_TEXT_METRICS = ("exact_match", "word_accuracy")
+"""The metrics of open questions of a benchmark that names none."""
 TextMetric = ReplyMetric | CorpusMetric | JudgedMetric
 
 

@@ -8,11 +8,10 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from snellen.analysis.lint.golds import UNLIKELY, hits_p_value
-from snellen.analysis.lint.material import LintQuestion, fold_text
-from snellen.analysis.lint.surface import LEAST, LOOKS
 from snellen.common.seeds import rng_for
 from snellen.reformulation.answer_equality import YES_NO, same_answer
+from snellen.verification.looks import LEAST, SURFACE_FEATURES, UNLIKELY, hits_p_value
+from snellen.verification.questions import LintQuestion, fold_text
 from snellen.verification.verify import Check, CheckMaterial, CheckOutcome, ItemFault, beyond_chance
 
 # --- options that say the same, and answers that are told ------------------------------------------------------------
@@ -176,7 +175,7 @@ CUES_LOOKED_AT = (
             f"alone {look.has if unlike else look.lacks}",
             lambda question, look=look, unlike=unlike: _odd_look(look.flags(question), unlike),
         )
-        for look in LOOKS
+        for look in SURFACE_FEATURES
         for unlike in (True, False)
     ),
 )

@@ -18,20 +18,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.analysis.lint.material import LintMaterial, gather_material
 from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.builder import staging_folder
 from snellen.building.recipe import Decisions
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
 from snellen.common.paths import benchmark_folder, home
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.formats.whole_files import write_atomically
+from snellen.installation import LAB, sibling_install_line
 from snellen.records import Estimate, ImageRef, ItemDecision
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import Announce, silent
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.scoring.resampling import draw_subset
+from snellen.verification.questions import LintMaterial, gather_material
 
 GREY_SIDE, COLOUR_SIDE = 32, 8
 """Pixels of the two reductions that are compared. Compression keeps brightness better than colours."""
@@ -184,13 +185,18 @@ def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, Check]
     checks: dict[str, Check] = {
         name: registry.find("checks", name) for name in names or registry.targets("checks")
     }
-    able = {"": True, "jury": bool(solvers.jury), "blind": bool(solvers.blind)}
-    return dict(
-        sorted(
-            ((n, c) for n, c in checks.items() if able[c.needs]),
-            key=lambda pair: bool(pair[1].needs),
-        )
-    )
+    models = {"": (None,), "jury": solvers.jury, "blind": solvers.blind}
+    able: dict[str, Check] = {}
+    for need, asked in models.items():
+        serving = {name: check for name, check in checks.items() if check.needs == need}
+        if need and asked and not names and not serving:
+            raise UnknownNameError(
+                f"no check here asks models ({need}); those that do come with another package: "
+                f"{sibling_install_line(LAB)}"
+            )
+        if asked:
+            able |= serving
+    return able
 
 
 def check_items(

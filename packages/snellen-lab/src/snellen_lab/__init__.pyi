@@ -4,6 +4,10 @@ from snellen_lab.analyses.observations import AnalysisRow as AnalysisRow
 from snellen_lab.analyses.observations import AnalysisStatistic as AnalysisStatistic
 from snellen_lab.analyses.observations import Measured as Measured
 from snellen_lab.analyses.observations import Member as Member
+from snellen_lab.linting import Finding as Finding
+from snellen_lab.linting import lint as lint
+from snellen_lab.linting.golds import DoubtfulQuestion as DoubtfulQuestion
+from snellen_lab.linting.golds import doubtful_questions as doubtful_questions
 from snellen_lab.ratings.form import FormItem as FormItem
 from snellen_lab.ratings.form import PreparedForm as PreparedForm
 from snellen_lab.ratings.form import make_form as make_form
@@ -25,6 +29,11 @@ from snellen_lab.studies.series import StudyRow as StudyRow
 from snellen_lab.studies.series import StudySeries as StudySeries
 from snellen_lab.studies.series import StudyStatistic as StudyStatistic
 from snellen_lab.studies.series import study_row as study_row
+from snellen_lab.verification.certificate import Certificate as Certificate
+from snellen_lab.verification.datasheet import Datasheet as Datasheet
+from snellen_lab.verification.datasheet import datasheet as datasheet
+from snellen_lab.verification.datasheet import make_datasheet as make_datasheet
+from snellen_lab.verification.datasheet_page import write_datasheet as write_datasheet
 
 __version__: str
 __all__: list[str]

@@ -2,6 +2,11 @@
 
 from snellen.plugin_api import Verb
 
+LINT = Verb(
+    "Check a benchmark: duplicates, leaks, baselines that need no image.",
+    "snellen_lab.cli.lint:lint_command",
+    "Benchmarks",
+)
 RATE = Verb(
     "Have people rate replies: blinded form, spreadsheets, means and agreement.",
     "snellen_lab.cli.rate:rate_command",

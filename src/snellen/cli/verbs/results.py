@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 from msgspec.structs import replace
 
+from snellen import registry
 from snellen.building.benchmark import MANIFEST
 from snellen.cli.flags import (
     PATH,
@@ -23,17 +24,17 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, err, out, print_records, print_tables, show_results
+from snellen.cli.show import announce, out, print_tables, show_results
 from snellen.common.answer_forms import FORMS
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.report_files import report_path
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
+from snellen.installation import LAB, sibling_install_line
 from snellen.runs.mending import DAMAGED, mend_run
 from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, TokenPrice
-from snellen.verification.certificate import ERROR_LIMIT
 
 if TYPE_CHECKING:
     from snellen.interchange.predictions.taking import FileReading
@@ -200,8 +201,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 @click.option(
     "--error-limit",
     type=Number(0, 1, min_open=True),
-    default=ERROR_LIMIT,
-    help=f"For a benchmark: the largest bound on the share of bad questions that is certified.  [{ERROR_LIMIT:g}]",
+    help="For a benchmark: the largest bound on the share of bad questions that is certified.  [0.05]",
 )
 @click.option("--strict", is_flag=True, help="For a benchmark: exit with 1 if it is not certified.")
 @json_flag
@@ -215,7 +215,7 @@ def report_command(
     figures: Path | None,
     figure_format: str,
     tables: Path | None,
-    error_limit: float,
+    error_limit: float | None,
     strict: bool,
     as_json: bool,
     where: str,
@@ -245,7 +245,7 @@ def report_command(
                 f"{', '.join(useless)}: for reports of runs; {benchmarks[0]} is a benchmark, so leave it out"
             )
         blind = [path for path in runs if path not in benchmarks]
-        _datasheet(
+        _report_benchmark(
             [str(path) for path in benchmarks],
             blind,
             outputs,
@@ -290,39 +290,54 @@ def _looks_like_a_run(path: Path) -> bool:
     )
 
 
-def _datasheet(
+class BenchmarkReport(Protocol):
+    """What `snellen report BENCHMARK` writes: of the group `benchmark_reports` of the registry, the name `datasheet`."""
+
+    def __call__(
+        self,
+        benchmark: str,
+        runs: Sequence[Path],
+        outputs: Sequence[Path],
+        *,
+        error_limit: float | None,
+        strict: bool,
+        as_json: bool,
+    ) -> None:
+        """Write it.
+
+        Args:
+            benchmark: A name or a folder. Raises UnknownNameError for one that is not there.
+            runs: Runs of models that saw no pictures.
+            outputs: Files to write; without one the report is written beside where the command runs.
+            error_limit: The largest bound on the share of bad questions that is certified; None for the usual one.
+            strict: Exit with 1 if the benchmark is not certified.
+            as_json: Print it as JSON.
+        """
+
+
+def _report_benchmark(
     names: list[str],
     runs: list[Path],
     outputs: tuple[Path, ...],
-    error_limit: float,
+    error_limit: float | None,
     *,
     strict: bool,
     as_json: bool,
 ) -> None:
-    from snellen.api import datasheet
-    from snellen.verification.datasheet import sheet_name
-    from snellen.verification.datasheet_page import write_datasheet
-
     if len(names) > 1:
         raise DataError(f"{', '.join(names)}: a datasheet is of one benchmark; name one")
+    if "datasheet" not in registry.targets("benchmark_reports"):
+        raise UnknownNameError(
+            f"{names[0]} is not a run; the datasheet of a benchmark comes with another package: "
+            f"{sibling_install_line(LAB)}"
+        )
+    write_report: BenchmarkReport = registry.find("benchmark_reports", "datasheet")
     try:
-        sheet = datasheet(names[0], runs, error_limit=error_limit, announce=announce)
+        write_report(
+            names[0], runs, outputs, error_limit=error_limit, strict=strict, as_json=as_json
+        )
     except UnknownNameError as error:
         raise UnknownNameError(f"{names[0]} is not a run and not a benchmark: {error}") from None
-    if as_json:
-        print_records([sheet.flat()])
-    else:
-        out.print(f"{sheet.benchmark.name}: {sheet.summary}", soft_wrap=True)
-        for criterion in sheet.certificate.criteria:
-            out.print(
-                f"  {'yes' if criterion.is_met else 'no':4} {criterion.name:7} {criterion.result}",
-                soft_wrap=True,
-            )
-    for path in outputs or (() if as_json else (sheet_name(sheet.benchmark),)):
-        (announce if as_json else out.print)(str(write_datasheet(sheet, path)))
-    if strict and not sheet.certificate.is_certified:
-        err.print(sheet.certificate.sentence)
-        sys.exit(1)
 
 
 SHOWN = 10

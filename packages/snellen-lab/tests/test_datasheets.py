@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 import small
 import snellen as sn
+import snellen_lab
 from browser import CHROMIUM, browsing
 from snellen.building.benchmark import (
     MANIFEST,
@@ -31,7 +32,11 @@ from snellen.errors import DataError
 from snellen.records import Estimate
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.resampling import draw_subset
-from snellen.verification.datasheet_page import html_datasheet, markdown_datasheet, rebuild_command
+from snellen_lab.verification.datasheet_page import (
+    html_datasheet,
+    markdown_datasheet,
+    rebuild_command,
+)
 from test_lint import even
 
 CHECKS = (ItemCheck("duplicates", 250, 8), ItemCheck("jury", 100, 5, 3, ("a", "b")))
@@ -67,7 +72,7 @@ def verified(benchmark: Benchmark, verification: Verification | None) -> Benchma
 
 
 def unmet(benchmark: Benchmark, *runs: Path, **settings: Any) -> list[str]:
-    certificate = sn.datasheet(benchmark.folder, runs, **settings).certificate
+    certificate = snellen_lab.datasheet(benchmark.folder, runs, **settings).certificate
     assert certificate.is_certified == all(criterion.is_met for criterion in certificate.criteria)
     return [criterion.name for criterion in certificate.criteria if not criterion.is_met]
 
@@ -75,7 +80,7 @@ def unmet(benchmark: Benchmark, *runs: Path, **settings: Any) -> list[str]:
 def test_a_benchmark_that_nobody_has_audited_is_not_certified_and_the_page_says_what_is_lacking() -> (
     None
 ):
-    sheet = sn.datasheet("eyechart/count")
+    sheet = snellen_lab.datasheet("eyechart/count")
     assert not sheet.certificate.is_certified
     assert sheet.summary == (
         "300 multiple-choice questions about 300 pictures. "
@@ -95,12 +100,12 @@ def test_a_benchmark_that_nobody_has_audited_is_not_certified_and_the_page_says_
     assert 3 <= len(golds) <= 12 and all(
         sum(bool(row.signs) for row in turn.options) == 1 for turn in golds
     )
-    assert html_datasheet(sheet) == html_datasheet(sn.datasheet("eyechart/count"))
+    assert html_datasheet(sheet) == html_datasheet(snellen_lab.datasheet("eyechart/count"))
 
 
 def test_all_criteria_met_is_certified(sound: Benchmark, blind: Path) -> None:
     benchmark = verified(sound, PASSED)
-    sheet = sn.datasheet(benchmark.folder, [blind])
+    sheet = snellen_lab.datasheet(benchmark.folder, [blind])
     assert sheet.certificate.is_certified
     assert sheet.summary.endswith(
         "Certified: all 5 criteria are met. At most 1.3% of the questions are bad, with 95% confidence: "
@@ -162,9 +167,9 @@ def test_a_serious_finding_of_lint_is_in_the_way(tmp_path: Path, blind: Path) ->
     with pytest.raises(
         DataError, match=r"asked mine version \w+, which is version \w+ now; ask the model again"
     ):
-        sn.datasheet(benchmark.folder, [blind])
+        snellen_lab.datasheet(benchmark.folder, [blind])
     with pytest.raises(DataError, match="is a run on mine, not on eyechart/count; leave it out"):
-        sn.datasheet("eyechart/count", [blind])
+        snellen_lab.datasheet("eyechart/count", [blind])
 
 
 @given(st.floats(0, 1))
@@ -238,7 +243,7 @@ def test_questions_set_apart_and_their_reasons_are_counted(tmp_path: Path) -> No
     (benchmark.folder / MANIFEST).write_bytes(msgspec.json.encode(replace(manifest, files=files)))
     [table] = [
         table
-        for table in sn.datasheet(benchmark.folder).removals
+        for table in snellen_lab.datasheet(benchmark.folder).removals
         if table.title == "Set apart, by reason"
     ]
     assert table.rows == (("jury", 2), ("duplicate", 1))
@@ -247,7 +252,7 @@ def test_questions_set_apart_and_their_reasons_are_counted(tmp_path: Path) -> No
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 def test_the_page_stands_on_a_phone_and_a_desk_and_asks_for_nothing(tmp_path: Path) -> None:
     address = (tmp_path / "sheet.html").as_uri()
-    (tmp_path / "sheet.html").write_text(html_datasheet(sn.datasheet("eyechart/count")))
+    (tmp_path / "sheet.html").write_text(html_datasheet(snellen_lab.datasheet("eyechart/count")))
     with browsing(tmp_path) as page:
         for width in (390, 1280):
             page.resize(width)

@@ -9,10 +9,11 @@ import pytest
 
 import axe
 import snellen as sn
+import snellen_lab
 from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
 from observers import Observer, placed
 from snellen.report.acuity import acuity_page
-from snellen.verification.datasheet_page import write_datasheet
+from snellen_lab.verification.datasheet_page import write_datasheet
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 
@@ -38,7 +39,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> str:
 def datasheet(tmp_path_factory: pytest.TempPathFactory) -> str:
     sn.build("eyechart/count")
     sheet: Path = write_datasheet(
-        sn.datasheet("eyechart/count"), tmp_path_factory.mktemp("sheet") / "sheet.html"
+        snellen_lab.datasheet("eyechart/count"), tmp_path_factory.mktemp("sheet") / "sheet.html"
     )
     return sheet.as_uri()
 

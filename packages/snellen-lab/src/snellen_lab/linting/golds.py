@@ -11,23 +11,30 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.headline import headlines_of, protocol_preference
-from snellen.analysis.lint.material import (
-    FOLDS,
-    Finding,
+from snellen.plugin_api import (
+    QUESTION_FOLDS,
     LintMaterial,
     LintQuestion,
+    QuestionKey,
+    ScoredBenchmark,
+    ScoredRun,
+    estimate_mean,
+    fold_text,
+    headlines_of,
+    hits_p_value,
+    labelled_declaration,
+    protocol_preference,
+    question_values,
+    rng_for,
+    run_labels,
+)
+from snellen_lab.linting.material import (
+    Finding,
     Severity,
     estimate_text,
     first_examples,
-    fold_text,
     rule_finding,
 )
-from snellen.analysis.paired.differences import QuestionKey, question_values
-from snellen.analysis.statistics import estimate_mean
-from snellen.common.seeds import rng_for
-from snellen.protocols.base import labelled_declaration
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 UNLIKELY = 0.001
 """p-value below which an imbalance is reported as one."""
@@ -82,13 +89,16 @@ def majority_answer(material: LintMaterial) -> Iterator[Finding]:
     """The accuracy of choosing the option that is most often right in other questions."""
     choices = material.choices
     if choices:
-        often = [Counter[str]() for _ in range(FOLDS)]
+        often = [Counter[str]() for _ in range(QUESTION_FOLDS)]
         for question in choices:
             often[question.fold].update(question.folded[place] for place in question.gold)
         # Without only the question itself, of two balanced labels the other one would always lead.
         elsewhere = [
-            sum((often[other_fold] for other_fold in range(FOLDS) if other_fold != fold), Counter())
-            for fold in range(FOLDS)
+            sum(
+                (often[other_fold] for other_fold in range(QUESTION_FOLDS) if other_fold != fold),
+                Counter(),
+            )
+            for fold in range(QUESTION_FOLDS)
         ]
         values = [
             question.expected_accuracy(_most_often(question, elsewhere[question.fold]))
@@ -214,12 +224,6 @@ def chi_square_p_value(statistic: float, freedom: int) -> float:
         power = step + odd / 2
         tail += math.exp(-half + power * math.log(half) - math.lgamma(power + 1))
     return min(tail, 1.0)
-
-
-def hits_p_value(hits: float, chances: Sequence[float]) -> float:
-    """Two-sided p-value of `hits` in independent trials with these chances, by the normal approximation."""
-    spread = math.sqrt(math.fsum(p * (1 - p) for p in chances))
-    return math.erfc(abs(hits - math.fsum(chances)) / spread / math.sqrt(2)) if spread else 1.0
 
 
 SOLVED_BLIND, MISSED_BY_ALL = "solved-blind", "missed-by-all"

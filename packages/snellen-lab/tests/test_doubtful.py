@@ -9,9 +9,9 @@ import pytest
 
 import small
 import snellen as sn
-from snellen.analysis.lint.golds import doubtful_questions, majority_by_luck
 from snellen.building.benchmark import Benchmark
 from snellen.records import Request
+from snellen_lab.linting.golds import doubtful_questions, majority_by_luck
 from test_lint import even
 
 

@@ -11,28 +11,31 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from snellen.analysis.aggregate import results_of
-from snellen.analysis.lint.golds import UNLIKELY
-from snellen.analysis.lint.material import (
-    FOLDS,
-    LONG,
-    Finding,
+from snellen.plugin_api import (
+    DEFAULT_TEXT_METRICS,
+    LONG_QUESTION,
+    QUESTION_FOLDS,
     LintMaterial,
     LintQuestion,
+    Result,
+    ScoredBenchmark,
+    ScoredRun,
+    estimate_mean,
+    fold_text,
+    labelled_declaration,
+    metric_row_names,
+    results_of,
+)
+from snellen_lab.linting.golds import UNLIKELY
+from snellen_lab.linting.material import (
+    Finding,
     Severity,
     estimate_text,
     first_examples,
-    fold_text,
     samples_finding,
     severity_above_chance,
-    wordless,
 )
-from snellen.analysis.lint.surface import COMMON, LEAST
-from snellen.analysis.statistics import estimate_mean
-from snellen.protocols.base import labelled_declaration
-from snellen.records import Result
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
+from snellen_lab.linting.surface import COMMON, LEAST
 
 MOST_ANSWERS = 20
 """With more different answers, words of a question are its subject."""
@@ -94,7 +97,8 @@ def question_reader(material: LintMaterial) -> Iterator[Finding]:
         return
     # Of balanced answers the one that others have more often is never the own one, so each fold has its own majority.
     readers = [
-        _Reader([entry for entry in entries if entry[0].fold != fold]) for fold in range(FOLDS)
+        _Reader([entry for entry in entries if entry[0].fold != fold])
+        for fold in range(QUESTION_FOLDS)
     ]
     groups = [question.group for question, _, _ in entries]
     values = [
@@ -354,11 +358,11 @@ def text_lengths(material: LintMaterial) -> Iterator[Finding]:
         question.id
         for question in questions
         if not question.question
-        or any(wordless(text) for text in (*question.options, *question.texts))
+        or any(_wordless(text) for text in (*question.options, *question.texts))
     ]
     says = "a question, option or reference has no letter and no digit; text metrics cannot see it"
     yield from samples_finding("wordless-texts", "warning", says, empty, len(questions))
-    says = f"context and question have more than {LONG:,} characters"
+    says = f"context and question have more than {LONG_QUESTION:,} characters"
     yield from samples_finding("long-questions", "note", says, material.long, len(questions))
     long = [
         question.id
@@ -433,3 +437,8 @@ def _chance(scored: ScoredBenchmark) -> float:
         if answer.options and name in scored.samples
     ]
     return sum(chances) / len(chances)
+
+
+def _wordless(text: str) -> bool:
+    """Whether a text has no letter and no digit."""
+    return not any(letter.isalnum() for letter in text)

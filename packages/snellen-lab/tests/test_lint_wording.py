@@ -11,8 +11,8 @@ import mini_ehub
 import reform
 import small
 import snellen as sn
-from snellen.analysis.lint import Finding, lint
 from snellen.building.benchmark import Benchmark
+from snellen_lab.linting import Finding, lint
 
 
 def presence(to: Path, slip: bool, count: int = 80) -> Benchmark:

@@ -11,41 +11,40 @@ import msgspec
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
-from snellen.analysis.lint.golds import doubtful_questions
-from snellen.analysis.lint.material import first_examples
-from snellen.api import evaluate
-from snellen.building.benchmark import Benchmark
-from snellen.cli.flags import PATH, WholeNumber, json_flag
-from snellen.cli.show import (
+from snellen import JudgeSpec, ScoringSpec, evaluate, load_model
+from snellen.plugin_api import (
+    RUN_MANIFEST,
+    Benchmark,
+    Check,
+    CheckOutcome,
+    DataError,
+    ScoredRun,
+    Solvers,
+    Votes,
+    WholeNumber,
+    against_people,
     announce,
+    as_word,
+    check_items,
     err,
+    find,
+    find_benchmarks,
+    json_flag,
+    keep_passing,
     out,
     print_built,
     print_records,
     run_progress,
+    score_folders,
     show_verification,
+    slug,
+    strip_controls,
+    write_atomically,
 )
-from snellen.common.paths import as_word, slug
-from snellen.errors import DataError
-from snellen.experiments.scored_folders import score_folders
-from snellen.formats.shown_text import strip_controls
-from snellen.formats.whole_files import write_atomically
-from snellen.models.loading import load_model
-from snellen.registry import find
-from snellen.runs.finding import find_benchmarks
-from snellen.runs.run_folder import RUN_MANIFEST
-from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring.scored_run import ScoredRun
-from snellen.verification.audit import against_people
-from snellen.verification.verify import (
-    Check,
-    CheckOutcome,
-    Solvers,
-    Votes,
-    check_items,
-    keep_passing,
-)
+from snellen_lab.cli.flags import PATH
+from snellen_lab.linting import SEVERITIES, Finding, Severity, lint, text_only
+from snellen_lab.linting.golds import doubtful_questions
+from snellen_lab.linting.material import first_examples
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 

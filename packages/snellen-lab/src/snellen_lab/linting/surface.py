@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from msgspec import Struct
-
-from snellen.analysis.lint.golds import UNLIKELY, hits_p_value
-from snellen.analysis.lint.material import (
-    FOLDS,
-    MUCH,
-    Finding,
+from snellen.plugin_api import (
+    QUESTION_FOLDS,
+    SURFACE_FEATURES,
     LintMaterial,
     LintQuestion,
+    estimate_mean,
+    hits_p_value,
+)
+from snellen_lab.linting.golds import UNLIKELY
+from snellen_lab.linting.material import (
+    MUCH,
+    Finding,
     estimate_text,
     first_examples,
     rule_finding,
     severity_above_chance,
 )
-from snellen.analysis.statistics import estimate_mean
 
 MOST = 20_000
 """Most questions that the blind reader learns from and is tested on; of more, those whose ids hash lowest."""
@@ -30,60 +31,6 @@ LEAST = 20
 """With fewer questions that have an odd option there is no finding."""
 COMMON = 0.05
 """A feature that gives the answer away in a smaller share of the questions is not serious."""
-_ARTICLE = re.compile(r"\s*(?:an?|the)\s", re.IGNORECASE)
-_FUNCTION_WORDS = frozenset(
-    "a an the of in on at to is are was were do does did what which who where when how why many much there this that "
-    "it its and or for with from by be can has have not no yes you your".split()
-)
-
-
-class SurfaceFeature(Struct, frozen=True):
-    """Something visible in an option without knowing what it means."""
-
-    name: str
-    has: str
-    lacks: str
-    flags: Callable[[LintQuestion], list[bool]]
-
-
-def _each(test: Callable[[str], bool]) -> Callable[[LintQuestion], list[bool]]:
-    return lambda question: [test(option) for option in question.options]
-
-
-def _echoes(question: LintQuestion) -> list[bool]:
-    question_words = set(question.question.split()) - _FUNCTION_WORDS
-    return [not question_words.isdisjoint(option.split()) for option in question.folded]
-
-
-LOOKS = (
-    SurfaceFeature(
-        "full-stop",
-        "ends with a full stop",
-        "does not end with a full stop",
-        _each(lambda option: option.rstrip().endswith(".")),
-    ),
-    SurfaceFeature(
-        "capital",
-        "begins with a capital",
-        "does not begin with a capital",
-        _each(lambda option: option.lstrip()[:1].isupper()),
-    ),
-    SurfaceFeature(
-        "article",
-        "begins with an article",
-        "does not begin with an article",
-        _each(lambda option: _ARTICLE.match(option) is not None),
-    ),
-    SurfaceFeature(
-        "digit",
-        "has a digit",
-        "has no digit",
-        _each(lambda option: any(letter.isdigit() for letter in option)),
-    ),
-    SurfaceFeature(
-        "echo", "repeats a word of the question", "repeats no word of the question", _echoes
-    ),
-)
 
 
 def option_lengths(material: LintMaterial) -> Iterator[Finding]:
@@ -105,7 +52,7 @@ def _lengthwise(question: LintQuestion, best: Callable[[list[int]], int]) -> lis
 def odd_one_out(material: LintMaterial) -> Iterator[Finding]:
     """Whether the one option that looks unlike the others is the answer more, or less, often than chance."""
     choices = material.choices
-    for look in LOOKS:
+    for look in SURFACE_FEATURES:
         marked = [look.flags(question) for question in choices]
         for unlike, says in ((True, look.has), (False, look.lacks)):
             odd = [
@@ -162,11 +109,12 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
         return
     often = Counter(text for question in choices for text in question.folded)
     traits = [_traits(question, often) for question in choices]
-    tallies = [_Tally() for _ in range(FOLDS)]
+    tallies = [_Tally() for _ in range(QUESTION_FOLDS)]
     for question, question_traits in zip(choices, traits, strict=True):
         tallies[question.fold].add(question, question_traits)
     readers = [
-        _learned([tally for i, tally in enumerate(tallies) if i != fold]) for fold in range(FOLDS)
+        _learned([tally for i, tally in enumerate(tallies) if i != fold])
+        for fold in range(QUESTION_FOLDS)
     ]
     values = [
         question.expected_accuracy(_likeliest(question_traits, readers[question.fold]))
@@ -193,7 +141,7 @@ def _traits(question: LintQuestion, often: Counter[str]) -> Traits:
     columns.append(
         [f"{sum(rival < size for rival in sizes)} shorter of {len(sizes)}" for size in sizes]
     )
-    for look in LOOKS:
+    for look in SURFACE_FEATURES:
         flags = look.flags(question)
         columns.append(
             [f"{look.name} {flag}, {flags.count(flag)} of {len(flags)}" for flag in flags]

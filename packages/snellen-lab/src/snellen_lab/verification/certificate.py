@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from snellen.building.benchmark import BenchmarkManifest, ErrorBound, Verification, percent_at_most
-from snellen.records import Estimate
+from snellen.plugin_api import (
+    BenchmarkManifest,
+    ErrorBound,
+    Estimate,
+    Verification,
+    percent_at_most,
+)
 
 if TYPE_CHECKING:
-    from snellen.analysis.lint import Finding
+    from snellen_lab.linting import Finding
 
 ERROR_LIMIT = 0.05
 """The largest bound on the share of bad questions that a certified benchmark may have, unless another is stated."""

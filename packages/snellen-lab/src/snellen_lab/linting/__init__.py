@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from snellen.analysis.lint.golds import always_or_never_right, gold_positions, majority_answer
-from snellen.analysis.lint.material import (
+from snellen.plugin_api import Benchmark, LintMaterial, gather_material
+from snellen_lab.linting.golds import always_or_never_right, gold_positions, majority_answer
+from snellen_lab.linting.material import (
     SEVERITIES,
     Finding,
-    LintMaterial,
     Severity,
     built_counts,
-    gather_material,
     hidden_answers,
     picture_quality,
 )
-from snellen.analysis.lint.surface import blind_reader, odd_one_out, option_lengths
-from snellen.analysis.lint.wording import (
+from snellen_lab.linting.surface import blind_reader, odd_one_out, option_lengths
+from snellen_lab.linting.wording import (
     indistinguishable,
     question_reader,
     repeated_questions,
@@ -26,7 +25,6 @@ from snellen.analysis.lint.wording import (
     text_lengths,
     text_only,
 )
-from snellen.building.benchmark import Benchmark
 
 __all__ = ["SEVERITIES", "Finding", "Severity", "lint", "text_only"]
 

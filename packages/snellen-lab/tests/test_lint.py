@@ -19,9 +19,6 @@ from scipy import stats as witness
 import small
 import snellen as sn
 from snellen import registry
-from snellen.analysis.lint import Finding, lint, text_only
-from snellen.analysis.lint.golds import chi_square_p_value, hits_p_value, uniformity_p_value
-from snellen.analysis.lint.material import fold_text
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import Expected, SourceSpec
@@ -29,6 +26,10 @@ from snellen.cli import main
 from snellen.common.drafts import Draft, QuestionDraft
 from snellen.protocols.base import parse_protocol
 from snellen.records import ImagePart, Region
+from snellen.verification.looks import hits_p_value
+from snellen.verification.questions import fold_text
+from snellen_lab.linting import Finding, lint, text_only
+from snellen_lab.linting.golds import chi_square_p_value, uniformity_p_value
 
 Rows = list[dict[str, Any]]
 Make = Callable[..., Benchmark]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import gzip
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from statistics import median
@@ -16,26 +16,48 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.analysis.aggregate import results_of
-from snellen.analysis.headline import headlines_of
-from snellen.analysis.lint import Finding, lint, text_only
-from snellen.analysis.lint.material import LintMaterial, LintQuestion, gather_material
-from snellen.analysis.statistics import estimate_mean
-from snellen.building.benchmark import Benchmark, BenchmarkManifest, first_samples
-from snellen.common.decoding import data_uri, to_plain_file
-from snellen.common.foreign import lines_of, open_file
-from snellen.common.paths import slug
-from snellen.errors import DataError
-from snellen.experiments.evaluation import evaluate_spec
-from snellen.metrics.declaration import SHARE
-from snellen.records import Answer, Estimate, ImageRef, Sample
-from snellen.report.content import ShownItem, ShownPicture, ShownRound
-from snellen.report.sample_cards import OptionRow, shown_gold
-from snellen.report.table import Cell, NumberCell, Table, percent
-from snellen.runs.spec import run_spec
-from snellen.scoring.answers import Key, open_answers
-from snellen.scoring.scored_run import ScoredRun
-from snellen.verification.certificate import Certificate, certify
+from snellen import JudgeSpec, ScoringSpec
+from snellen.plugin_api import (
+    SHARE,
+    Announce,
+    Answer,
+    Benchmark,
+    BenchmarkManifest,
+    Cell,
+    DataError,
+    Estimate,
+    ImageRef,
+    LintMaterial,
+    LintQuestion,
+    NumberCell,
+    OptionRow,
+    Sample,
+    ScoredRun,
+    ShownItem,
+    ShownPicture,
+    ShownRound,
+    Table,
+    data_uri,
+    estimate_mean,
+    evaluate_spec,
+    first_samples,
+    gather_material,
+    headlines_of,
+    lines_of,
+    open_answers,
+    open_benchmark,
+    open_file,
+    percent,
+    results_of,
+    run_spec,
+    score_folders,
+    shown_gold,
+    silent,
+    slug,
+    to_plain_file,
+)
+from snellen_lab.linting import Finding, lint, text_only
+from snellen_lab.verification.certificate import ERROR_LIMIT, Certificate, certify
 
 ORACLE = "snellen:oracle"
 ORACLE_LIMIT = 200
@@ -427,7 +449,9 @@ BUDGET = 6 * 2**20
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def example_items(benchmark: Benchmark, answers: Mapping[Key, Answer]) -> tuple[ShownItem, ...]:
+def example_items(
+    benchmark: Benchmark, answers: Mapping[tuple[str, int], Answer]
+) -> tuple[ShownItem, ...]:
     """Examples, chosen by the hash of their ids; one of each type where questions have several, at most MOST."""
     chosen = _chosen(benchmark)
     by_id = {sample.id: sample for sample in benchmark.samples() if sample.id in chosen}
@@ -461,7 +485,9 @@ def _example_pictures(benchmark: Benchmark, samples: Sequence[Sample]) -> dict[s
     return uris
 
 
-def _item(sample: Sample, answers: Mapping[Key, Answer], uris: Mapping[str, str]) -> ShownItem:
+def _item(
+    sample: Sample, answers: Mapping[tuple[str, int], Answer], uris: Mapping[str, str]
+) -> ShownItem:
     return ShownItem(
         sample.id,
         tuple(sample.tags.items()),
@@ -476,7 +502,7 @@ def _picture(image: ImageRef, sample: Sample, uris: Mapping[str, str]) -> ShownP
     return ShownPicture(uris.get(image.digest, ""), words, image.width, image.height)
 
 
-def _rounds(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[ShownRound]:
+def _rounds(sample: Sample, answers: Mapping[tuple[str, int], Answer]) -> Iterator[ShownRound]:
     for number, turn in enumerate(sample.rounds):
         answer = answers.get((sample.id, number))
         right = answer.options if answer else ()
@@ -493,3 +519,22 @@ def _rounds(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[ShownRoun
             options,
             None if turn.options and answer else shown_gold(answer, turn.options),
         )
+
+
+def datasheet(
+    benchmark: str | Path,
+    runs: Iterable[str | Path] = (),
+    *,
+    error_limit: float = ERROR_LIMIT,
+    announce: Announce = silent,
+) -> Datasheet:
+    """The datasheet of a built benchmark, by name or folder: what it is, and whether it is certified
+    (docs/datasheets.md).
+
+    `runs` are folders of runs on it that saw no pictures. It is certified where at most a share `error_limit` of its
+    questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
+    """
+    scored = score_folders(
+        [Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True
+    )
+    return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)

@@ -26,23 +26,35 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from snellen.analysis.lint.material import estimate_text
-from snellen.analysis.statistics import estimate_mean
-from snellen.building.benchmark import Benchmark
-from snellen.building.builder import build_benchmark
-from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.common.drafts import Draft, QuestionDraft, read_params
-from snellen.common.paths import home, slug
-from snellen.common.seeds import rng_for
-from snellen.errors import DataError
-from snellen.experiments.evaluation import evaluate_spec
-from snellen.experiments.outcome_checks import check_budget
-from snellen.models.loading import load_model
-from snellen.records import Answer, Estimate, Sample
-from snellen.runs.spec import run_spec
-from snellen.scoring.answers import open_answers
-from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.verification.verify import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
+from snellen import load_model
+from snellen.plugin_api import (
+    Answer,
+    Benchmark,
+    BenchmarkSpec,
+    Check,
+    CheckMaterial,
+    CheckOutcome,
+    DataError,
+    Draft,
+    Estimate,
+    ItemFault,
+    QuestionDraft,
+    Sample,
+    ScoredBenchmark,
+    Solvers,
+    SourceSpec,
+    build_benchmark,
+    check_budget,
+    estimate_mean,
+    evaluate_spec,
+    home,
+    open_answers,
+    read_params,
+    rng_for,
+    run_spec,
+    slug,
+)
+from snellen_lab.linting.material import estimate_text
 
 YES_NO = ("Yes", "No")
 LEAST_SKILL = 0.5

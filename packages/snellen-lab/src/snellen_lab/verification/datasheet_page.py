@@ -10,24 +10,26 @@ from pathlib import Path
 
 import msgspec
 
-from snellen.building.benchmark import Benchmark
-from snellen.catalogue import entries, entry_folder
-from snellen.catalogue.entries import entry_text
-from snellen.common.paths import as_word
-from snellen.formats.whole_files import write_in_form
-from snellen.report.content import (
+from snellen.plugin_api import (
+    Benchmark,
     Block,
     Head,
     ItemsBlock,
     Section,
     ShownItem,
+    Table,
     TableBlock,
     TextBlock,
+    as_word,
+    entries,
+    entry_folder,
+    entry_text,
+    escape,
+    markdown_tables,
+    offline_document,
+    write_in_form,
 )
-from snellen.report.markdown import escape, markdown_tables
-from snellen.report.rendering import offline_document
-from snellen.report.table import Table
-from snellen.verification.datasheet import (
+from snellen_lab.verification.datasheet import (
     Datasheet,
     baseline_table,
     certificate_table,
