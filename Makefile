@@ -98,7 +98,7 @@ site: $(VENV)/docs.done
 pictures: $(VENV)/dev.done system
 	$(BIN)/python website/pictures.py
 
-# What is written of the fields of a run: types of keywords, tables of docs/reference/run-fields.md.
+# What is made of declared fields: types of keywords, and the tables of docs/reference/*-fields.md.
 fields: $(VENV)/dev.done
 	$(BIN)/python website/fields.py
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from snellen.api import build_table, evaluate
+from snellen.api import build, evaluate
 from snellen.common.seeds import rng_for
 from snellen.formats.text_table import write_text_table
 
@@ -120,7 +120,7 @@ def main() -> None:
             for row in rows[: options.questions]
         ]
         (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
-        built = build_table(folder / "own.jsonl", to=folder / "own", no_pictures=True)
+        built = build(folder / "own.jsonl", to=folder / "own", no_pictures=True)
         print(f"{options.questions:,} questions of 4 rotations, best of {options.rounds}\n")
         print(
             f"{'predictions':12} {'answers':10} {'seconds':>8} {'CPU s':>8} {'MiB':>6} {'before':>7}"

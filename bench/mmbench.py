@@ -20,7 +20,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from snellen.api import build_table
+from snellen.api import build
 
 OPTIONS = ("cat", "dog", "cow", "hen")
 
@@ -79,7 +79,7 @@ def main() -> None:
         write(path, chosen.questions, chosen.kilobytes, chosen.form)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begun = time.process_time()
-        made = build_table(path, to=Path(folder) / "made")
+        made = build(path, to=Path(folder) / "made")
         spent = time.process_time() - begun
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(

@@ -21,7 +21,6 @@ from typing import Any
 from PIL import Image
 
 import snellen as sn
-from snellen.api import build_table
 from snellen.common.seeds import rng_for
 from snellen.records import ContinuationScore, Request, Response, Usage
 
@@ -94,7 +93,7 @@ def build(folder: Path, count: int) -> list[str]:
             )
         (place / "table.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
         name, dimension = place.name, DIMENSIONS[number % len(DIMENSIONS)]
-        built = build_table(
+        built = sn.build(
             place / "table.jsonl", name=name, to=folder / "built" / name, dimension=dimension
         )
         folders.append(str(built.folder))

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import tiny_archs
 import whitebox
-from snellen.api import build_table, evaluate
+from snellen.api import build, evaluate
 from snellen.models.loading import load_model
 
 OPTIONS = ("a red kite", "the dog", "two large boats on a lake", "nothing")
@@ -91,7 +91,7 @@ def write_benchmark(folder: Path, questions: int, each: int, seed: int) -> str:
             }
             rows.append({**row, "options": list(OPTIONS), "answer": rng.choice("ABCD")})
     (source / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    build_table(source / "rows.jsonl", name="speed", to=folder / "speed")
+    build(source / "rows.jsonl", name="speed", to=folder / "speed")
     return str(folder / "speed")
 
 

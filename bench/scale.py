@@ -23,8 +23,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+import snellen as sn
 from snellen.analysis.aggregate import results_of
-from snellen.api import build_table
 from snellen.common.images import Images
 from snellen.experiments.execution import LazyRoleModels, carry_out
 from snellen.experiments.scored_folders import score_folders
@@ -70,7 +70,7 @@ def write_table(folder: Path, count: int) -> None:
 
 
 def build(folder: Path, protocol: str) -> None:
-    build_table(folder / "many.jsonl", name="many", to=folder / "many", no_pictures=True)
+    sn.build(folder / "many.jsonl", name="many", to=folder / "many", no_pictures=True)
 
 
 def run(folder: Path, protocol: str, model: AtOnce | None = None) -> None:

@@ -28,7 +28,7 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
-from snellen.api import build_table, evaluate, score
+from snellen.api import build, evaluate, score
 from snellen.common.seeds import rng_for
 from snellen.metrics import captions, ptb
 from snellen.metrics.captions import find_jar
@@ -131,7 +131,7 @@ def score_choices(count: int, rounds: int) -> tuple[float, float]:
             for i in range(count)
         )
         Path(folder, "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        made = build_table(Path(folder, "table.jsonl"), to=Path(folder, "made"), no_pictures=True)
+        made = build(Path(folder, "table.jsonl"), to=Path(folder, "made"), no_pictures=True)
         model = Scripted(lambda request: rng_for(request.sample_id).choice(REPLIES))
         evaluate(model, str(made.folder), runs=folder, name="run")
         seconds, cpu = [], []

@@ -25,7 +25,6 @@ from pathlib import Path
 import httpx
 
 import snellen as sn
-from snellen.api import build_table
 from snellen.common.images import Images
 from snellen.common.seeds import rng_for
 from snellen.models.base import ALL_KINDS
@@ -91,7 +90,7 @@ def write_table(path: Path, count: int) -> None:
 
 def evaluate_many(folder: Path, benchmark: str, questions: int, run: str, models: int) -> None:
     write_table(folder / f"{benchmark}.tsv", questions)
-    made = build_table(
+    made = sn.build(
         folder / f"{benchmark}.tsv", name=benchmark, to=folder / benchmark, no_pictures=True
     )
     for number in range(models):

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import snellen as sn
-from snellen.api import build_table
 from snellen.common.images import Images
 from snellen.experiments import execution
 from snellen.models.base import ALL_KINDS
@@ -75,7 +74,7 @@ def main() -> None:
     execution.run_plan = timed("asking", execution.run_plan)
     with tempfile.TemporaryDirectory(dir=chosen.folder) as scratch:
         write_table(Path(scratch) / "many.tsv", chosen.questions)
-        made = build_table(
+        made = sn.build(
             Path(scratch) / "many.tsv", name="many", to=Path(scratch) / "many", no_pictures=True
         )
         for cache in ("", str(Path(scratch) / "cache")):

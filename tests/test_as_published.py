@@ -16,7 +16,6 @@ import test_object_presence
 import test_tiny_ehub
 from snellen import registry
 from snellen.analysis.headline import headlines_of
-from snellen.api import build_table
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue import entries
 from snellen.errors import UnknownNameError
@@ -226,7 +225,7 @@ LLAVA = (
 def own_table(tmp_path: Path, **cells: str) -> Benchmark:
     base = {**ROW, **cells}
     rows = [base, *(mmbench_rows.rotation(base, turn) for turn in (1, 2))]
-    return build_table(mmbench_rows.write(rows, tmp_path / "mine.tsv"), to=tmp_path / "mine")
+    return sn.build(mmbench_rows.write(rows, tmp_path / "mine.tsv"), to=tmp_path / "mine")
 
 
 def test_ones_own_table_of_mmbenchs_form_is_asked_and_scored_as_published_by_its_suites_rules(

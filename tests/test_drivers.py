@@ -16,7 +16,7 @@ import pytest
 
 import small
 from slow_model import Slow, SlowAsync
-from snellen.api import build_table, evaluate, score
+from snellen.api import build, evaluate, score
 from snellen.building import source_state
 from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.catalogue import select
@@ -501,7 +501,7 @@ def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be
             match=r"birds.jsonl is a file; `snellen build \S+birds.jsonl` makes a benchmark",
         ):
             find_benchmarks([pattern])
-    build_table(table)
+    build(table)
     said: list[str] = []
     find_benchmarks(["birds"], announce=said.append)
     assert said == []
@@ -531,7 +531,7 @@ def test_a_folder_of_pictures_that_has_changed_since_is_said_unless_it_has_too_m
     said: list[str] = []
     for most, expected in ((3, 1), (2, 0)):
         monkeypatch.setattr(source_state, "MOST_FILES", most)
-        build_table(table, images=pictures, name="birds")
+        build(table, images=pictures, name="birds")
         find_benchmarks(["birds"], announce=said.append)
         assert said == []
         (pictures / "1.png").write_bytes((pictures / "0.png").read_bytes() + bytes(most))

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import small
-from snellen.api import build_table
+from snellen.api import build
 from snellen.common import decoding
 from snellen.common.decoding import MAX_PIXELS, inspect_image
 from snellen.common.drafts import PictureSpec
@@ -90,7 +90,7 @@ def test_a_bomb_in_a_cell_is_refused_with_its_row(
     cell = beginning + base64.b64encode(content).decode()
     table = small.write([{**TWO, "image": small.cell(1)}, {**TWO, "image": cell}], Path("t.jsonl"))
     with pytest.raises(DataError, match=REFUSED):
-        build_table(str(table), to="made")
+        build(str(table), to="made")
 
 
 @FORMS
@@ -99,7 +99,7 @@ def test_a_bomb_in_a_file_is_refused_with_its_row(bomb: Callable[[], bytes]) -> 
     Path("large").write_bytes(bomb())
     rows = [{**TWO, "image_path": name} for name in ("small.png", "large")]
     with pytest.raises(DataError, match=REFUSED):
-        build_table(str(small.write(rows, Path("t.jsonl"))), to="made")
+        build(str(small.write(rows, Path("t.jsonl"))), to="made")
 
 
 def test_a_raised_limit_holds_for_pillow_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_half_of_a_surrogate_pair_in_a_question_is_one_line_with_its_row(field: 
     Path("t.json").write_text(json.dumps(rows))
     for name, where in (("t.jsonl", "t.jsonl:2"), ("t.json", "t.json: record 2")):
         with pytest.raises(DataError, match=f"{where}: {HALF}"):
-            build_table(name, to="made", no_pictures=True)
+            build(name, to="made", no_pictures=True)
 
 
 @pytest.mark.parametrize("form", ["lines", "list", "lmms-eval"])
@@ -178,7 +178,7 @@ def test_half_of_a_surrogate_pair_in_a_reply_is_read_as_that_of_a_served_model(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [{**TWO, "id": "1"}, {**TWO, "id": "2"}]
-    build_table(str(small.write(rows, Path("t.jsonl"))), to="made", no_pictures=True)
+    build(str(small.write(rows, Path("t.jsonl"))), to="made", no_pictures=True)
     replies = [{"id": "1", "prediction": "B"}, {"id": "2", "prediction": "A \ud83d"}]
     path, words, place = Path("p.jsonl"), ("--benchmark", "./made"), "p.jsonl:2"
     if form == "lines":

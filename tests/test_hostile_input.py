@@ -16,7 +16,6 @@ from PIL import Image
 import small
 import snellen as sn
 from small import built, rows, write
-from snellen.api import build_table
 from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.cli import main
 from snellen.formats.shown_text import csv_table
@@ -121,7 +120,7 @@ def test_a_picture_outside_the_tables_folder_is_refused(image: str) -> None:
         sn.DataError,
         match=r"t.jsonl:1: the image .* lies outside table; .* with --images|none of the",
     ):
-        build_table("table/t.jsonl", to="mine")
+        sn.build("table/t.jsonl", to="mine")
 
 
 def test_images_names_the_folder_that_pictures_may_lie_in() -> None:
@@ -136,23 +135,23 @@ def test_images_names_the_folder_that_pictures_may_lie_in() -> None:
         ],
         Path("table/t.jsonl"),
     )
-    assert build_table("table/t.jsonl", images="pictures", to="mine").manifest.counts.images == 1
+    assert sn.build("table/t.jsonl", images="pictures", to="mine").manifest.counts.images == 1
 
 
 def test_a_pipe_is_no_picture_and_is_not_waited_for() -> None:
     os.mkfifo("pipe.png")
     write([{**rows(1)[0], "image": None, "image_path": "pipe.png"}], Path("t.jsonl"))
     with pytest.raises(sn.DataError, match=r"pipe.png .it is a pipe, not a file"):
-        build_table("t.jsonl", to="mine")
+        sn.build("t.jsonl", to="mine")
 
 
 def test_deep_nesting_is_one_line_naming_the_file() -> None:
     Path("t.jsonl").write_text("[" * 100_000 + "\n")
     with pytest.raises(sn.DataError, match=r"t.jsonl: not JSON"):
-        build_table("t.jsonl", to="mine")
+        sn.build("t.jsonl", to="mine")
     Path("t.jsonl").write_text('{"a":' * 100_000 + "\n")
     with pytest.raises(sn.DataError, match=r"t.jsonl:1: not JSON"):
-        build_table("t.jsonl", to="mine")
+        sn.build("t.jsonl", to="mine")
     Path("exam.toml").write_text("models = " + "[" * 5000)
     with pytest.raises(SystemExit) as stopped:
         main(["run", "exam.toml"])

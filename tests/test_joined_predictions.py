@@ -12,7 +12,6 @@ import mini_ehub
 import reform
 import small
 import snellen as sn
-from snellen.api import build_table
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.interchange.predictions.joining import PictureNames
@@ -43,7 +42,7 @@ def benchmark(count: int = 10, *, ids: bool = True, folders: int = 1) -> list[di
             "answer": COLOURS[n % 4],
         }
         rows.append({"id": f"q{n}", **row} if ids else row)
-    build_table(small.write(rows, Path("table.jsonl")), to="bench")
+    sn.build(small.write(rows, Path("table.jsonl")), to="bench")
     return rows
 
 
@@ -108,7 +107,7 @@ def test_open_questions_without_an_answer_have_the_worst_value() -> None:
         }
         for n in range(4)
     ]
-    build_table(small.write(rows, Path("table.jsonl")), to="bench")
+    sn.build(small.write(rows, Path("table.jsonl")), to="bench")
     said = [
         {"id": "t0", "prediction": "shop 0"},
         {"id": "t1", "prediction": "shop 1"},
@@ -229,7 +228,7 @@ def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agr
     ]
     for n in range(2):
         reform.write_picture(Path(f"img/{n}.png"), n)
-    build_table(small.write(rows, Path("table.jsonl")), to="bench")
+    sn.build(small.write(rows, Path("table.jsonl")), to="bench")
     said = [{"question": row["question"], "answer": row["answer"]} for row in rows]
     path = write("p.jsonl", said)
     assert scored(path)["pope_accuracy"] == 1.0

@@ -29,7 +29,6 @@ from mmbench_rows import (
     spec_of,
     write,
 )
-from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, select, suites
@@ -803,18 +802,18 @@ def test_a_file_of_ones_own_is_built_written_and_run(tmp_path: Path) -> None:
     apart = write(
         [{"index": "1", "answer": "C"}, {"index": "2", "answer": "B"}], tmp_path / "answers.tsv"
     )
-    made = build_table(path, to=tmp_path / "own", answers=apart)
+    made = sn.build(path, to=tmp_path / "own", answers=apart)
     assert golds(made) == {"1": 2, "2": 1}
     assert write_mmbench(made, tmp_path / "again.tsv") == 6
     assert (
-        build_table(tmp_path / "again.tsv", to=tmp_path / "again", name="own").manifest.version
+        sn.build(tmp_path / "again.tsv", to=tmp_path / "again", name="own").manifest.version
         == made.manifest.version
     )
     results = sn.evaluate("snellen:oracle", str(made.folder), "circular", runs=tmp_path / "runs")
     assert results.value("circular_accuracy", benchmark="own") == 1.0
     table = small.write(small.rows(2), tmp_path / "plain.jsonl")
     with pytest.raises(DataError, match="are for files of MMBench's form"):
-        build_table(table, answers=table)
+        sn.build(table, answers=table)
 
 
 def test_the_command_says_how_a_file_is_read_and_what_was_left_out(
@@ -852,7 +851,7 @@ def test_the_command_says_how_a_file_is_read_and_what_was_left_out(
 
 def test_a_samples_own_split_wins_over_that_of_its_benchmark(tmp_path: Path) -> None:
     path = write([row(1), row(2, split="test"), row(3)], tmp_path / "own.tsv")
-    made = build_table(path, to=tmp_path / "own")
+    made = sn.build(path, to=tmp_path / "own")
     [use] = find_benchmarks([str(made.folder)], where="split == 'dev'")
     assert [sample.id for sample in made.samples(use.selection)] == ["1", "3"]
 

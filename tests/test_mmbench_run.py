@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import small
 import snellen as sn
 from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, rotation, row, write
-from snellen.api import Results, build_table, evaluate, score
+from snellen.api import Results, evaluate, score
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.formats.text_table import read_text_table, write_text_table
@@ -224,10 +224,10 @@ def test_a_run_without_answers_is_scored_when_the_same_questions_are_built_with_
         [{"index": cells["index"], "answer": cells["answer"]} for cells in rows],
         tmp_path / "answers.tsv",
     )
-    made = build_table(hidden, to=tmp_path / "made")
+    made = sn.build(hidden, to=tmp_path / "made")
     first = evaluate("snellen:always-a", str(made.folder), "circular", name="r")
     assert value(first, "accuracy").unscored == 8
-    again = build_table(hidden, answers=tmp_path / "answers.tsv", to=tmp_path / "made")
+    again = sn.build(hidden, answers=tmp_path / "answers.tsv", to=tmp_path / "made")
     assert again.manifest.version != made.manifest.version
     assert value(score("runs/r"), "accuracy").value == 0.25
     assert (
@@ -235,7 +235,7 @@ def test_a_run_without_answers_is_scored_when_the_same_questions_are_built_with_
         == first.runs[0].asked
     )
     write(rotated(*bases(8)[:7], row(8, ("other", "dog", "cow", "hen"))), hidden)
-    build_table(hidden, to=tmp_path / "made")
+    sn.build(hidden, to=tmp_path / "made")
     with pytest.raises(DataError, match="cannot be scored, as the answers of t are not here"):
         score("runs/r")
 
@@ -273,7 +273,7 @@ def test_a_submission_has_the_official_rows_with_the_replies_as_they_came(
 def test_rows_that_were_never_asked_are_named_and_one_command_asks_for_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    build_table(write(rotated(*bases(6)), Path("mine.tsv")), to="mine")
+    sn.build(write(rotated(*bases(6)), Path("mine.tsv")), to="mine")
     run = ("run", "snellen:uniform", "./mine", "--name", "r", "-p")
     small.command(capsys, *run, "circular")
     code, _, err = small.command(capsys, "submit", "runs/r", "-o", "s.xlsx")
@@ -362,7 +362,7 @@ def test_a_row_is_read_against_its_own_options_whichever_way_it_was_turned() -> 
     )
     assert value(score(folder), "circular_accuracy").value == 1.0
     # A benchmark of base rows knows no rotations: the options of the row tell its order.
-    build_table(write(bases(8), Path("plain.tsv")), to="plain")
+    sn.build(write(bases(8), Path("plain.tsv")), to="plain")
     for left in (True, False):
         folder = import_predictions(
             hand_in(rotated(*bases(8), left=left), correct), "./plain", Path(f"plain-{left}")
@@ -632,7 +632,7 @@ def taken(name: str, reply: Reply, count: int = 12) -> Path:
 def test_models_are_compared_on_the_questions_that_all_of_them_answered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    build_table(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
+    sn.build(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
     folders = [
         taken("shy", refusing(4)),
         taken("a", lambda cells: "A"),
@@ -666,7 +666,7 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(
 
 
 def test_fewer_questions_are_chosen_by_tag_and_wrong_names_are_refused() -> None:
-    build_table(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
+    sn.build(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
     results = score(taken("shy", refusing(4)))
     part = results.only(where="l1 == 'reasoning'")
     kept = [
@@ -682,9 +682,9 @@ def test_fewer_questions_are_chosen_by_tag_and_wrong_names_are_refused() -> None
 
 
 def test_runs_on_other_questions_are_not_compared() -> None:
-    build_table(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
+    sn.build(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
     one = score(taken("one", correct))
-    build_table(write(rotated(*bases(11)), Path("mine.tsv")), to="mine")
+    sn.build(write(rotated(*bases(11)), Path("mine.tsv")), to="mine")
     other = score(
         import_predictions(hand_in(rotated(*bases(11)), correct), "./mine", Path("runs/other"))
     )

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import small
 import snellen as sn
-from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
@@ -61,7 +60,7 @@ def made(table: Path, folder: str = "mine", **how: Any) -> ScaffoldedBenchmark:
 
 
 def built(path: Path, **how: Any) -> Benchmark:
-    return build_table(path, to=path.parent / "built" / path.stem, **how)
+    return sn.build(path, to=path.parent / "built" / path.stem, **how)
 
 
 def test_the_two_splits_build_and_run_at_once(table: Path) -> None:

@@ -16,7 +16,6 @@ from hypothesis.provisional import urls
 
 import small
 import snellen as sn
-from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.common.drafts import Draft
@@ -492,7 +491,7 @@ def test_an_id_that_repeats_is_the_images_and_rows_are_numbered_under_it(tmp_pat
         {"id": "2", "question": "What is it?", "answer": "a hat"},
     ]
     path = small.write(rows, tmp_path / "t.jsonl")
-    made = build_table(path, to=tmp_path / "made", no_pictures=True)
+    made = sn.build(path, to=tmp_path / "made", no_pictures=True)
     samples = list(made.samples())
     assert [sample.id for sample in samples] == ["1", "1 (2)", "2"]
     assert samples[0].group == samples[1].group != samples[2].group
@@ -504,9 +503,7 @@ def test_answers_of_few_classes_are_a_choice_among_them(tmp_path: Path) -> None:
         {"id": str(n), "question": f"Is it {n}?", "answer": ["True", "false"][n % 2]}
         for n in range(4)
     ]
-    made = build_table(
-        small.write(rows, tmp_path / "t.jsonl"), to=tmp_path / "made", no_pictures=True
-    )
+    made = sn.build(small.write(rows, tmp_path / "t.jsonl"), to=tmp_path / "made", no_pictures=True)
     assert {sample.options for sample in made.samples()} == {("True", "false")}
     assert made.spec.formulation == "choice"
 
@@ -518,7 +515,7 @@ def test_questions_answered_by_yes_and_no_ask_for_these_words(tmp_path: Path) ->
         for n in range(4)
     ]
     table = small.write(rows, tmp_path / "t.jsonl")
-    made = build_table(table, to=tmp_path / "made", no_pictures=True)
+    made = sn.build(table, to=tmp_path / "made", no_pictures=True)
 
     asked: list[str] = []
 
@@ -597,7 +594,7 @@ def test_a_column_may_have_another_usual_name(
 
 
 def built_from(rows: list[dict[str, Any]], path: Path, to: Path, **meant: bool) -> Benchmark:
-    return build_table(small.write(rows, path), name="t", to=to, **meant)
+    return sn.build(small.write(rows, path), name="t", to=to, **meant)
 
 
 def test_an_answer_that_has_to_be_a_text_is_not_asked_for_by_letter(tmp_path: Path) -> None:

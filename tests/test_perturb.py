@@ -13,7 +13,6 @@ from PIL import Image
 import snellen as sn
 from snellen.analysis.dose_response import dose_responses, falling
 from snellen.analysis.headline import protocol_preference
-from snellen.api import build_table
 from snellen.common.degradation import DEGRADATIONS, degraded_ref
 from snellen.common.images import ImageStore
 from snellen.errors import UnknownNameError
@@ -127,7 +126,7 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
             }
         )
     (tmp_path / "rough.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    built = build_table(tmp_path / "rough.jsonl", images=pictures, to=tmp_path / "rough")
+    built = sn.build(tmp_path / "rough.jsonl", images=pictures, to=tmp_path / "rough")
     seen: list[str] = []
 
     def scripted(request: sn.Request) -> str:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import small
 import snellen as sn
-from snellen.api import build_table
 from snellen.formats.text_table import write_text_table
 from snellen.interchange.predictions.known_names import known_benchmark
 from snellen.interchange.predictions.tables import (
@@ -136,7 +135,7 @@ def test_every_layout_that_build_reads_is_read_alike_by_score(
             path.write_text(json.dumps(content))
         else:
             path.write_text("".join(json.dumps(row) + "\n" for row in content))
-    built = build_table(table, to=folder / "built", no_pictures=True)
+    built = sn.build(table, to=folder / "built", no_pictures=True)
     answers = open_answers(built.folder)
     expected = []
     for sample in built.samples():
@@ -191,7 +190,7 @@ def colours(count: int = 6) -> None:
         {**question(n), **dict(zip("ABC", OPTIONS, strict=True)), "answer": "ABC"[n % 3]}
         for n in range(count)
     ]
-    build_table(saved(rows, "t.jsonl"), to="bench", no_pictures=True)
+    sn.build(saved(rows, "t.jsonl"), to="bench", no_pictures=True)
 
 
 def right(count: int = 6) -> list[tuple[str, str]]:
@@ -278,7 +277,7 @@ def test_results_of_coco_are_joined_by_the_numbers_of_images() -> None:
     ]
     for row in rows:
         Path(row["image"]).write_bytes(small.picture(len(row["answer"])))
-    build_table(saved(rows, "t.jsonl"), to="bench")
+    sn.build(saved(rows, "t.jsonl"), to="bench")
     said = [{"image_id": n, "caption": f"a {n}"} for n in (7, 42, 310196)]
     assert scored(saved(said, "r.json"), "./bench")["exact_match"] == 1.0
 

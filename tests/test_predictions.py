@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import small
 import snellen as sn
-from snellen.api import Results, build_table
+from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.records import Exchange, Sample
 from snellen.report.table import estimate_note
@@ -198,7 +198,7 @@ def as_vlmevalkit(benchmark: Benchmark, run: Path) -> Path:
 
 
 def animals(count: int = 12) -> Benchmark:
-    build_table(small.write(small.rows(count), Path("animals.jsonl")), to="animals")
+    sn.build(small.write(small.rows(count), Path("animals.jsonl")), to="animals")
     return Benchmark(Path("animals"))
 
 
@@ -212,7 +212,7 @@ def open_questions(count: int = 8) -> Benchmark:
         }
         for i in range(count)
     ]
-    build_table(small.write(rows, Path("texts.jsonl")), to="texts")
+    sn.build(small.write(rows, Path("texts.jsonl")), to="texts")
     return Benchmark(Path("texts"))
 
 
@@ -454,7 +454,7 @@ def test_questions_that_share_their_text_are_told_apart_by_id_alone() -> None:
         }
         for name, gold in (("a", 0), ("b", 1))
     ]
-    build_table(small.write(rows, Path("same.jsonl")), to="same")
+    sn.build(small.write(rows, Path("same.jsonl")), to="same")
     folder = sn.import_run(save([record("b", "(B)"), record("a", "(B)")], "p.json"), "./same")
     assert by_question(sn.score(folder), "accuracy") == {("a", 0): 0.0, ("b", 0): 1.0}
     # Left out, a row of either question would make it one without an answer.

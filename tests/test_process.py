@@ -77,9 +77,8 @@ print([(name, before[name], after[name]) for name in before if before[name] != a
 '''
 CALLS = """
 import snellen
-from snellen.api import build_table
 
-made = build_table("mine.tsv", to="mine", no_pictures=True)
+made = snellen.build("mine.tsv", to="mine", no_pictures=True)
 snellen.build("eyechart/shape", to="shape")
 class Served:
     name, kinds, concurrency = "served", frozenset({"generate"}), 2

@@ -23,9 +23,7 @@ import small
 import snellen as sn
 from endless_server import endless
 from place_servers import FileServer, HubServer, Repo
-from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
-from snellen.building.recipe import Recipe
 from snellen.cli.preview import picture_code, terminal_of
 from snellen.cli.verbs.build import ask_user
 from snellen.common.drafts import read_params
@@ -117,7 +115,7 @@ ANSWERS = "label gold gt ground_truth correct target Lösung respuesta 正确答
 @pytest.mark.parametrize("column", PICTURES)
 def test_a_column_of_pictures_is_known_by_name_or_content(column: str) -> None:
     path = save(rows(**{column: name, "question": question, "answer": right}), "t.csv")
-    check_right(build_table(path, to="made"))
+    check_right(sn.build(path, to="made"))
 
 
 @pytest.mark.parametrize("column", ANSWERS)
@@ -128,7 +126,7 @@ def test_a_column_of_answers_is_known_by_name_or_content(column: str) -> None:
         ),
         "t.csv",
     )
-    check_right(build_table(path, to="made"))
+    check_right(sn.build(path, to="made"))
 
 
 def options_in(*names: str) -> dict[str, Any]:
@@ -166,7 +164,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("cells", FORMS.values(), ids=FORMS)
 def test_options_and_answers_have_many_forms(cells: dict[str, Any]) -> None:
-    built = build_table(save(rows(img=name, Frage=question, **cells), "t.csv"), to="made")
+    built = sn.build(save(rows(img=name, Frage=question, **cells), "t.csv"), to="made")
     check_right(built)
     assert {len(sample.options) for sample in built.samples()} == {3}
 
@@ -180,12 +178,12 @@ def test_an_index_that_fits_from_0_and_from_1_is_asked_and_never_guessed() -> No
         DataError,
         match=r"both as index0 and as index1; say --answer-is index0 or --answer-is index1$",
     ):
-        build_table("t.json", to="made")
+        sn.build("t.json", to="made")
     with pytest.raises(
-        UnknownNameError, match="unknown form of answers 'indx1'; did you mean index1"
+        UnknownNameError, match="unknown value of answer_is 'indx1'; did you mean index1"
     ):
-        build_table("t.json", to="made", answer_is="indx1")
-    assert build_table("t.json", to="made", answer_is="index1").count() == COUNT
+        sn.build("t.json", to="made", answer_is="indx1")
+    assert sn.build("t.json", to="made", answer_is="index1").count() == COUNT
     [doubt] = recognise("t.json").doubts
     assert (doubt.role, doubt.choices) == ("answer_is", ("index0", "index1"))
 
@@ -197,10 +195,10 @@ def test_two_columns_that_may_be_the_answer_are_asked_unless_they_say_the_same()
         DataError,
         match=r"may all be the answer; say --column answer=first_rater or --column answer=sec",
     ):
-        build_table("t.csv", to="made")
-    check_right(build_table("t.csv", to="made", columns={"answer": "first_rater"}))
+        sn.build("t.csv", to="made")
+    check_right(sn.build("t.csv", to="made", columns={"answer": "first_rater"}))
     save(rows(**listed, answer_letter=lambda n: "ABC"[place(n)], answer_text=right), "u.csv")
-    check_right(build_table("u.csv", to="other"))
+    check_right(sn.build("u.csv", to="other"))
 
 
 def test_answers_that_name_no_option_are_one_line() -> None:
@@ -209,7 +207,7 @@ def test_answers_that_name_no_option_are_one_line() -> None:
         DataError,
         match=r"t.csv:2: the answers in 'answer' name no option: 'why' beside 'x', 'y'; say",
     ) as e:
-        build_table(path, to="made")
+        sn.build(path, to="made")
     assert "\n" not in str(e.value)
 
 
@@ -246,14 +244,14 @@ def test_each_wrong_answer_is_named_with_its_line(cells: dict[int, str], lines: 
         "t.csv",
     )
     with pytest.raises(DataError) as refused:
-        build_table(path, to="made")
+        sn.build(path, to="made")
     assert str(refused.value).splitlines() == lines
 
 
 def test_a_single_wrong_cell_does_not_advise_another_column() -> None:
     path = save(rows(img=name, question=question, A="x", B="y", answer="why")[:1], "t.csv")
     with pytest.raises(DataError) as refused:
-        build_table(path, to="made")
+        sn.build(path, to="made")
     assert (
         str(refused.value)
         == "t.csv:2: answer 'why' is neither one of the letters A-B nor the text of an option"
@@ -264,7 +262,7 @@ def test_pictures_are_found_by_name_in_folders_of_folders() -> None:
     Path("deep/er").mkdir(parents=True)
     Path("files").rename("deep/er/files")
     for cell in (lambda n: f"C:\\scans\\P{n}.PNG", lambda n: f"p{n}"):
-        built = build_table(
+        built = sn.build(
             save(rows(image_id=cell, question=question, answer=right), "t.csv"), to="made"
         )
         check_right(built)
@@ -281,7 +279,7 @@ def test_spreadsheets_write_many_kinds_of_csv(delimiter: str, encoding: str) -> 
         "Какого цвета картинка" if encoding == "cp1251" else "Welche Farbe, größtenteils, hat Bild"
     )
     table = rows(**{"img": name, names[0]: lambda n: f"{asked} {n}?", names[1]: right})
-    built = build_table(save(table, "t.csv", delimiter, encoding), to="made")
+    built = sn.build(save(table, "t.csv", delimiter, encoding), to="made")
     check_right(built)
     assert next(iter(built.samples())).question.startswith(asked)
 
@@ -308,7 +306,7 @@ def test_a_spreadsheet_has_titles_other_sheets_and_pictures_in_its_cells() -> No
         )
         sheet.add_image(SheetImage(io.BytesIO(picture(number))), f"A{number + 4}")
     book.save("fragen.xlsx")
-    check_right(build_table("fragen.xlsx", to="made"))
+    check_right(sn.build("fragen.xlsx", to="made"))
     lines = "\n".join(recognise("fragen.xlsx").lines())
     for words in (
         "8 rows, read as multiple choice",
@@ -332,13 +330,13 @@ def test_parquet_arrow_and_objects_are_the_same_questions() -> None:
     sources = ("t.parquet", "saved", dataset, frame, frame.to_pandas(), pictured)
     versions = []
     for number, source in enumerate(sources):
-        built = build_table(source, name="same", to=f"made{number}")
+        built = sn.build(source, name="same", to=f"made{number}")
         check_right(built)
         versions.append([(s.question, s.options) for s in built.samples()])
     assert all(version == versions[0] for version in versions)
     check_right(sn.build("t.parquet", to="by-build"))
     with pytest.raises(DataError, match="rows in memory have no name"):
-        build_table(pictured)
+        sn.build(pictured)
 
 
 def test_objects_of_json_are_rows_by_their_keys_or_in_a_list() -> None:
@@ -354,7 +352,7 @@ def test_objects_of_json_are_rows_by_their_keys_or_in_a_list() -> None:
         json.dumps({"version": 2, "data": rows(**cells, meta=lambda n: {"by": "me", "n": n})})
     )
     for file in ("keys.json", "list.json"):
-        built = build_table(file, to=file.removesuffix(".json"))
+        built = sn.build(file, to=file.removesuffix(".json"))
         check_right(built)
         assert {sample.context for sample in built.samples()} == {"look"}
     assert {sample.id for sample in Benchmark(Path("keys")).samples()} == {
@@ -380,7 +378,7 @@ def test_conversations_are_open_questions_and_dialogues(form: str) -> None:
         else {"images": lambda n: [name(n)], "messages": talk}
     )
     Path("t.json").write_text(json.dumps(rows(**cells)))
-    built = build_table("t.json", to="made")
+    built = sn.build("t.json", to="made")
     assert (built.manifest.counts.samples, built.manifest.counts.questions) == (
         COUNT,
         COUNT + COUNT // 2,
@@ -390,7 +388,7 @@ def test_conversations_are_open_questions_and_dialogues(form: str) -> None:
     }
     Path("t.json").write_text(json.dumps(rows(image=name, conversations=lambda n: talk(n)[:1] * 2)))
     with pytest.raises(DataError, match=r"t.json: record 1: .* says something out of turn"):
-        build_table("t.json", to="other")
+        sn.build("t.json", to="other")
 
 
 def test_marks_within_a_conversation_say_where_its_pictures_stand(
@@ -442,7 +440,7 @@ def test_marks_within_a_conversation_say_where_its_pictures_stand(
     ):
         Path("t.json").write_text(json.dumps([{"image": two, "conversations": talk(*said)}] * 2))
         with pytest.raises(DataError, match=fault):
-            build_table("t.json", to="other", images="files")
+            sn.build("t.json", to="other", images="files")
 
 
 def test_fields_of_an_object_are_known_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -618,13 +616,13 @@ def test_errors_name_rows_in_memory_by_their_numbers() -> None:
         ({"choices": ["a", None]}, "row 2: option 2 is null; write its text, or leave it out"),
     ):
         with pytest.raises(DataError) as refused:
-            build_table([row, {**row, **wrong}], name="mine", to="made")
+            sn.build([row, {**row, **wrong}], name="mine", to="made")
         assert str(refused.value) == fault
     with pytest.raises(
         DataError,
         match=r"^mine\.jsonl: the answers in 'answer' name an option both as index0 and as",
     ):
-        build_table([{**row, "answer": 1}], name="mine", to="made")
+        sn.build([{**row, "answer": 1}], name="mine", to="made")
 
 
 def test_labels_in_memory_are_the_same_benchmark_each_time() -> None:
@@ -632,7 +630,7 @@ def test_labels_in_memory_are_the_same_benchmark_each_time() -> None:
         {"image": Image.new("RGB", (8, 6), COLOURS[number]), "label": COLOURS[number]}
         for number in range(4)
     ]
-    first, second = (build_table(rows, name="labels", to=f"made-{number}") for number in (1, 2))
+    first, second = (sn.build(rows, name="labels", to=f"made-{number}") for number in (1, 2))
     assert next(iter(first.samples())).id == "1/class"
     assert first.manifest.version == second.manifest.version
 
@@ -653,8 +651,8 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
         with pytest.raises(
             DataError, match="are addresses, and nothing is fetched unless you say --fetch-pictures"
         ):
-            build_table("t.csv", to="made")
-        check_right(build_table("t.csv", to="made", fetch_pictures=True))
+            sn.build("t.csv", to="made")
+        check_right(sn.build("t.csv", to="made", fetch_pictures=True))
         save(
             rows(
                 image_url=lambda n: f"{server.url}/ä {n}.png?s=<{n}>",
@@ -664,10 +662,10 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
             "v.csv",
         )
         with pytest.raises(DataError, match=r"v.csv:2: http://.*/%C3%A4%200.png.s=%3C0%3E is gone"):
-            build_table("v.csv", to="third", fetch_pictures=True)
+            sn.build("v.csv", to="third", fetch_pictures=True)
         save(rows(image_url="http://[::1/a.png", question=question, answer=right), "w.csv")
         with pytest.raises(DataError, match=r"w.csv:2: http://\[::1/a.png is not an address"):
-            build_table("w.csv", to="fourth", fetch_pictures=True)
+            sn.build("w.csv", to="fourth", fetch_pictures=True)
         save(
             rows(
                 image_url=lambda n: f"{server.url}/{n % 2 or 9}.png",
@@ -677,7 +675,7 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
             "u.csv",
         )
         with pytest.raises(DataError, match=r"u.csv:2: http.*9.png is gone \(404\)"):
-            build_table("u.csv", to="other", fetch_pictures=True)
+            sn.build("u.csv", to="other", fetch_pictures=True)
 
 
 @pytest.mark.parametrize(
@@ -709,7 +707,7 @@ def test_images_at_addresses_are_fetched_within_limits(
         table = rows(image_url=lambda n: f"{server}/{n}.png", question=question, answer=right)
         save(table, "t.csv")
         with pytest.raises(DataError, match=fault):
-            build_table("t.csv", to="made", fetch_pictures=True)
+            sn.build("t.csv", to="made", fetch_pictures=True)
     assert sum(path.stat().st_size for path in Path("data").rglob("*") if path.is_file()) < 20e6
 
 
@@ -733,8 +731,8 @@ def test_a_dataset_of_the_hub_is_built_by_its_name(
             DataError,
             match=r"which table. Name one of hf://org/colours:test, hf://org/colours:train$",
         ):
-            build_table("hf://org/colours", to="made")
-        built = build_table("hf://org/colours:test", to="made")
+            sn.build("hf://org/colours", to="made")
+        built = sn.build("hf://org/colours:test", to="made")
     check_right(built)
     assert built.name == "colours" and built.manifest.made.origin.startswith(
         "hf://org/colours:test@"
@@ -863,10 +861,7 @@ def test_open_questions_become_multiple_choice_where_that_is_said(
             code == 2
             and "make options for open questions, and these have options of their own" in err
         )
-    assert (
-        build_table("t.csv", to="other", recipe=Recipe(options=4, distractors="pool")).count()
-        == COUNT
-    )
+    assert sn.build("t.csv", to="other", options=4, distractors="pool").count() == COUNT
 
 
 def test_pictures_in_terminals() -> None:

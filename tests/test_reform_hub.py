@@ -19,10 +19,12 @@ import small
 from mini_hub import COMMIT, DATASETS
 from snellen.api import build
 from snellen.building.benchmark import Benchmark
+from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
 from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError
+from snellen.fetching.sources import source_to_build
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
 from snellen.readers import classes
 from snellen.reformulation.sampling import Sampling
@@ -57,7 +59,10 @@ ALIKE = (
 
 
 def made(name: str, folder: Path, to: Path, recipe: Recipe = reform.COMPLETE) -> Benchmark:
-    return build(f"reform-eval/{name}", hub=True, source=folder, to=to, recipe=recipe)
+    entry, files, origin = source_to_build(
+        entries()[f"reform-eval/{name}"], folder, hub=True, settings={}
+    )
+    return build_benchmark(entry, source=files, to=to, recipe=recipe, origin=origin)
 
 
 def ready(name: str, tmp_path: Path) -> Path:

@@ -10,7 +10,6 @@ import pytest
 
 import small
 import snellen as sn
-from snellen.api import build_table
 from snellen.extraction.thoughts import split_thoughts
 from test_worker import served
 
@@ -39,7 +38,7 @@ def in_a_folder_with_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for n, word in enumerate(WORDS):
         question = f"What is written on {n}?"
         rows.append({"id": f"t{n}", "question": question, "answer": word, "image": small.cell(n)})
-    build_table(small.write(rows, Path("table.jsonl")), to="bench")
+    sn.build(small.write(rows, Path("table.jsonl")), to="bench")
 
 
 def text_metrics(results: Any) -> dict[str, float | None]:

@@ -18,21 +18,31 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from snellen.building.spec import (
+    BUILD_FIELDS,
+    BuildSpec,
+    Columns,
+    EntrySpec,
+    ReformSpec,
+    TableSpec,
+)
 from snellen.catalogue.entries import BenchmarkSpec, PromptSet, SourceSpec
 from snellen.catalogue.suites import HOOK_GROUPS, AsPublished, HookGroup, Suite
 from snellen.common.record_fields import RecordField, record_fields
-from snellen.runs.spec import ExecutionSpec, JudgeSpec, QuestionSpec, RoleModels, ScoringSpec
+from snellen.runs.spec import ExecutionSpec, JudgeSpec, QuestionSpec, ScoringSpec
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = ROOT / "src" / "snellen" / "runs" / "keywords.pyi"
+SOURCES = ROOT / "src" / "snellen"
 LAB = ROOT / "packages" / "snellen-lab"
-LAB_KEYWORDS = LAB / "src" / "snellen_lab" / "keywords.pyi"
 REFERENCE = ROOT / "docs" / "reference"
-PAGES = [REFERENCE / f"{name}.md" for name in ("run-fields", "entry-fields", "suite-fields")]
+PAGES = [
+    REFERENCE / f"{name}.md"
+    for name in ("run-fields", "build-fields", "entry-fields", "suite-fields")
+]
 MARKED = re.compile(r"(<!-- table (.*?) -->\n).*?(<!-- end of table -->\n)", re.DOTALL)
 ARGUMENTS = ("models", "benchmarks", "protocols")
 """What has a place of its own in `evaluate`."""
-STUB = '''"""The fields of a run as keywords of Python, for type checkers and editors. Written by `make fields`."""
+RUN_STUB = '''"""The fields of a run as keywords of Python, for type checkers and editors. Written by `make fields`."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -56,11 +66,32 @@ class StudyKeywords(TypedDict, total=False):
 """
 
 
-def keywords(home: str = "snellen.runs.spec") -> str:
+BUILD_STUB = '''"""The fields of builds as keywords of Python, for type checkers and editors. Written by `make fields`."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+class BuildKeywords(TypedDict, total=False):
+{build}
+
+class ReformKeywords(TypedDict, total=False):
+{reform}
+'''
+
+
+def build_keywords() -> str:
+    """Return the text of `snellen.building.keywords`."""
+    return BUILD_STUB.format(
+        build=_lines(BUILD_FIELDS.values()), reform=_lines(record_fields(ReformSpec).values())
+    )
+
+
+def run_keywords(home: str = "snellen.runs.spec") -> str:
     """Return the text of `snellen.runs.keywords`, with the records of a run imported from `home`."""
     run = [field for name, field in _run_fields().items() if name not in ARGUMENTS]
     scoring = record_fields(ScoringSpec).values()
-    return STUB.format(home=home, scoring=_lines(scoring), run=_lines(run))
+    return RUN_STUB.format(home=home, scoring=_lines(scoring), run=_lines(run))
 
 
 def lab_keywords() -> str:
@@ -68,7 +99,7 @@ def lab_keywords() -> str:
     from snellen_lab.studies.declaration import NOT_FIXED
 
     study = [field for name, field in _run_fields().items() if name not in NOT_FIXED]
-    return keywords("snellen") + STUDY_STUB.format(study=_lines(study))
+    return run_keywords("snellen") + STUDY_STUB.format(study=_lines(study))
 
 
 def _run_fields() -> dict[str, RecordField]:
@@ -81,20 +112,25 @@ def _lines(fields: Iterable[RecordField]) -> str:
 
 def _written(field: RecordField) -> str:
     """The type of a keyword, which takes a text for a list of texts, and a path for a text."""
-    if field.type == RoleModels:
+    if field.type == Columns:
+        return "Mapping[str, str | Iterable[str]]"
+    if field.is_table:
         return "Mapping[str, Any]"
-    if field.choices:
-        names = ", ".join(f'"{name}"' for name in field.choices)
-        return "str | Iterable[str]" if field.is_list else f"Literal[{names}]"
+    if field.is_list and get_args(field.type)[0] is Any:
+        return "Iterable[Any]"
     if field.is_list:
         return "str | Iterable[str]"
-    form = (
-        "str | Path"
-        if field.type is str
-        else field.type.__name__
-        if not get_args(field.type)
-        else str(field.type)
-    )
+    if field.type is Any:
+        return "Any"
+    if field.choices:
+        names = ", ".join(f'"{name}"' for name in field.choices)
+        form = f"Literal[{names}]"
+    elif field.type is str:
+        form = "str | Path"
+    elif get_args(field.type):
+        form = str(field.type)
+    else:
+        form = field.type.__name__
     return f"{form} | None" if field.default is None else form
 
 
@@ -120,6 +156,17 @@ def tables() -> str:
     return "\n".join(_table(*part) for part in parts)
 
 
+def build_tables() -> str:
+    """Return the fields of builds in Markdown, a table for each record."""
+    parts = (
+        ("**Every build**", BuildSpec, ""),
+        ("**Benchmarks of the catalogue** alone", EntrySpec, ""),
+        ("**Your own questions** alone ([own-data.md](../own-data.md))", TableSpec, ""),
+        ("**Questions from annotations** ([reform.md](../reform.md)): `reform`", ReformSpec, ""),
+    )
+    return "\n".join(_table(*part) for part in parts)
+
+
 def _table(heading: str, form: type[Struct], before: str) -> str:
     rows = [
         f"| `{before}{field.name}` | {_unless(field)} | {_text(field)} |"
@@ -130,7 +177,7 @@ def _table(heading: str, form: type[Struct], before: str) -> str:
 
 def _unless(field: RecordField) -> str:
     default: Any = field.default
-    if field.option.unless or default in (None, (), ""):
+    if field.option.unless or default in (None, (), "", {}):
         return field.option.unless
     if isinstance(default, float):
         return f"{default:g}"
@@ -141,8 +188,9 @@ def _text(field: RecordField) -> str:
     choices = (
         f" One of {', '.join(f'`{name}`' for name in field.choices)}." if field.choices else ""
     )
+    in_python = f" In Python: {field.option.in_python}" if field.option.in_python else ""
     page = f" See [{field.option.page}](../{field.option.page})." if field.option.page else ""
-    return f"{field.option.help}{choices}{page}"
+    return f"{field.option.help}{choices}{in_python}{page}"
 
 
 def form_table(form: type[Struct], **defaults: str) -> str:
@@ -272,6 +320,7 @@ def hook_table() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "run": tables,
+    "build": build_tables,
     "entry": partial(form_table, BenchmarkSpec, name="that of its file"),
     "source": partial(form_table, SourceSpec),
     "prompts": partial(form_table, PromptSet),
@@ -287,9 +336,16 @@ def page(text: str) -> str:
     return MARKED.sub(lambda marks: f"{marks[1]}\n{TABLES[marks[2]]()}\n{marks[3]}", text)
 
 
+STUBS: dict[Path, Callable[[], str]] = {
+    SOURCES / "runs" / "keywords.pyi": run_keywords,
+    SOURCES / "building" / "keywords.pyi": build_keywords,
+}
+if LAB.exists():
+    STUBS[LAB / "src" / "snellen_lab" / "keywords.pyi"] = lab_keywords
+"""Stub files of keywords, with the functions that write their text."""
+
 if __name__ == "__main__":
-    KEYWORDS.write_text(keywords(), "utf-8")
-    if LAB.exists():
-        LAB_KEYWORDS.write_text(lab_keywords(), "utf-8")
+    for stub, text in STUBS.items():
+        stub.write_text(text(), "utf-8")
     for file in PAGES:
         file.write_text(page(file.read_text("utf-8")), "utf-8")

@@ -2,59 +2,41 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from msgspec.structs import replace
-
-from snellen.building.benchmark import Benchmark
-from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
-from snellen.building.builder import Progress
-from snellen.building.builder import build_benchmark as build_spec
-from snellen.building.recipe import Decisions, Recipe
-from snellen.building.reforming import ReformSettings, reform_source, with_questions
-from snellen.catalogue import (
-    BenchmarkSpec,
-    SourceSpec,
-    dimension_titles,
-    entries,
-    select,
-    suite_members,
+from snellen.benchmark_building import (
+    build_entry,
+    build_own,
+    build_reformed,
+    find_annotations,
+    find_own,
+    rows_as_file,
 )
-from snellen.catalogue.entries import with_params
-from snellen.catalogue.forms import recognised_form, titles_of_forms
-from snellen.catalogue.places import HubPlace
-from snellen.catalogue.suites import params_with
+from snellen.building.benchmark import Benchmark
+from snellen.building.builder import Progress
+from snellen.building.spec import (
+    ReformSpec,
+    build_spec,
+    check_targets,
+    reform_spec,
+)
+from snellen.catalogue import BenchmarkSpec, select
 from snellen.common.field_values import check_known
-from snellen.common.paths import check_benchmark_name, slug
+from snellen.common.paths import slug
 from snellen.common.record_fields import shows_fields
-from snellen.errors import DataError, ModelError
+from snellen.errors import DataError
 from snellen.experiments.deciding import DecidedComparison, decide_between
 from snellen.experiments.evaluation import check_finished, evaluate_spec
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
-from snellen.models.loading import load_model
 from snellen.models.model_strings import as_model_string
 from snellen.psychometrics import WIDTH
-from snellen.recognition.own_sources import (
-    OwnSource,
-    entry_of,
-    is_own,
-    own_source,
-    telling_of_rows,
-    write_entry,
-    write_rows,
-)
-from snellen.recognition.recognising import TableSettings
-from snellen.reformulation.distractors import PictureEmbedder
-from snellen.registry import find, names, unknown
-from snellen.runs.distractor_writer import ModelDistractorWriter
+from snellen.recognition.own_sources import is_own
+from snellen.registry import find, names
 from snellen.runs.finding import Announce, open_benchmark, silent
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.spec import (
@@ -69,10 +51,9 @@ from snellen.runs.spec import (
     scoring_spec,
 )
 from snellen.scoring.kept_scoring import load_scoring
-from snellen.scoring.run_scoring import check_metrics
-from snellen.verification.verify import Solvers, verify
 
 if TYPE_CHECKING:
+    from snellen.building.keywords import BuildKeywords, ReformKeywords
     from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords
 
@@ -221,334 +202,82 @@ def decide(
 
 
 def build(
-    benchmark: str | BenchmarkSpec | Any,
+    benchmark: str | Path | BenchmarkSpec | Any,
     *,
-    source: str | Path | None = None,
-    hub: bool = False,
-    revision: str = "",
-    to: str | Path | None = None,
-    params: Mapping[str, Any] | None = None,
-    recipe: Recipe = DEFAULT_RECIPE,
-    writer: Any = None,
-    decisions: Decisions = MappingProxyType({}),
     progress: Progress | None = None,
+    **fields: Unpack[BuildKeywords],
 ) -> Benchmark:
-    """Build one benchmark of the catalogue, or of an entry of your own; whatever is neither is built by `build_table`.
+    """Build one benchmark: of the catalogue, or from your own questions (docs/own-data.md).
 
-    `source` is the folder with its official files, fetched where none is given and a place is known; `to` the folder
-    to make (default: under $SNELLEN_HOME). With `hub` it is built from its dataset on the Hugging Face hub, fetched at
-    `revision` (the entry's, else the newest) unless `source` is a folder with that dataset's files. `params` are
-    choices and parameters of the entry's source, by name (docs/datasets.md, Choices). `recipe` says how it is
-    sampled and how many options there are, where the entry is not to decide; `writer` is a model
-    string or object that writes distractors where the paper had a model write them. `decisions` say which distractors
-    are not to be used and which questions are set apart, such as `Benchmark.decisions()` of one that was verified
-    (docs/verifying.md). Raises DataError naming file and line of wrong rows; nothing half-built is left. ModelError
-    when the writer does not answer: what it wrote is kept.
+    Your own questions are a file or folder of any form, `hf://org/name`, an entry (.toml), a list of dicts, a data frame
+    or a `datasets.Dataset`. What each column holds is recognised by names and content, or read from an entry next to the
+    file. Nothing half-built is left behind.
+
+    Args:
+        benchmark: A name of the catalogue, a `BenchmarkSpec`, or your own questions.
+        progress: Called with the number of questions built so far.
+        fields: Fields of a `BuildSpec` (docs/reference/build-fields.md): `source`, `to`, `columns`, `options` ... Some
+            are only for benchmarks of the catalogue, some only for your own questions.
+
+    Raises:
+        DataError: A row is wrong (the message names file and line), the source cannot be fetched, or a field does not
+            apply.
+        UnknownNameError: A name does not exist.
+        ModelError: The writer of distractors does not reply. What it wrote is kept.
+
+    Example:
+        >>> build("eyechart/shape", to="shapes", examples=8).manifest.counts.samples
+        56
     """
-    if is_own(benchmark):
-        return build_table(benchmark, to=to, recipe=recipe, writer=writer, progress=progress)
-    if isinstance(benchmark, str):
-        chosen = select(benchmark)
-        if len(chosen) != 1:
-            raise DataError(
-                f"{benchmark} stands for {len(chosen)} benchmarks; build them one by one"
-            )
-        benchmark = chosen[0]
-    folder, origin = Path(source) if source else None, ""
-    if hub or not benchmark.source.embedded:
-        from snellen.fetching.sources import source_to_build
-
-        benchmark, folder, origin = source_to_build(
-            benchmark, folder, revision, hub=hub, settings=params or {}
-        )
-    else:
-        benchmark = with_params(benchmark, params or {})
-    return _built(
-        benchmark,
-        folder,
-        to=to,
-        recipe=recipe,
-        writer=writer,
-        progress=progress,
-        origin=origin,
-        decisions=decisions,
-    )
+    spec = build_spec(fields)
+    own = is_own(benchmark)
+    check_targets(fields, has_tables=own, has_entries=not own)
+    if not own:
+        is_named = isinstance(benchmark, (str, Path))
+        entry = _one_entry(str(benchmark)) if is_named else benchmark
+        return build_entry(entry, spec, progress=progress)
+    if isinstance(benchmark, (str, Path)):
+        return build_own(find_own(benchmark, spec), spec, progress=progress)
+    with rows_as_file(benchmark, spec) as (path, file_spec):
+        return build_own(find_own(path, file_spec), file_spec, progress=progress)
 
 
-def _built(
-    spec: BenchmarkSpec, source: Path | None, *, to: str | Path | None, writer: Any, **settings: Any
-) -> Benchmark:
-    """Build an entry, whose distractors a model writes if one is named."""
-    with (
-        ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author
-    ):
-        return build_spec(
-            spec, source=source, to=Path(to) if to else None, writer=author, **settings
-        )
+def _one_entry(name: str) -> BenchmarkSpec:
+    """Return the benchmark of a name. Raises DataError if the name stands for several."""
+    chosen = select(name)
+    if len(chosen) != 1:
+        raise DataError(f"{name} stands for {len(chosen)} benchmarks; build them one by one")
+    return chosen[0]
 
 
-def build_table(
-    table: Any,
-    *,
-    name: str = "",
-    images: str | Path | None = None,
-    to: str | Path | None = None,
-    dimension: str = "",
-    metrics: Sequence[str] = (),
-    answers: str | Path | None = None,
-    lenient: bool = False,
-    no_pictures: bool = False,
-    hidden_answers: bool = False,
-    examples: int | str = "",
-    columns: Mapping[str, str | Sequence[str]] | None = None,
-    answer_is: str = "",
-    fetch_pictures: bool = False,
-    recipe: Recipe = DEFAULT_RECIPE,
-    writer: Any = None,
-    progress: Progress | None = None,
-) -> Benchmark:
-    """Build a benchmark from your own questions: a file or folder of any form, `hf://org/name`, an entry (.toml), a
-    list of dicts, a data frame or a `datasets.Dataset` (docs/own-data.md).
-
-    What each column holds is recognised by names and content, or read from an entry beside the file; `columns` says it
-    (`{"question": "Frage"}`), and `answer_is` how answers name options: letter, text, index0, index1. `images` is the
-    folder that image paths are relative to (default: the file's own). A table in which no question has a picture, or
-    none an answer, is refused unless that is meant: `no_pictures`, `hidden_answers`; pictures at addresses are fetched
-    with `fetch_pictures` alone. A `recipe` with a number of options or a source of distractors, or a `writer`, makes
-    open questions multiple choice. A table of a suite's form is read as such (MMBench's: docs/mmbench.md): `answers` is
-    a file with the answers it hides. `lenient` leaves out rows that cannot be used, and counts them. `examples` are set
-    apart to be shown before others: a number of questions, a condition on tags, or "all" (docs/few-shot.md). Raises
-    DataError naming file and line of wrong rows; nothing half-built is left.
-    """
-    if dimension and dimension not in dimension_titles():
-        raise unknown("dimension", dimension, dimension_titles())
-    check_metrics(metrics)
-    if name:
-        check_own_name(name, to)
-    recipe = replace(recipe, examples=str(examples)) if examples else recipe
-    settings = TableSettings(
-        _as_lists(columns),
-        answer_is,
-        str(images or ""),
-        no_pictures,
-        hidden_answers,
-        fetch_pictures,
-        makes_options(recipe, writer),
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        if not isinstance(table, (str, Path)):
-            if not (name or to):
-                raise DataError("rows in memory have no name; give the benchmark one: name=...")
-            path = Path(folder) / f"{name or Path(str(to)).name}.jsonl"
-            write_rows(table, path)
-            table, settings = path, replace(settings, images=settings.images or str(Path.cwd()))
-        with telling_of_rows(Path(folder)):
-            source = None
-            if isinstance(table, Path) or not table.startswith("hf://"):
-                source = table_of_form(Path(table), settings, answers, lenient)
-            source = source or with_questions(own_source(table, settings, name))
-            spec = replace(source.spec, name=name or source.spec.name)
-            spec = replace(
-                spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics
-            )
-            source = replace(source, spec=spec)
-            return build_own(
-                source, to=to, recipe=recipe, writer=writer, progress=progress, lenient=lenient
-            )
-
-
-def makes_options(recipe: Recipe, writer: Any) -> bool:
-    """Whether it is asked for that open questions become multiple choice."""
-    return (
-        writer is not None
-        or recipe.options is not None
-        or recipe.distractors != DEFAULT_RECIPE.distractors
-    )
-
-
-def table_of_form(
-    path: Path, settings: TableSettings, answers: str | Path | None, lenient: bool
-) -> OwnSource | None:
-    """A table that a suite's form reads; None for others. Raises DataError for settings that such a table has no use
-    for, and the other way round."""
-    form = recognised_form(path) if not settings.columns and entry_of(path) is None else None
-    if form is None:
-        if answers:
-            raise DataError(f"{path}: answers apart are for files of {titles_of_forms()}")
-        return None
-    if settings.no_pictures or settings.hidden_answers:
-        raise DataError(
-            f"{path} is of {form.title}, which needs no word about missing pictures or answers"
-        )
-    if settings.make_options or settings.fetch_pictures or settings.answer_is:
-        raise DataError(
-            f"{path} is of {form.title}, which has options of its own; leave the flags for others out"
-        )
-    params = params_with(
-        {"images": settings.images, "files": [path.name]}, answers=answers, lenient=lenient
-    )
-    spec = BenchmarkSpec(
-        name=path.stem,
-        title=path.name,
-        formulation="choice",
-        source=SourceSpec(form.reader, params),
-    )
-    return OwnSource(spec, path)
-
-
-def build_own(
-    source: OwnSource,
-    *,
-    to: str | Path | None,
-    recipe: Recipe,
-    writer: Any,
-    progress: Progress | None,
-    lenient: bool = False,
-) -> Benchmark:
-    """Build what a user gave. Raises DataError for a name that hides one of the catalogue."""
-    spec = source.spec
-    check_own_name(spec.name, to)
-    recipe = replace(recipe, lenient=lenient and "lenient" not in spec.source.params)
-    if spec.source.places and source.entry:
-        return build(spec, to=to, recipe=recipe, writer=writer, progress=progress)
-    revisions = [place.revision[:7] for place in spec.source.places if isinstance(place, HubPlace)]
-    origin = f"{spec.title}@{revisions[0]}" if revisions else ""
-    return _built(
-        spec, source.folder, to=to, recipe=recipe, writer=writer, progress=progress, origin=origin
-    )
-
-
-def check_own_name(name: str, to: str | Path | None) -> None:
-    """Raise DataError for a name that is none, or hides one of the catalogue."""
-    check_benchmark_name(name)
-    if to is None and name in {*entries(), *suite_members()}:
-        kind = "suite" if name in suite_members() else "benchmark"
-        raise DataError(
-            f"{name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
-        )
-
-
+@shows_fields(ReformSpec)
 def reform(
     target: str | Path,
     *,
-    images: str | Path | None = None,
-    columns: Mapping[str, str | Sequence[str]] | None = None,
-    ask: Sequence[str] = (),
-    options: int | None = None,
-    distractors: str = "",
-    per_type: int | None = None,
-    count: int | None = None,
-    seed: int = 0,
-    name: str = "",
-    title: str = "",
-    licence: str = "",
-    to: str | Path | None = None,
-    writer: Any = None,
-    embeddings: str = "",
-    jury: Sequence[Any] = (),
-    blind: Sequence[Any] = (),
-    runs: str | Path = "runs",
-    lenient: bool = False,
-    force: bool = False,
     announce: Announce = silent,
     progress: Progress | None = None,
+    **fields: Unpack[ReformKeywords],
 ) -> Benchmark:
-    """Build a checked benchmark of closed questions from annotations (docs/reform.md): a folder of pictures by class, a
-    file in COCO's form, a table of any form, or the TOML of an earlier call.
+    """Build a checked benchmark of multiple-choice questions from annotations (docs/reform.md).
 
-    `images` and `columns` are as in `build_table`. `ask` are types of questions (default: all that fit), `distractors`
-    sources such as "near-text:2,random:1". `per_type` questions of each type are drawn (500; 0 for all), or `count` in
-    total; another `seed` draws others. Each question passes checks, or gets another distractor, or is set apart: of
-    texts and pictures always, by a `jury` of models that see the picture and by `blind` ones that do not where these
-    are named (docs/verifying.md; they are asked in `runs`). Rows that cannot be used are
-    an error, or with `lenient` left out and counted. Beside the annotations a TOML file is written that says
-    what was made of them. `writer` is a model that writes distractors, `embeddings` a `clip:` model that tells which
-    pictures are alike. `announce` is called with lines for a reader. Raises DataError, UnknownNameError, ModelError.
+    Each question passes all checks, or gets another distractor, or is set apart: checks of texts and images always, and
+    those by models that `jury` and `blind` name (docs/verifying.md). An entry (.toml) is written next to the
+    annotations, which says what was made of them.
+
+    Args:
+        target: A folder of images by class, a file in COCO's form, a table of any form, or the entry of an earlier call.
+        announce: Called with lines for a reader: what was recognised, and where the entry is.
+        progress: Called with the number of questions built so far.
+        fields: Fields of a `ReformSpec` (docs/reference/build-fields.md): `ask`, `distractors`, `per_type` ...
+
+    Raises:
+        DataError: A row is wrong, no type of question fits the annotations, or a field does not apply.
+        UnknownNameError: A name does not exist.
+        ModelError: A model does not reply.
     """
-    settings = ReformSettings(
-        ask=tuple(ask),
-        options=options,
-        distractors=distractors,
-        per_type=per_type,
-        count=count,
-        seed=seed,
-        title=title,
-        licence=licence,
-    )
-    table = TableSettings(_as_lists(columns), images=str(images or ""))
-    source, line = reform_source(target, settings, table, name=name, force=force)
-    for note in (*source.recognition.lines(), f"  {line}") if source.recognition else ():
-        announce(note)
-    return build_reformed(
-        source,
-        settings,
-        to=to,
-        writer=writer,
-        embeddings=embeddings,
-        lenient=lenient,
-        solvers=Solvers(tuple(jury), tuple(blind), runs=str(runs), announce=announce),
-        announce=announce,
-        progress=progress,
-    )
-
-
-def build_reformed(
-    source: OwnSource,
-    settings: ReformSettings,
-    *,
-    to: str | Path | None,
-    writer: Any,
-    embeddings: str,
-    lenient: bool,
-    solvers: Solvers,
-    announce: Announce,
-    progress: Progress | None,
-) -> Benchmark:
-    """The benchmark of questions that pass all checks; an entry that was not there is written."""
-    spec = source.spec
-    check_own_name(spec.name, to)
-    recipe = Recipe(seed=spec.source.params.get("seed", 0), embeddings=embeddings, lenient=lenient)
-    if source.entry:
-        recipe = replace(
-            recipe,
-            sample=settings.sampling,
-            options=settings.options,
-            distractors=settings.distractors,
-        )
-    embedder = picture_embedder(embeddings) if embeddings else None
-
-    def version(decisions: Decisions, folder: Path) -> Benchmark:
-        return _built(
-            spec,
-            source.folder,
-            to=folder,
-            recipe=recipe,
-            writer=writer,
-            progress=progress,
-            embedder=embedder,
-            decisions=decisions,
-        )
-
-    benchmark = verify(version, spec.name, solvers, to=Path(to) if to else None)
-    if source.recognition:
-        announce(f"written to {write_entry(source.recognition, spec)}; change it there")
-    return benchmark
-
-
-def _as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
-    return {
-        role: [held] if isinstance(held, str) else list(held)
-        for role, held in (columns or {}).items()
-    }
-
-
-def picture_embedder(model: str) -> PictureEmbedder:
-    """Unit vectors of pictures by a `clip:` model. Raises ModelError for another one."""
-    opened = load_model(model)
-    if not hasattr(opened, "embed_pictures"):
-        raise ModelError(f"{model}: embeds no pictures; name a clip: model")
-    embedder: PictureEmbedder = opened.embed_pictures
-    return embedder
+    spec = reform_spec(fields)
+    source = find_annotations(target, spec, announce=announce)
+    return build_reformed(source, spec, announce=announce, progress=progress)
 
 
 @shows_fields(ScoringSpec)

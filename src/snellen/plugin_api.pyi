@@ -35,6 +35,7 @@ from snellen.building.benchmark import first_samples as first_samples
 from snellen.building.benchmark import percent_at_most as percent_at_most
 from snellen.building.builder import build_benchmark as build_benchmark
 from snellen.building.recipe import Recipe as Recipe
+from snellen.building.spec import Votes as Votes
 from snellen.catalogue.cards import ModelCard as ModelCard
 from snellen.catalogue.cards import card_of_model as card_of_model
 from snellen.catalogue.cards import card_of_printed as card_of_printed
@@ -390,7 +391,6 @@ from snellen.verification.verify import CheckMaterial as CheckMaterial
 from snellen.verification.verify import CheckOutcome as CheckOutcome
 from snellen.verification.verify import ItemFault as ItemFault
 from snellen.verification.verify import Solvers as Solvers
-from snellen.verification.verify import Votes as Votes
 from snellen.verification.verify import check_items as check_items
 from snellen.verification.verify import keep_passing as keep_passing
 from snellen.viewing.library import RunLibrary as RunLibrary

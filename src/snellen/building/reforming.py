@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.building.spec import ReformSpec
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.common.drafts import AnnotatedPicture, Draft, read_params
 from snellen.errors import DataError
@@ -36,35 +37,6 @@ PER_TYPE = 500
 """Questions of each type, where nothing is said."""
 
 
-class ReformSettings(Struct, frozen=True, kw_only=True):
-    """What a user says of the questions that are made of annotations."""
-
-    ask: tuple[str, ...] = ()
-    """Types of questions; all that fit when empty."""
-    options: int | None = None
-    distractors: str = ""
-    per_type: int | None = None
-    count: int | None = None
-    seed: int = 0
-    title: str = ""
-    licence: str = ""
-
-    def of_entry(self) -> list[str]:
-        """What is said that an entry says itself."""
-        return [name for name in ("ask", "title", "licence") if getattr(self, name)]
-
-    @property
-    def sampling(self) -> Sampling | None:
-        """So many of each type (0: all), or in total; None where nothing is said. Raises DataError for both."""
-        if self.per_type is not None and self.count is not None:
-            raise DataError("per-type and count: name one of them")
-        if self.per_type == 0:
-            return Sampling()
-        if self.per_type is None and self.count is None:
-            return None
-        return Sampling("layered", each=self.per_type, count=self.count)
-
-
 class TypeCount(Struct, frozen=True):
     """What a type of questions gives on a source."""
 
@@ -79,51 +51,57 @@ class TypeCount(Struct, frozen=True):
 
 
 def reform_source(
-    target: str | Path,
-    settings: ReformSettings,
-    table: TableSettings,
-    *,
-    name: str = "",
-    decide: Decide = refuse_doubt,
-    force: bool = False,
+    target: str | Path, spec: ReformSpec, *, decide: Decide = refuse_doubt
 ) -> tuple[OwnSource, str]:
-    """A target's annotations with the questions that are made of them, and what is annotated in a line (empty where an
-    entry says it all). `table` says what is not recognised.
+    """Return annotations with the questions that are made of them, and a line that sums up what is annotated.
 
-    An entry that was written for the target before holds, unless something else is said now, which with `force` is
-    written anew. Raises DataError, UnknownNameError.
+    An entry that an earlier call wrote for the target applies unless the user says something else now; with `force` it
+    is ignored. The line is empty if an entry says everything.
+
+    Raises:
+        DataError: The target cannot be read, no type of question fits it, or an earlier entry says otherwise.
+        UnknownNameError: A type of question or a source of distractors does not exist.
     """
     path = Path(target)
-    written = None if force or path.suffix == ENDING else entry_of(path, name)
-    is_said = settings.of_entry() or table != TableSettings()
-    if path.suffix == ENDING or (written and not is_said):
-        if useless := settings.of_entry():
-            raise DataError(f"{path}: says itself what is {', '.join(useless)}; change it there")
-        source = own_source(written.where if written else path, table, name)
-        if source.spec.source.reader != "annotations":
+    is_entry = path.suffix == ENDING
+    written = None if spec.force or is_entry else entry_of(path, spec.name)
+    table = TableSettings(
+        columns={role: list(names) for role, names in spec.columns.items()}, images=spec.images
+    )
+    is_changed = bool(spec.in_entry) or table != TableSettings()
+    if is_entry or (written and not is_changed):
+        if spec.in_entry:
             raise DataError(
-                f"{source.entry}: the reader is {source.spec.source.reader!r}; `snellen reform` is for annotations"
+                f"{path}: says itself what is {', '.join(spec.in_entry)}; change it there"
             )
-        return replace(source, spec=with_seed(source.spec, settings.seed)), ""
-    source = own_source(target, replace(table, as_annotations=True), name, decide)
-    spec, line = reformed_spec(source.spec, source.folder, settings)
-    if written and written.spec != replace(spec, name=written.spec.name):
+        source = own_source(written.where if written else path, table, spec.name)
+        reader = source.spec.source.reader
+        if reader != "annotations":
+            raise DataError(
+                f"{source.entry}: the reader is {reader!r}; `snellen reform` is for annotations"
+            )
+        return replace(source, spec=with_seed(source.spec, spec.seed)), ""
+
+    source = own_source(target, replace(table, as_annotations=True), spec.name, decide)
+    entry, summary = reformed_entry(source.spec, source.folder, spec)
+    if written and written.spec != replace(entry, name=written.spec.name):
         raise DataError(
             f"{written.where} is there and says otherwise; `snellen reform {written.where}` builds it as it is, "
             "--force writes it anew"
         )
-    return replace(source, spec=spec), line
+    return replace(source, spec=entry), summary
 
 
 def with_questions(source: OwnSource) -> OwnSource:
     """A source that was recognised as annotations, with all types of questions that fit; any other as it is."""
     if not source.recognition or source.recognition.kind != "annotations":
         return source
-    return replace(source, spec=reformed_spec(source.spec, source.folder, ReformSettings())[0])
+    entry, _ = reformed_entry(source.spec, source.folder, ReformSpec())
+    return replace(source, spec=entry)
 
 
-def reformed_spec(
-    spec: BenchmarkSpec, folder: Path, settings: ReformSettings
+def reformed_entry(
+    spec: BenchmarkSpec, folder: Path, settings: ReformSpec
 ) -> tuple[BenchmarkSpec, str]:
     """The entry of recognised annotations with its questions, and what is annotated in a line.
 

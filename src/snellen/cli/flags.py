@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -164,8 +165,36 @@ def _parse_names(
     return tuple(name.strip() for text in texts for name in text.split(","))
 
 
+def _parse_types(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[str, ...]:
+    types = _parse_names(context, parameter, texts)
+    return tuple(name for name in types if name)
+
+
+def _parse_params(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str] | None:
+    params = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise DataError(f"--param {text}: write it as NAME=VALUE")
+        params[name] = value
+    return params or None
+
+
+def _parse_columns(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, list[str]] | None:
+    return column_flags(texts) or None
+
+
 _FORMS = {
     "ROLE=MODEL": _parse_roles,
+    "ROLE=COLUMN": _parse_columns,
+    "NAME=VALUE": _parse_params,
+    "TYPE,TYPE": _parse_types,
     "IN,OUT": parse_price,
     "TIME": parse_seconds,
     "CARD,...": _parse_names,
@@ -174,43 +203,44 @@ _FORMS = {
 
 
 class GroupedCommand(click.Command):
-    """A command whose help shows the options that most people need first, and the others under the titles of the
-    records that their fields stand in."""
+    """A command whose help groups its options: first the usual ones, then those of each record, then the others."""
 
     usual: tuple[str, ...] = ()
     """Flags of the first group."""
+    usual_title = "Options that most runs need"
+    titles: Mapping[type[Struct], str] = MappingProxyType(
+        {
+            QuestionSpec: "What is asked, and how",
+            ExecutionSpec: "How the work is done",
+            ScoringSpec: "How replies are read and scored",
+            JudgeSpec: "Models as judges",
+        }
+    )
+    """Titles of the records that have flags."""
+    others_title = "Other options"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {"Options that most runs need": []}
-        groups |= {title: [] for title in (*_TITLES.values(), _OTHERS)}
+        titles = (self.usual_title, *self.titles.values(), self.others_title)
+        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
         for parameter in self.get_params(ctx):
             line = parameter.get_help_record(ctx)
-            if line is None or not isinstance(parameter, click.Option):
-                continue
-            is_usual = not {*parameter.opts, *parameter.secondary_opts}.isdisjoint(self.usual)
-            groups[next(iter(groups)) if is_usual else _title_of(parameter)].append(line)
+            if line is not None and isinstance(parameter, click.Option):
+                groups[self._title_of(parameter)].append(line)
         for title, lines in groups.items():
             if lines:
                 with formatter.section(title):
                     formatter.write_dl(lines)
 
-
-_TITLES: dict[type[Struct], str] = {
-    QuestionSpec: "What is asked, and how",
-    ExecutionSpec: "How the work is done",
-    ScoringSpec: "How replies are read and scored",
-    JudgeSpec: "Models as judges",
-}
-_OTHERS = "Other options"
-
-
-def _title_of(parameter: click.Parameter) -> str:
-    name = parameter.name or ""
-    for form, title in _TITLES.items():
-        prefix = JUDGE if form is JudgeSpec else ""
-        if name.startswith(prefix) and name.removeprefix(prefix) in record_fields(form):
-            return title
-    return _OTHERS
+    def _title_of(self, parameter: click.Option) -> str:
+        spellings = {*parameter.opts, *parameter.secondary_opts}
+        if not spellings.isdisjoint(self.usual):
+            return self.usual_title
+        name = parameter.name or ""
+        for form, title in self.titles.items():
+            prefix = JUDGE if form is JudgeSpec else ""
+            if name.startswith(prefix) and name.removeprefix(prefix) in record_fields(form):
+                return title
+        return self.others_title
 
 
 def field_flags(
@@ -220,10 +250,12 @@ def field_flags(
     but: Collection[str] = (),
     prefix: str = "",
     unless: str = "",
+    has_negations: bool = True,
 ) -> Callable[[CommandT], CommandT]:
     """Give a command a flag for each field of a record, or for those named, all but some.
 
     A flag that is not given is None or empty. `unless` says what holds then, where it is not the record's default.
+    Fields that a file may set need a negation (`--no-strict`) to be set back.
     """
     fields = [
         field
@@ -233,36 +265,50 @@ def field_flags(
 
     def with_flags(command: CommandT) -> CommandT:
         for field in reversed(fields):
-            command = _flag(field, prefix, unless)(command)
+            command = _flag(field, prefix, unless, has_negations)(command)
         return command
 
     return with_flags
 
 
-def _flag(field: RecordField, prefix: str, unless: str) -> Callable[[CommandT], CommandT]:
-    option, name = field.option, f"{prefix}{field.name}"
+def _flag(
+    field: RecordField, prefix: str, unless: str, has_negation: bool
+) -> Callable[[CommandT], CommandT]:
+    option = field.option
+    is_switch = field.type is bool
     long_flag = f"--{prefix.replace('_', '-')}{field.flag.removeprefix('--')}"
     if option.flag.startswith("--"):
         flags = [option.flag]
-    elif field.type is bool:
+    elif is_switch and has_negation:
         flags = [f"{long_flag}/--no-{long_flag.removeprefix('--')}"]
+    elif option.flag:
+        flags = [option.flag, long_flag]
     else:
-        flags = [*filter(None, [option.flag]), long_flag]
-    default = unless or option.unless or _shown(field.default)
-    help_text = (
-        option.help
-        + (" Repeat for more." if field.is_list else "")
-        + (f"  [{default}]" if default else "")
-    )
-    kind: dict[str, Any] = {"is_flag": False, "flag_value": option.alone} if option.alone else {}
+        flags = [long_flag]
+
+    help_text = option.help
+    if field.is_repeated:
+        help_text += " Repeat for more."
+    default = unless or option.unless
+    if not default and (has_negation or not is_switch):
+        default = _shown(field.default)
+    if default:
+        help_text += f"  [{default}]"
+
+    kind: dict[str, Any] = {}
+    if option.alone:
+        kind = {"is_flag": False, "flag_value": option.alone}
+    elif is_switch and not has_negation:
+        kind = {"is_flag": True}
+    if option.metavar not in _FORMS and not is_switch:
+        kind["type"] = _click_type(field)
     return click.option(
         *flags,
-        name,
+        f"{prefix}{field.name}",
         default=None,
-        multiple=field.is_list,
+        multiple=field.is_repeated,
         metavar=option.metavar or None,
         callback=_FORMS.get(option.metavar),
-        type=None if option.metavar in _FORMS or field.type is bool else _click_type(field),
         help=help_text,
         **kind,
     )
@@ -272,6 +318,8 @@ def _click_type(field: RecordField) -> Any:
     """How click reads a value of the type, or of each item of a list."""
     if field.choices:
         return click.Choice(field.choices)
+    if field.option.metavar in ("FILE", "FOLDER"):
+        return click.Path()
     least, most = field.limits.ge, field.limits.le
     if field.type is int and least is not None:
         return WholeNumber(int(least), None if most is None else int(most))
@@ -325,6 +373,11 @@ def flags_on_line(only: Collection[str] = (), but: Collection[str] = ()) -> list
         if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
         and (parameter.name in only if only else parameter.name not in but)
     ]
+
+
+def given_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields whose flags the user gave."""
+    return {name: value for name, value in flags.items() if value not in (None, ())}
 
 
 def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:

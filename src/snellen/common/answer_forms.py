@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 AnswerForm = Literal["any", "letter", "text", "index0", "index1"]
-FORMS: tuple[AnswerForm, ...] = ("letter", "text", "index0", "index1")
+NamedForm = Literal["letter", "text", "index0", "index1"]
+"""Forms that a user may name; `any` is what applies if none is named."""
+FORMS: tuple[NamedForm, ...] = ("letter", "text", "index0", "index1")
 FORM_WORDS = {
     "any": "letter, text or number from 0",
     "letter": "letter",

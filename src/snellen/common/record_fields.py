@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import NODEFAULT, Meta, Struct
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -34,6 +34,8 @@ class Option(Struct, frozen=True):
     """How its value is written on the command line, such as IN,OUT."""
     alone: str = ""
     """Value of its flag without an argument."""
+    in_python: str = ""
+    """What else its keyword takes; a sentence that the help of the flag omits."""
     page: str = ""
     """Page of the documentation that says more."""
 
@@ -55,8 +57,15 @@ class RecordField(Struct, frozen=True):
 
     @property
     def is_table(self) -> bool:
-        """Whether its items are pairs of a name and a value: NAME=VALUE on the command line."""
+        """Whether it holds values by name: NAME=VALUE on the command line."""
+        if get_origin(self.type) is dict:
+            return True
         return self.is_list and get_origin(get_args(self.type)[0]) is tuple
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether its flag may be given several times."""
+        return self.is_list or self.is_table
 
     @property
     def flag(self) -> str:
@@ -64,7 +73,7 @@ class RecordField(Struct, frozen=True):
         if self.option.flag.startswith("--"):
             return self.option.flag
         flag = f"--{self.name.replace('_', '-')}"
-        return flag.removesuffix("s") if self.is_list else flag
+        return flag.removesuffix("s") if self.is_repeated else flag
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -95,11 +104,12 @@ def record_fields(form: type[Struct]) -> Mapping[str, RecordField]:
         field_type, notes = _take_apart(form.__annotations__[field.name])
         bounds = [note for note in notes if isinstance(note, Meta)]
         limits = bounds[0] if bounds else Meta()
+        default = field.default
+        if field.default_factory is not NODEFAULT:
+            default = field.default_factory()
         for note in notes:
             if isinstance(note, Option):
-                fields[field.name] = RecordField(
-                    field.name, field_type, field.default, limits, note
-                )
+                fields[field.name] = RecordField(field.name, field_type, default, limits, note)
     return fields
 
 
@@ -110,7 +120,8 @@ def _take_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
         return base, (*notes, *hint.__metadata__)
     if get_origin(hint) in (Union, UnionType):
         alternatives = [part for part in get_args(hint) if part is not NoneType]
-        return _take_apart(alternatives[0])
+        if len(alternatives) == 1:
+            return _take_apart(alternatives[0])
     return hint, ()
 
 

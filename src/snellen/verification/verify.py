@@ -21,6 +21,7 @@ from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.builder import staging_folder
 from snellen.building.recipe import Decisions
+from snellen.building.spec import Votes
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
 from snellen.common.paths import benchmark_folder, home
@@ -98,10 +99,6 @@ def _reduction(images: Images, picture: ImageRef) -> Reduction:
     colours, greys = small.resize((COLOUR_SIDE, COLOUR_SIDE), box), small.convert("L")
     quarters = greys.resize((2, 2), box).tobytes()
     return Reduction(whole.width / whole.height, quarters, colours.tobytes(), greys.tobytes())
-
-
-Votes = Literal["majority", "all"]
-"""How many of the jury's votes condemn an option: more than half of those that could be read, or every one."""
 
 
 class Solvers(Struct, frozen=True):

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from snellen.api import (
-    build,
+from snellen.benchmark_building import (
+    build_entry,
     build_own,
     build_reformed,
-    check_own_name,
-    makes_options,
-    table_of_form,
+    find_annotations,
+    find_own,
 )
 from snellen.building.benchmark import MANIFEST, Benchmark
-from snellen.building.recipe import Recipe
-from snellen.building.reforming import ReformSettings, count_types, reform_source, with_questions
+from snellen.building.reforming import count_types
+from snellen.building.spec import (
+    BuildSpec,
+    EntrySpec,
+    ReformSpec,
+    TableSpec,
+    build_spec,
+    check_targets,
+    reform_spec,
+)
 from snellen.catalogue import BenchmarkSpec, select
-from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
-from snellen.catalogue.suites import params_with
 from snellen.cli.flags import (
     PATH,
-    Number,
-    WholeNumber,
-    column_flags,
-    flags_on_line,
+    GroupedCommand,
+    field_flags,
+    given_fields,
     json_flag,
     limits_flag,
     offline_flag,
@@ -46,23 +51,13 @@ from snellen.cli.show import (
     show_table,
     show_verification,
 )
-from snellen.common.answer_forms import FORM_WORDS, FORMS
+from snellen.common.answer_forms import FORM_WORDS
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError, WrongRowsError
 from snellen.models.loading import load_model
 from snellen.recognition.columns import Doubt
-from snellen.recognition.own_sources import (
-    ENDING,
-    OwnSource,
-    is_own,
-    own_source,
-    refuse_doubt,
-    write_entry,
-)
-from snellen.recognition.recognising import TableSettings
-from snellen.reformulation.sampling import Sampling
+from snellen.recognition.own_sources import OwnSource, is_own, refuse_doubt, write_entry
 from snellen.runs.finding import open_benchmark, outdated
-from snellen.verification.verify import Solvers, Votes
 
 # --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
 
@@ -96,142 +91,27 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     return doubt.choices[int(key) - 1]
 
 
-@click.command()
+class _Build(GroupedCommand):
+    usual = ("--to", "--source", "--name", "--images", "--column", "--help")
+    usual_title = "Options that most builds need"
+    titles = MappingProxyType(
+        {
+            EntrySpec: "Benchmarks of the catalogue",
+            TableSpec: "Your own questions",
+            BuildSpec: "Options, distractors and examples",
+        }
+    )
+
+
+@click.command(cls=_Build)
 @click.argument("what", nargs=-1, required=True)
-@click.option("--source", type=PATH, help="Folder with the official files of a benchmark.")
-@click.option(
-    "--hub",
-    is_flag=True,
-    help="Build from the dataset on the Hugging Face hub (or its local cache, or --source).",
-)
-@click.option(
-    "--revision",
-    default="",
-    help="Branch, tag or commit of the hub's dataset.  [the entry's, or main]",
-)
-@click.option(
-    "--name",
-    default="",
-    help="Name of a benchmark made from your own file (default: the file's name).",
-)
-@click.option("--images", type=PATH, help="Folder that image paths in your file are relative to.")
-@click.option("--to", type=PATH, help="Output folder (default: under $SNELLEN_HOME/benchmarks).")
-@click.option(
-    "--dimension",
-    default="",
-    help="Capability dimension of your own benchmark: CG, FG, STP, VGR, ...",
-)
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    help="Metric for open questions of your own benchmark. Repeat for more.",
-)
-@click.option(
-    "--answers",
-    type=PATH,
-    help="File with the answers that are hidden in a table of a suite's format.",
-)
-@click.option(
-    "--lenient",
-    is_flag=True,
-    help="Skip rows of your own file that cannot be used, and count them.",
-)
-@click.option(
-    "--no-pictures",
-    is_flag=True,
-    help="Declare that no question in your file has an image.",
-)
-@click.option(
-    "--hidden-answers",
-    is_flag=True,
-    help="Declare that no question in your file has an answer.",
-)
-@click.option(
-    "--fetch-pictures", is_flag=True, help="Download images that your own file gives as URLs."
-)
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="ROLE=COLUMN",
-    help="ROLE=COLUMN of your own table, where ROLE is question, picture, options, answer, id, "
-    "context, group or tag. Repeat for more.",
-)
-@click.option(
-    "--answer-is",
-    type=click.Choice(FORMS),
-    help="How answers in your own table name options: by letter, text, or number from 0 or "
-    "from 1.  [recognised]",
-)
-@click.option(
-    "--writer",
-    default="",
-    help="Model that writes distractors where the paper used a model.",
-)
-@click.option(
-    "--distractors",
-    default="",
-    metavar="SOURCES",
-    help="Where distractors come from: pool, random, wordnet, near-text, near-picture, near-meaning, written, or "
-    "several (near-text:2,random:1).  [the entry's]",
-)
-@click.option(
-    "--options", type=WholeNumber(2), help="Options per question with generated distractors.  [4]"
-)
-@click.option(
-    "--ratio",
-    type=Number(0, 1, min_open=True),
-    help="Sampling ratio; 1 builds all.  [the entry's]",
-)
-@click.option(
-    "--seed", type=int, default=0, help="Random seed for sampling, distractors and examples.  [0]"
-)
-@click.option(
-    "--examples",
-    default="",
-    metavar="N|CONDITION",
-    help="Questions to reserve as few-shot examples: a number, a condition, or `all`.  [none]",
-)
-@click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Choice or parameter of the entry's source (docs/datasets.md, Choices). Repeat for more.",
-)
-@click.option(
-    "--decisions",
-    metavar="BENCHMARK",
-    help="Avoid the distractors, and set aside the questions, that were decided against when this "
-    "benchmark was verified.",
-)
+@field_flags(EntrySpec, has_negations=False)
+@field_flags(TableSpec, has_negations=False)
+@field_flags(BuildSpec, has_negations=False)
 @click.option("--force", is_flag=True, help="Rebuild benchmarks that are already built.")
 @limits_flag
 @offline_flag
-def build_command(
-    what: tuple[str, ...],
-    source: Path | None,
-    hub: bool,
-    revision: str,
-    name: str,
-    images: Path | None,
-    to: Path | None,
-    dimension: str,
-    metrics: tuple[str, ...],
-    answers: Path | None,
-    lenient: bool,
-    no_pictures: bool,
-    hidden_answers: bool,
-    fetch_pictures: bool,
-    columns: tuple[str, ...],
-    answer_is: str | None,
-    writer: str,
-    params: tuple[str, ...],
-    decisions: str | None,
-    force: bool,
-    **recipe_options: Any,
-) -> None:
+def build_command(what: tuple[str, ...], force: bool, **flags: Any) -> None:
     """Make benchmarks.
 
     WHAT is a name, glob or suite of the catalogue, or your own questions: .csv, .tsv, .jsonl, .json, .xlsx, .parquet,
@@ -250,266 +130,85 @@ def build_command(
     is left behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form, whose circular copies
     become one question.
     """
+    fields = given_fields(flags)
+    spec = build_spec(fields)
     own = [target for target in what if is_own(target)]
-    if revision and not hub:
+    names = [target for target in what if target not in own]
+    if spec.entry.revision and not spec.entry.hub:
         raise DataError("--revision is of the hub's dataset; name --hub too")
-    if (to or name) and len(what) > 1:
+    if (spec.to or spec.table.name) and len(what) > 1:
         raise DataError("--to and --name are for one benchmark at a time")
-    _check_flags(tables=bool(own), catalogued=len(own) < len(what))
-    if name:
-        check_own_name(name, to)
-    flags = column_flags(columns)
-    recipe = _recipe(**recipe_options)
+    check_targets(fields, has_tables=bool(own), has_entries=bool(names), as_flags=True)
     for target in own:
-        makes = makes_options(recipe, writer or None)
-        settings = TableSettings(
-            flags,
-            answer_is or "",
-            str(images or ""),
-            no_pictures,
-            hidden_answers,
-            fetch_pictures,
-            makes,
-        )
-        own_table = _own_source(target, settings, name, answers, lenient)
-        facts = {
-            "dimension": dimension or own_table.spec.dimension,
-            "metrics": metrics or own_table.spec.metrics,
-        }
-        own_table = replace(
-            own_table, spec=replace(own_table.spec, name=name or own_table.spec.name, **facts)
-        )
-        if own_table.recognition and out.is_terminal:
-            show_preview(own_table)
-        with build_progress(own_table.spec.name) as progress, naming_leniency(lenient):
-            benchmark = build_own(
-                own_table,
-                to=to,
-                recipe=recipe,
-                writer=writer or None,
-                progress=progress,
-                lenient=lenient,
-            )
-        print_built(benchmark)
-        if own_table.recognition:
-            entry = write_entry(own_table.recognition, own_table.spec)
-            announce(f"written to {entry}; change it there, or say --column picture=NAME")
-    catalogued = [spec for target in what if target not in own for spec in select(target)]
-    source_params = dict(_setting(param) for param in params)
-    specs = [_asked(spec, answers, lenient) for spec in catalogued]
-    distractor_writer = load_model(writer) if writer else None
-    decided = open_benchmark(decisions).decisions() if decisions else {}
+        _build_own(target, spec)
+    if names:
+        _build_entries([entry for name in names for entry in select(name)], spec, force=force)
+
+
+def _build_own(target: str, spec: BuildSpec) -> None:
+    """Build questions of the user, after a preview, and write what was recognised to an entry."""
+    source = find_own(target, spec, decide=ask_user, announce=announce)
+    if source.recognition and out.is_terminal:
+        show_preview(source)
+    with build_progress(source.spec.name) as progress, naming_leniency(spec.lenient):
+        benchmark = build_own(source, spec, progress=progress)
+    print_built(benchmark)
+    if source.recognition:
+        entry = write_entry(source.recognition, source.spec)
+        announce(f"written to {entry}; change it there, or say --column picture=NAME")
+
+
+def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec, *, force: bool) -> None:
+    """Build benchmarks of the catalogue. Of several, those that cannot be built are named at the end."""
+    settings = spec.entry
+    if settings.decisions:
+        settings = replace(settings, decisions=open_benchmark(settings.decisions).decisions())
+    if spec.writer:
+        # Loaded once for all benchmarks.
+        spec = replace(spec, writer=load_model(spec.writer))
+
+    is_default_build = not (force or settings.source or spec.to)
     refused = []
-    for spec in specs:
-        if (
-            not force
-            and source is None
-            and to is None
-            and (benchmark_folder(spec.name) / MANIFEST).exists()
-        ):
-            if not (reason := outdated(spec)):
-                announce(f"{spec.name} is built already; --force builds it again")
+    for entry in entries:
+        if is_default_build and (benchmark_folder(entry.name) / MANIFEST).exists():
+            reason = outdated(entry)
+            if not reason:
+                announce(f"{entry.name} is built already; --force builds it again")
                 continue
-            announce(f"building {spec.name} again: {reason}")
+            announce(f"building {entry.name} again: {reason}")
+        entry_settings = settings
+        if settings.source:
+            files = entry.source_in(Path(settings.source))
+            entry_settings = replace(settings, source=str(files))
         try:
-            with build_progress(spec.name) as progress:
-                source_files = spec.source_in(source) if source else None
-                benchmark = build(
-                    spec,
-                    source=source_files,
-                    hub=hub,
-                    revision=revision,
-                    to=to,
-                    params=source_params,
-                    recipe=recipe,
-                    writer=distractor_writer,
-                    decisions=decided,
-                    progress=progress,
+            with build_progress(entry.name) as progress:
+                benchmark = build_entry(
+                    entry, replace(spec, entry=entry_settings), progress=progress
                 )
         except DataError as error:
-            if len(specs) == 1:
+            if len(entries) == 1:
                 raise
-            refused.append(spec.name)
-            announce(f"{spec.name} is not built: {error}")
+            refused.append(entry.name)
+            announce(f"{entry.name} is not built: {error}")
             continue
         print_built(benchmark)
     if refused:
         raise DataError(
-            f"{len(refused)} of {len(specs)} benchmarks were not built; the lines above say why"
+            f"{len(refused)} of {len(entries)} benchmarks were not built; the lines above say why"
         )
-
-
-def _own_source(
-    target: str, settings: TableSettings, name: str, answers: Path | None, lenient: bool
-) -> OwnSource:
-    """What a user gave, and a few lines that say how it is read."""
-    path = Path(target)
-    is_file = path.is_file() and path.suffix != ENDING
-    if is_file and (source := table_of_form(path, settings, answers, lenient)):
-        form = recognised_form(path)
-        announce(
-            f"{path} is read in {form.title}{', ' * bool(form.notice)}{form.notice}" if form else ""
-        )
-        return source
-    if answers and not is_file:
-        raise DataError(f"{target}: answers apart are for files of {titles_of_forms()}")
-    source = with_questions(own_source(target, settings, name, ask_user))
-    if source.entry and path.suffix != ENDING:
-        announce(f"{target}: as {source.entry} says")
-    for line in source.recognition.lines() if source.recognition else ():
-        announce(line)
-    if source.recognition and source.recognition.kind == "annotations":
-        announce(
-            "  questions of all types that fit are made of them; `snellen reform` has choices, and checks them"
-        )
-    return source
-
-
-_OF_CATALOGUE = ("source", "hub", "revision", "ratio", "params", "decisions")
-_OF_TABLES = (
-    "images", "dimension", "metrics", "no_pictures", "hidden_answers", "name", "fetch_pictures", "columns", "answer_is"
-)  # fmt: skip
-
-
-def _check_flags(*, tables: bool, catalogued: bool) -> None:
-    """Raise DataError for a flag that would have no effect: one of entries beside a table, or the other way round."""
-    for names, applies, of in (
-        (
-            _OF_CATALOGUE,
-            catalogued,
-            "benchmarks of the catalogue; a table of your own has its options and rows as they are",
-        ),
-        (_OF_TABLES, tables, "tables of your own; an entry of the catalogue says this itself"),
-    ):
-        if not applies and (useless_flags := flags_on_line(only=names)):
-            raise DataError(f"{', '.join(useless_flags)}: for {of}; leave it out")
-
-
-def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> BenchmarkSpec:
-    if not (answers or lenient):
-        return spec
-    if spec.source.reader not in {form.reader for form in table_forms()}:
-        flags = " and ".join(["--answers"] * bool(answers) + ["--lenient"] * lenient)
-        raise DataError(
-            f"{flags}: for `snellen build FILE` and {titles_of_forms()}, but {spec.name} has an entry; correct its "
-            f"rows, or leave {flags} out"
-        )
-    return replace(
-        spec,
-        source=replace(
-            spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient)
-        ),
-    )
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise DataError(f"--param {text}: write it as NAME=VALUE")
-    return name, value
-
-
-def _recipe(
-    distractors: str, options: int | None, ratio: float | None, seed: int, examples: str
-) -> Recipe:
-    sample = None
-    if ratio is not None:
-        sample = Sampling() if ratio == 1 else Sampling("balanced", ratio=ratio)
-    return Recipe(sample, options, distractors, seed, examples)
 
 
 @click.command()
 @click.argument("what", type=PATH)
-@click.option(
-    "--ask",
-    metavar="TYPE,TYPE",
-    help="Types of questions: class, count, presence ...  [all that fit]",
-)
+@field_flags(ReformSpec, has_negations=False)
 @click.option(
     "--types",
+    "is_overview",
     is_flag=True,
     help="Show what each type would produce, with an example, without building.",
 )
-@click.option("--images", type=PATH, help="Folder with the images that the file names.")
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="ROLE=COLUMN",
-    help="ROLE=COLUMN of a table, where ROLE is picture, label, caption, objects, questions, "
-    "answer, texts, fields, attributes, relations or id. Repeat for more.",
-)
-@click.option("--options", type=WholeNumber(2), help="Options per question.  [4]")
-@click.option(
-    "--distractors",
-    default="",
-    metavar="SOURCES",
-    help="pool, random, wordnet, near-text, near-picture, near-meaning, written, or several: near-text:2,random:1.  "
-    "[pool]",
-)
-@click.option("--writer", help="Model that writes distractors (for --distractors written).")
-@click.option(
-    "--embeddings",
-    default="",
-    metavar="CLIP",
-    help="clip: model that finds similar images.",
-)
-@click.option(
-    "--per-type",
-    type=WholeNumber(0),
-    help="Questions per type, spread over its answers; 0 for all.  [500]",
-)
-@click.option(
-    "--count", type=WholeNumber(1), help="Questions in total, the same number of each type."
-)
-@click.option("--seed", type=int, default=0, help="Random seed for questions and distractors.  [0]")
-@click.option("--name", default="", help="Name of the benchmark.  [the file's or folder's]")
-@click.option("--title", default="", help="Title of the benchmark.")
-@click.option("--licence", default="", help="Licence of the images and annotations.")
-@click.option("--to", type=PATH, help="Output folder (default: under $SNELLEN_HOME/benchmarks).")
-@click.option(
-    "--jury",
-    multiple=True,
-    metavar="MODEL",
-    help="Model that votes on each option. Repeat for more.",
-)
-@click.option(
-    "--blind",
-    multiple=True,
-    metavar="MODEL",
-    help="Model whose correct answers without image set questions aside. Repeat for more.",
-)
-@click.option(
-    "--votes",
-    type=click.Choice(["majority", "all"]),
-    default="majority",
-    help="How the votes of the jury are counted.  [majority]",
-)
-@click.option(
-    "--runs", default="runs", help="Folder for the runs of the jury and the blind models.  [runs]"
-)
-@click.option("--lenient", is_flag=True, help="Skip rows that cannot be used, and count them.")
-@click.option("--force", is_flag=True, help="Overwrite the TOML file if it differs.")
 @json_flag
-def reform_command(
-    what: Path,
-    types: bool,
-    images: Path | None,
-    columns: tuple[str, ...],
-    ask: str | None,
-    name: str,
-    to: Path | None,
-    writer: str | None,
-    embeddings: str,
-    jury: tuple[str, ...],
-    blind: tuple[str, ...],
-    votes: Votes,
-    runs: str,
-    lenient: bool,
-    force: bool,
-    as_json: bool,
-    **settings: Any,
-) -> None:
+def reform_command(what: Path, is_overview: bool, as_json: bool, **flags: Any) -> None:
     """Make checked questions from annotations.
 
     WHAT is a folder of pictures by class, a file in COCO's form (LVIS too), a table with a picture and what is said of
@@ -524,40 +223,23 @@ def reform_command(
     What cannot be asked without doubt is left out and counted; what fails a check gets another distractor or is set
     apart with the reason. docs/reform.md has all types and sources, docs/verifying.md the checks.
     """
-    chosen = ReformSettings(
-        ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings
-    )
-    table = TableSettings(column_flags(columns), images=str(images or ""))
-    own, line = reform_source(what, chosen, table, name=name, decide=ask_user, force=force)
-    if own.recognition is None and what.suffix != ".toml":
-        announce(f"{what}: as {own.entry} says")
-    for note in (*own.recognition.lines(), f"  {line}") if own.recognition else ():
-        announce(note)
-    if types:
-        _show_types(own, as_json)
+    spec = reform_spec(given_fields(flags))
+    source = find_annotations(what, spec, decide=ask_user, announce=announce)
+    if is_overview:
+        _show_types(source, as_json)
         return
-    if own.recognition and out.is_terminal:
-        show_preview(own)
-    with build_progress(own.spec.name) as progress, naming_leniency(lenient):
-        benchmark = build_reformed(
-            own,
-            chosen,
-            to=to,
-            writer=writer,
-            embeddings=embeddings,
-            lenient=lenient,
-            announce=announce,
-            progress=progress,
-            solvers=Solvers(jury, blind, votes, runs=runs, announce=announce),
-        )
+    if source.recognition and out.is_terminal:
+        show_preview(source)
+    with build_progress(source.spec.name) as progress, naming_leniency(spec.lenient):
+        benchmark = build_reformed(source, spec, announce=announce, progress=progress)
     print_built(benchmark)
     _print_types(benchmark)
     show_verification(benchmark)
-    _print_next(benchmark, to)
+    _print_next(benchmark, is_elsewhere=bool(spec.to))
 
 
-def _print_next(benchmark: Benchmark, to: Path | None) -> None:
-    name = benchmark.folder if to else as_word(benchmark.name)
+def _print_next(benchmark: Benchmark, *, is_elsewhere: bool) -> None:
+    name = benchmark.folder if is_elsewhere else as_word(benchmark.name)
     out.print(f"next: snellen audit {name}, then snellen report {name}", soft_wrap=True)
 
 
