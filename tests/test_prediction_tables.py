@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import small
 import snellen as sn
+from snellen.building.benchmark import Benchmark
 from snellen.formats.text_table import write_text_table
 from snellen.interchange.predictions.known_names import known_benchmark
 from snellen.interchange.predictions.tables import (
@@ -43,6 +46,8 @@ def saved(rows: Sequence[Mapping[str, Any]], name: str = "p.jsonl") -> Path:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif path.suffix == ".json":
         path.write_text(json.dumps(rows))
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(list(rows)), path)
     else:
         write_text_table(
             path, tuple(rows[0]), [{k: str(v) for k, v in row.items()} for row in rows]
@@ -108,7 +113,7 @@ def test_three_of_four_are_right_in_every_layout_of_options(layout: str, reply_n
     st.sampled_from(sorted(ANSWERS)),
     st.sampled_from(["question", "query", "Question Text"]),
     st.sampled_from(["answer", "label", "correct_answer", "gt_answer"]),
-    st.sampled_from([".jsonl", ".json"]),
+    st.sampled_from([".jsonl", ".json", ".csv", ".tsv", ".xlsx", ".parquet"]),
 )
 def test_every_layout_that_build_reads_is_read_alike_by_score(
     tmp_path_factory: pytest.TempPathFactory,
@@ -128,22 +133,56 @@ def test_every_layout_that_build_reads_is_read_alike_by_score(
         }
         for n, gold in enumerate(GOLDS)
     ]
-    table = folder / f"t{suffix}"
-    predictions = folder / f"p{suffix}"
-    for path, content in ((table, rows), (predictions, [{**row, "reply": "A"} for row in rows])):
-        if suffix == ".json":
-            path.write_text(json.dumps(content))
-        else:
-            path.write_text("".join(json.dumps(row) + "\n" for row in content))
+    table = saved(rows, str(folder / f"t{suffix}"))
+    predictions = saved([{**row, "reply": "A"} for row in rows], str(folder / f"p{suffix}"))
     built = sn.build(table, to=folder / "built", no_pictures=True)
-    answers = open_answers(built.folder)
-    expected = []
-    for sample in built.samples():
-        asked = sample.rounds[0]
-        expected.append((asked.question, asked.options, answers.get((sample.id, 0)).options))
     [file] = read_predictions(recognise_predictions(predictions))
-    read = [(row.question or row.prompt, row.options, row.gold) for row in file.rows]
-    assert read == expected
+    read = [(row.id, row.question or row.prompt, row.options, (row.gold, ())) for row in file.rows]
+    assert read == questions_of(built)
+
+
+OPEN_ANSWERS = {
+    "yes or no": ["Yes", "no"] * 6,
+    "true or false": ["True", "False"] * 6,
+    "ja or nein": ["ja", "nein"] * 6,
+    "classes": ["left", "right", "under"] * 4,
+    "numbers": [str(3 * n) for n in range(12)],
+    "boxes": [[n, 2, 30 + n, 40] for n in range(12)],
+    "ten annotators": [["red"] * 7 + ["crimson"] * 3] * 12,
+    "captions": [[f"a man rides horse {n} on a beach"] * 5 for n in range(12)],
+    "texts": [f"the {colour} car" for colour in "red green blue".split()] * 4,
+    "lists of texts": [["red", f"crimson {n}"] for n in range(12)],
+}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".xlsx", ".parquet"])
+@pytest.mark.parametrize("kind", OPEN_ANSWERS)
+def test_build_and_score_read_and_compare_open_answers_alike(kind: str, suffix: str) -> None:
+    rows = [
+        {"id": f"q{n}", "question": f"What of car {n}?", "answer": answer}
+        for n, answer in enumerate(OPEN_ANSWERS[kind])
+    ]
+    table = saved(rows, f"t{suffix}")
+    predictions = saved([{**row, "reply": "red"} for row in rows], f"p{suffix}")
+
+    built = sn.build(table, to="built", no_pictures=True)
+    taken = Benchmark(sn.import_run(predictions) / "benchmark")
+
+    assert taken.spec.metrics == built.spec.metrics
+    assert taken.spec.formulation == built.spec.formulation
+    assert questions_of(taken) == questions_of(built)
+
+
+def questions_of(benchmark: Benchmark) -> list[tuple[object, ...]]:
+    """Return the questions of a benchmark with their options and answers."""
+    answers = open_answers(benchmark.folder)
+    questions: list[tuple[object, ...]] = []
+    for sample in benchmark.samples():
+        asked = sample.rounds[0]
+        answer = answers.get((sample.id, 0))
+        golds = (answer.options, answer.texts) if answer else None
+        questions.append((sample.id, asked.question, asked.options, golds))
+    return questions
 
 
 def test_options_that_only_the_prompt_lists_are_read() -> None:
@@ -355,7 +394,7 @@ def test_an_id_that_repeats_with_other_questions_is_the_images() -> None:
         for n in range(6)
     ]
     path = saved(rows)
-    assert scored(path)["accuracy"] == 1.0
+    assert scored(path)["pope_accuracy"] == 1.0
     assert "ids that several questions have" in notes(path)
 
 
@@ -371,7 +410,7 @@ def test_a_file_without_replies_or_answers_says_the_next_command() -> None:
 # --- the type of the questions ------------------------------------------------------------------------------------------------
 
 
-def test_golds_of_yes_and_no_are_a_choice() -> None:
+def test_golds_of_yes_and_no_are_scored_by_popes_accuracy() -> None:
     said = ("Yes, there is a cup.", "No, there is no dog.", "Yes.", "no")
     rows = [
         {**question(n), "answer": ("Yes", "No")[n % 2], "prediction": text}
@@ -379,8 +418,8 @@ def test_golds_of_yes_and_no_are_a_choice() -> None:
     ]
     path = saved(rows)
     values = scored(path)
-    assert values["accuracy"] == 1.0 and "exact_match" not in values
-    assert "read as a choice of Yes or No" in notes(path)
+    assert values["pope_accuracy"] == 1.0 and "exact_match" not in values
+    assert "read as yes or no: pope" in notes(path)
 
 
 def test_what_programs_gave_is_read_in_their_place() -> None:
@@ -465,6 +504,8 @@ def test_the_type_of_answers() -> None:
     captions = ["a man rides a brown horse"] * 5
     assert answer_type([captions] * 3).kind == "caption"
     assert answer_type([("left",), ("right",)] * 6).classes == ("left", "right")
+    assert answer_type([("True",), ("false",)]).classes == ("True", "false")
+    assert answer_type([("yes",), ("No",)]).metrics[0] == "pope"
     assert answer_type([("a cup",), ("a hat",), ("a car",)]).kind == "text"
     assert answer_type([("yes",), ("no",), ("a cup",)]).kind == "text"
 
@@ -544,7 +585,7 @@ def test_questions_in_a_list_of_their_record_and_talks_in_turn_are_opened() -> N
     Path("p.json").write_text(
         json.dumps({"a": {"one": {"id": "1", **record}}, "b": {"two": {"id": "2", **record}}})
     )
-    assert scored(Path("p.json"))["accuracy"] == 1.0
+    assert scored(Path("p.json"))["pope_accuracy"] == 1.0
     rows = [
         {"id": n, "answer": "B", "choices": ["x", "y"], "messages": ["Which?", "(B) y</s>"]}
         for n in range(3)

@@ -452,33 +452,49 @@ _LETTERED = re.compile(r"^\s*[(\[]?([A-Za-z]|\d{1,2})[)\].:、．]\s*(.+?)\s*$")
 
 
 def listed(cell: Any) -> list[Any] | None:
-    """The values of a cell that holds several: a list, a list written as JSON or as Python writes it, or lines that
-    begin with `A.`, `B)` ...; None for one value."""
+    """Return the values of a cell that holds several, or None for one value.
+
+    A list counts, also one that is written as JSON or as Python writes it, an object written so whose keys are letters
+    from A on, and lines that begin with `A.`, `B)` ...
+    """
     if isinstance(cell, (list, tuple)):
         return list(cell)
     if not isinstance(cell, str):
         return None
     text = cell.strip()
     if text.startswith("[") and text.endswith("]"):
-        return _literal(text)
+        value = _literal(text)
+        return value if isinstance(value, list) else None
+    if text.startswith("{") and text.endswith("}"):
+        value = _literal(text)
+        is_lettered = isinstance(value, dict) and _are_labels(list(value))
+        return list(value.values()) if is_lettered else None
     return _lettered_lines(text)
 
 
-def _literal(text: str) -> list[Any] | None:
+def _literal(text: str) -> Any:
+    """Return a value written as JSON, as Python or as numpy writes it; None if it is none of these."""
     import ast
 
     try:
-        value = msgspec.json.decode(text)
+        return msgspec.json.decode(text)
     except JSON_FAULTS:
+        pass
+    spaced_with_commas = re.sub(r"(['\"])\s+(?=['\"])", r"\1, ", text)  # numpy writes no commas
+    for written in (text, spaced_with_commas):
         try:
-            value = ast.literal_eval(text)
+            return ast.literal_eval(written)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            # numpy writes its arrays without commas.
-            try:
-                value = ast.literal_eval(re.sub(r"(['\"])\s+(?=['\"])", r"\1, ", text))
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                return None
-    return value if isinstance(value, list) else None
+            continue
+    return None
+
+
+def _are_labels(names: Sequence[Any]) -> bool:
+    """Whether names are letters from A on, or numbers from 1 on."""
+    labels = [str(name).strip().upper() for name in names]
+    letters = [chr(ord("A") + place) for place in range(len(labels))]
+    numbers = [str(place + 1) for place in range(len(labels))]
+    return len(labels) > 1 and labels in (letters, numbers)
 
 
 def _lettered_lines(text: str) -> list[str] | None:
@@ -489,7 +505,5 @@ def _lettered_lines(text: str) -> list[str] | None:
     matches = [_LETTERED.match(line) for line in lines]
     if len(matches) < 2 or not all(matches):
         return None
-    labels = [match[1].upper() for match in matches if match]
-    letters = [chr(ord("A") + place) for place in range(len(labels))]
-    numbers = [str(place + 1) for place in range(len(labels))]
-    return [match[2] for match in matches if match] if labels in (letters, numbers) else None
+    found = [match for match in matches if match]
+    return [match[2] for match in found] if _are_labels([match[1] for match in found]) else None

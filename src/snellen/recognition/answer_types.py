@@ -1,7 +1,7 @@
 """The type of open questions, told by their right answers: yes or no, classes, numbers, boxes, VQA, captions, texts.
 
-A type brings the metrics that compare its answers. Answers that are few classes (yes and no are two) make a question of
-choice among them.
+A type brings the metrics that compare its answers. Answers that are few classes make a question of choice among them.
+Yes and no in English are not options to show: such questions stay open, and POPE's accuracy reads their replies.
 """
 
 from __future__ import annotations
@@ -49,20 +49,22 @@ class AnswerType(Struct, frozen=True):
     classes: tuple[str, ...] = ()
     """The answers to choose from, in order; empty unless there are few."""
     metrics: tuple[str, ...] = ()
-    """The metrics that compare such answers, the headline first; the usual ones when empty."""
+    """The metrics that compare such answers, the headline first; empty for classes."""
     why: str = ""
     """What the answers are, for one line about how the file is read."""
 
 
-TEXT = AnswerType("text")
+TEXT = AnswerType("text", metrics=("typed_match", "exact_match", "contains_answer", "word_accuracy"), why="texts")
+"""Replies are often sentences, which an exact match never accepts."""
+YES_OR_NO = AnswerType("yes-no", metrics=("pope", "typed_match"), why="yes or no")
 
 
 def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
     """Return the type of questions from the accepted answers of each; those without any do not count.
 
     Example:
-        >>> answer_type([("yes",), ("No",), ("yes",)]).classes
-        ('yes', 'no')
+        >>> answer_type([("left",), ("Right",)] * 5).classes
+        ('left', 'Right')
         >>> answer_type([("3",), ("12",), ("1,200",)]).kind
         'number'
     """
@@ -71,8 +73,11 @@ def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
         return TEXT
     firsts = [texts[0].strip() for texts in answered]
     folded = Counter(_folded(text) for text in firsts)
-    if pair := _yes_no(folded):
-        return AnswerType("yes-no", _as_written(pair, firsts), why="yes or no")
+    pair = _yes_no(folded)
+    if pair == ("yes", "no"):
+        return YES_OR_NO
+    if pair is not None:
+        return AnswerType("yes-no", _as_written(pair, firsts), why=" or ".join(pair))
     if _share(len(texts) >= FEWEST_ANNOTATORS for texts in answered) >= SHARE:
         words = [len(text.split()) for texts in answered for text in texts]
         if sum(words) / len(words) < CAPTION_WORDS:

@@ -16,7 +16,7 @@ from snellen.formats.json_files import read_json_value
 from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
 from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, read_rows, text_encoding
 from snellen.formats.text_table import filled_sheets
-from snellen.recognition.answer_types import answer_type
+from snellen.recognition.answer_types import TEXT, YES_OR_NO, answer_type
 from snellen.recognition.columns import Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder, share_there
 from snellen.recognition.tables import ANSWER_TAG, TableRoles, accepted_texts, table_roles
@@ -152,35 +152,24 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     return recognition
 
 
-OF_YES_NO = ("pope", "typed_match")
-"""The metrics of open questions whose answers are yes and no."""
 ASKS_YES_NO = "{question}\nPlease answer yes or no."
 
 
 def _with_answer_type(recognition: Recognition, column: str, encoding: str) -> Recognition:
-    """Open questions with the type of their answers: yes or no, few classes to choose from, or the metrics that compare."""
+    """Add the type of the answers to open questions: the classes to choose from, or the metrics that compare them."""
     cells = (row.cells.get(column) for row in read_rows(recognition.path, encoding))
     kind = answer_type([accepted_texts(cell) for cell in cells if cell is not None and cell != ""])
-    if {text.casefold() for text in kind.classes} == {"yes", "no"}:
-        return replace(
-            recognition,
-            form=f"open questions whose answers are yes or no, by {OF_YES_NO[0]}",
-            metrics=OF_YES_NO,
-            open_layout=ASKS_YES_NO,
-        )
     if kind.classes:
         return replace(
             recognition,
             form=f"multiple choice among {', '.join(kind.classes)}, as all answers are",
             params={**recognition.params, "classes": list(kind.classes)},
         )
-    if kind.metrics:
-        return replace(
-            recognition,
-            form=f"open questions whose answers are {kind.why}, by {kind.metrics[0]}",
-            metrics=kind.metrics,
-        )
-    return recognition
+    form = recognition.form
+    if kind != TEXT:
+        form = f"open questions whose answers are {kind.why}, by {kind.metrics[0]}"
+    layout = ASKS_YES_NO if kind == YES_OR_NO else ""
+    return replace(recognition, form=form, metrics=kind.metrics, open_layout=layout)
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from snellen.interchange.predictions.known_names import as_known, known_benchmark
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
-from snellen.recognition.answer_types import answer_type, class_of
+from snellen.recognition.answer_types import TEXT, answer_type, class_of
 
 
 def as_named(file: PredictionFile) -> PredictionFile:
@@ -36,17 +36,13 @@ def with_types(file: PredictionFile) -> PredictionFile:
             f"read as a choice of {' or '.join(kind.classes)}, as all right answers are: accuracy"
         )
         return replace(file, rows=rows, notes=(*file.notes, note))
-    if kind.metrics:
+    notes = file.notes
+    if kind != TEXT:
         is_mixed = any(row.options for row in file.rows)
         subject = "questions without options read as" if is_mixed else "read as"
-        note = f"{subject} {kind.why}: {kind.metrics[0]}"
-        typed = replace(file, metrics=kind.metrics, notes=(*file.notes, note))
-        return _with_overall(typed, len(open_rows))
-    return _with_overall(replace(file, metrics=TEXT_METRICS), len(open_rows))
-
-
-TEXT_METRICS = ("typed_match", "exact_match", "contains_answer")
-"""Of open questions with texts for answers: replies are often sentences, which exact match never takes."""
+        notes = (*notes, f"{subject} {kind.why}: {kind.metrics[0]}")
+    typed = replace(file, metrics=kind.metrics, notes=notes)
+    return _with_overall(typed, len(open_rows))
 
 
 def _with_overall(file: PredictionFile, open_rows: int) -> PredictionFile:
