@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from snellen.analysis.paired.differences import Comparison
     from snellen.analysis.paired.significance import Correction
     from snellen.analysis.sequential import SequentialEstimate
+    from snellen.report.report_section import ReportSection
 
 
 SHOWN_RUNS = 3
@@ -242,11 +243,14 @@ class Results:
 
         return track(self.runs, target)
 
-    def report(self, path: str | Path) -> Path:
-        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`."""
+    def report(self, path: str | Path, further: Sequence[ReportSection] = ()) -> Path:
+        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`.
+
+        The first three also have the `further` sections.
+        """
         from snellen.report.page import write_report
 
-        return write_report(self.runs, self.rows, Path(path))
+        return write_report(self.runs, self.rows, Path(path), further)
 
     def figures(self, folder: str | Path, form: str = "svg") -> list[Path]:
         """Write each figure of the report as a file of its own (`svg`, `png` or `pdf`), and `captions.txt` beside them.

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.reconciling import ReconciledItem
+from snellen.analysis.reconciling import ReconciledItem, Reconciliation, reconcile
 from snellen.errors import DataError
 from snellen.extraction.standard import read_choice
 from snellen.interchange.harness_rules import RULES, Rule
@@ -43,6 +43,8 @@ class ReconciledSide(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     model: str = ""
     """The model's name; empty if the file does not say it."""
+    is_run: bool = False
+    """Whether it is a run of Snellen, which names images by their digests."""
 
 
 def side_of_file(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
@@ -204,7 +206,7 @@ def side_of_run(run: ScoredRun) -> ReconciledSide:
         if prediction.protocol == label and prediction.variant.test == 0
     }
     items = tuple(_items_of_run(scored, label, exchanges, readings))
-    return ReconciledSide(str(run.folder), items, model=run.manifest.model)
+    return ReconciledSide(str(run.folder), items, model=run.manifest.model, is_run=True)
 
 
 def _items_of_run(
@@ -266,6 +268,23 @@ def _items_of_run(
     return items
 
 
-def without_images(items: Sequence[ReconciledItem]) -> tuple[ReconciledItem, ...]:
-    """The items without their images, for sides of which one names images by digests and the other by files."""
-    return tuple(replace(item, image="") for item in items)
+# --- both -------------------------------------------------------------------------------------------------------------------
+
+
+def reconciled(first: ReconciledSide, second: ReconciledSide) -> Reconciliation:
+    """Return why two results differ, with the notes on both. Raises DataError if they share no question."""
+    items = [first.items, second.items]
+    if first.is_run != second.is_run:  # digests on one side, names of files on the other
+        items = [tuple(replace(item, image="") for item in side) for side in items]
+    try:
+        found = reconcile(items[0], items[1], (first.label, second.label))
+    except ValueError as error:
+        raise DataError(
+            f"{first.label} and {second.label}: {error}; are they of the same benchmark?"
+        ) from None
+    notes = [*first.notes, *second.notes]
+    if first.model and second.model and first.model != second.model:
+        notes.append(
+            f"The results are of different models ({first.model} and {second.model}), which reply differently"
+        )
+    return replace(found, notes=tuple(notes))

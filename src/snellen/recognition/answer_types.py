@@ -54,7 +54,9 @@ class AnswerType(Struct, frozen=True):
     """What the answers are, for one line about how the file is read."""
 
 
-TEXT = AnswerType("text", metrics=("typed_match", "exact_match", "contains_answer", "word_accuracy"), why="texts")
+TEXT = AnswerType(
+    "text", metrics=("typed_match", "exact_match", "contains_answer", "word_accuracy"), why="texts"
+)
 """Replies are often sentences, which an exact match never accepts."""
 YES_OR_NO = AnswerType("yes-no", metrics=("pope", "typed_match"), why="yes or no")
 

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from snellen.formats.shown_text import short_name
 from snellen.report.findings import findings
 from snellen.report.paired_tables import compare_views, standard_comparison
+from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView
 from snellen.report.table import Cell, Table, cell_text, superscript
 
 
-def markdown_report(views: Sequence[RunView]) -> str:
+def markdown_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
     """All tables of a report."""
     comparisons = compare_views(views)
     sentences = findings(views, standard_comparison(comparisons))
     lines = ["# Snellen report", "", *(f"- {escape(sentence)}" for sentence in sentences), ""]
-    for title, tables in report_tables(views, comparisons).items():
+    for title, tables in report_tables(views, comparisons, further).items():
         if tables:
             lines += [f"## {title}", "", *markdown_tables(tables, 3)]
     return "\n".join(lines)

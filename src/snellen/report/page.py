@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_type_hints
 from urllib.parse import urlencode
@@ -32,9 +33,10 @@ from snellen.report.content import (
 from snellen.report.figures import report_figures
 from snellen.report.findings import findings
 from snellen.report.markdown import markdown_report, markdown_tables
-from snellen.report.paired_tables import Comparisons, compare_views, standard_comparison, tables_of
+from snellen.report.paired_tables import compare_views, standard_comparison, tables_of
 from snellen.report.paper_files import latex_report
 from snellen.report.rendering import offline_document, report_asset
+from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_sections
 from snellen.report.run_view import (
     RunView,
@@ -77,14 +79,14 @@ FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
 """How sections are at first, those aside that are folded."""
 
 
-def html_report(views: Sequence[RunView]) -> str:
+def html_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
     """The whole page."""
     gallery, comparisons = choose_gallery(views), compare_views(views)
     sentences = findings(views, standard_comparison(comparisons))
     return offline_document(
         _title(views),
         _head(views, sentences),
-        _sections(views, gallery, sentences[1:], comparisons),
+        _sections(views, gallery, sentences[1:], report_sections(comparisons, further)),
         script=report_asset("report.js"),
         pictures=list(gallery.images.values()),
     )
@@ -121,13 +123,16 @@ def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
 
 
 def _sections(
-    views: Sequence[RunView], gallery: Gallery, sentences: Sequence[str], comparisons: Comparisons
+    views: Sequence[RunView],
+    gallery: Gallery,
+    sentences: Sequence[str],
+    of_report: Sequence[ReportSection],
 ) -> list[Section]:
     figures = report_figures(views)
     samples = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
     samples |= {view.label: urlencode({"model": place}) for place, view in enumerate(views)}
     sections = []
-    for section in report_sections(comparisons):
+    for section in of_report:
         anchor = section.anchor
         blocks: list[Block] = [_samples(views, gallery)] if anchor == "samples" else []
         if anchor == "dimensions":
@@ -209,13 +214,30 @@ def _same(values: Iterable[str]) -> list[tuple[str, str]]:
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) -> Path:
+def write_report(
+    runs: Sequence[ScoredRun],
+    rows: Sequence[Result],
+    path: Path,
+    further: Sequence[ReportSection] = (),
+) -> Path:
     """Write the report of `runs`, whose results are `rows`, and return its path.
 
-    `.html` is one self-contained page, `.md` and `.tex` its tables, `.csv`, `.json` and `.parquet` all rows. Raises
-    DataError for another suffix, StoreError when the file cannot be written.
+    `.html` is one self-contained page, `.md` and `.tex` its tables, `.csv`, `.json` and `.parquet` all rows. `further`
+    sections are added to the first three.
+
+    Raises:
+        DataError: The suffix is another one.
+        StoreError: The file cannot be written.
     """
-    return write_in_form(path, "a report", run_views(runs, rows), FORMS)
+    forms: dict[str, Callable[[Sequence[RunView]], str | bytes]] = {
+        ".html": partial(html_report, further=further),
+        ".md": partial(markdown_report, further=further),
+        ".tex": partial(latex_report, further=further),
+        ".csv": csv_report,
+        ".json": json_report,
+        ".parquet": parquet_report,
+    }
+    return write_in_form(path, "a report", run_views(runs, rows), forms)
 
 
 def csv_report(views: Sequence[RunView]) -> str:
@@ -249,16 +271,6 @@ def parquet_report(views: Sequence[RunView]) -> bytes:
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema), file)
     return file.getvalue()
-
-
-FORMS: dict[str, Callable[[Sequence[RunView]], str | bytes]] = {
-    ".html": html_report,
-    ".md": markdown_report,
-    ".tex": latex_report,
-    ".csv": csv_report,
-    ".json": json_report,
-    ".parquet": parquet_report,
-}
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------

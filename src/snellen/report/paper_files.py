@@ -18,6 +18,7 @@ from snellen.report.charts import WIDTH, ChartDrawing, Group, Mark, Shape, Text
 from snellen.report.content import ChartBlock
 from snellen.report.figures import POINT_AT, report_figures
 from snellen.report.rendering import stand_alone
+from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView, run_views
 from snellen.report.table import DASH, Figure, ShownCell, ShownTable, Table, shown_table
@@ -150,9 +151,10 @@ SPECIAL = {
 _QUOTED = re.compile(r"\\textasciigrave\{\}(.+?)\\textasciigrave\{\}")
 
 
-def latex_report(views: Sequence[RunView]) -> str:
+def latex_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
     """All tables, each as a float of its own."""
-    tables = (table for tables in report_tables(views).values() for table in tables)
+    sections = report_tables(views, further=further)
+    tables = (table for tables in sections.values() for table in tables)
     return OPENING + "\n" + "\n".join(latex_table(table) for table in tables)
 
 

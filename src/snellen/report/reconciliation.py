@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from snellen.analysis.reconciling import CAUSES, Cause, Difference, Reconciliation
-from snellen.report.content import Block, Head, Section, TableBlock, TextBlock
+from snellen.report.content import Head, Section, TableBlock
+from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
+from snellen.report.report_section import ReportSection
 from snellen.report.table import Table
 
 EXAMPLES = 2
 """Examples of each cause."""
+TITLE = "Why the numbers differ"
 LONGEST = 160
 """Characters of a text in an example."""
 
@@ -118,28 +123,9 @@ def as_values(found: Reconciliation) -> dict[str, object]:
 
 def as_markdown(found: Reconciliation) -> str:
     """The reconciliation as a section of a report in Markdown."""
-    table = bridge_table(found)
-    lines = ["## Why the numbers differ", "", *bridge_summary(found), ""]
-    lines.append(f"| {' | '.join(table.header)} |")
-    lines.append(f"|{'---|' * len(table.header)}")
-    lines += [f"| {' | '.join(map(str, row))} |" for row in table.rows]
-    lines += ["", *table.notes, ""]
-    labels = (found.first_label, found.second_label)
-    for words, members in examples(found):
-        lines += [f"### {words[0].upper()}{words[1:]}", ""]
-        for difference in members:
-            lines += ["```", *example_lines(difference, labels), "```", ""]
-    return "\n".join(lines)
-
-
-def reconciliation_section(found: Reconciliation) -> Section:
-    """The reconciliation as a section of a page: the bridge, and examples of each cause."""
-    labels = (found.first_label, found.second_label)
-    blocks: list[Block] = [TableBlock(bridge_table(found), "summary")]
-    for words, members in examples(found):
-        lines = [line for difference in members for line in example_lines(difference, labels)]
-        blocks.append(TextBlock(f"{words[0].upper()}{words[1:]}", "\n".join(lines)))
-    return Section("why", "Why the numbers differ", tuple(blocks))
+    sentences = [f"- {escape(sentence)}" for sentence in bridge_summary(found)]
+    tables = markdown_tables(reconciliation_tables(found), 3)
+    return "\n".join([f"## {TITLE}", "", *sentences, "", *tables])
 
 
 def as_html(found: Reconciliation) -> str:
@@ -151,7 +137,44 @@ def as_html(found: Reconciliation) -> str:
         findings=tuple(bridge_summary(found)),
     )
     title = f"{found.first_label} and {found.second_label}"
-    return offline_document(title, head, [reconciliation_section(found)])
+    blocks = tuple(TableBlock(table, "summary") for table in reconciliation_tables(found))
+    return offline_document(title, head, [Section("why", TITLE, blocks)])
+
+
+# --- in a report of runs ----------------------------------------------------------------------------------------------
+
+
+def reconciliation_section(found: Reconciliation) -> ReportSection:
+    """Return the section of a report that explains why another result on the same questions differs."""
+    lead = f"from {found.first_label} to {found.second_label}"
+    tables = reconciliation_tables(found)
+    return ReportSection("why", TITLE, lead, lambda views: tables, after="comparison")
+
+
+def reconciliation_tables(found: Reconciliation) -> list[Table]:
+    """Return the bridge and, if verdicts differ, the examples of each cause."""
+    bridge = bridge_table(found)
+    bridge = replace(bridge, notes=(*bridge.notes, *(f"{note}." for note in found.notes)))
+    shown = _examples_table(found)
+    return [bridge, shown] if shown.rows else [bridge]
+
+
+def _examples_table(found: Reconciliation) -> Table:
+    """The first differences of each cause, with a row for each of the two results."""
+    rows: list[tuple[str | int, ...]] = []
+    for words, members in examples(found):
+        for difference in members:
+            sides = ((found.first_label, difference.first), (found.second_label, difference.second))
+            question = difference.first.question or difference.first.prompt
+            name = f"{difference.name}: {_short(question)}" if question else difference.name
+            for label, item in sides:
+                reading = "not recorded" if item.reading is None else _short(item.reading)
+                reply = "none" if item.reply is None else _short(item.reply)
+                golds = " / ".join(map(_short, item.golds))
+                verdict = f"{float(item.verdict):g}"
+                rows.append((words, name, label, reply, reading, golds, verdict))
+    header = ("cause", "question", "result", "reply", "read as", "right answer", "verdict")
+    return Table("Examples of each cause", header, tuple(rows), label_columns=3)
 
 
 def _item(difference: Difference, *, first: bool) -> dict[str, object]:

@@ -220,8 +220,15 @@ def _suites(views: Sequence[RunView]) -> Tables:
     return [table for section in suite_sections(views) for table in section.tables]
 
 
-def report_sections(comparisons: Comparisons) -> tuple[ReportSection, ...]:
-    """Return the sections in the order of the page. `comparisons` are those of the runs that the report shows."""
+def report_sections(
+    comparisons: Comparisons, further: Sequence[ReportSection] = ()
+) -> tuple[ReportSection, ...]:
+    """Return the sections in the order of the page.
+
+    Args:
+        comparisons: Comparisons of the runs that the report shows.
+        further: Sections of this report alone; those of other packages are in the registry.
+    """
     compared = partial(paired_tables, comparisons=comparisons)
     own = (
         ReportSection("summary", "Result", tables=_summary),
@@ -276,12 +283,15 @@ def report_sections(comparisons: Comparisons) -> tuple[ReportSection, ...]:
         ),
     )
     registered = registry.loadable("report_sections").values()
-    return with_registered_sections(own, list(registered))
+    return with_registered_sections(own, [*registered, *further])
 
 
 def report_tables(
-    views: Sequence[RunView], comparisons: Comparisons | None = None
+    views: Sequence[RunView],
+    comparisons: Comparisons | None = None,
+    further: Sequence[ReportSection] = (),
 ) -> dict[str, Tables]:
     """The tables by the title of their section, for the forms that are tables alone."""
     comparisons = compare_views(views) if comparisons is None else comparisons
-    return {section.title: section.tables(views) for section in report_sections(comparisons)}
+    sections = report_sections(comparisons, further)
+    return {section.title: section.tables(views) for section in sections}

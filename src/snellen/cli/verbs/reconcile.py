@@ -9,10 +9,9 @@ import msgspec
 from msgspec.structs import replace
 from rich.text import Text
 
-from snellen.analysis.reconciling import Reconciliation, guess_aggregation, reconcile
+from snellen.analysis.reconciling import Reconciliation, guess_aggregation
 from snellen.cli.flags import PATH, Number, WholeNumber, column_flags, json_flag
 from snellen.cli.show import announce, out, print_tables
-from snellen.errors import DataError
 from snellen.experiments.scored_folders import score_folders
 from snellen.formats.whole_files import write_in_form
 from snellen.interchange.harness_rules import RULES
@@ -20,9 +19,9 @@ from snellen.interchange.predictions.taking import FileReading
 from snellen.interchange.reconciled_sources import (
     SNELLEN,
     ReconciledSide,
+    reconciled,
     side_of_file,
     side_of_run,
-    without_images,
 )
 from snellen.report.reconciliation import (
     EXAMPLES,
@@ -93,20 +92,9 @@ def reconcile_command(
     printed. See docs/why-numbers-differ.md.
     """
     reading = FileReading(columns=column_flags(columns))
-    sides = [_side(path, reading, rule or "") for path, rule in ((first, rule_a), (second, rule_b))]
-    items = [side.items for side in sides]
-    if first.is_dir() != second.is_dir():
-        items = [without_images(one) for one in items]
-    try:
-        found = reconcile(items[0], items[1], (sides[0].label, sides[1].label))
-    except ValueError as error:
-        raise DataError(f"{first} and {second}: {error}; are they of the same benchmark?") from None
-    notes = [note for side in sides for note in side.notes]
-    models = [side.model for side in sides]
-    if all(models) and models[0] != models[1]:
-        notes.append(
-            f"The results are of different models ({models[0]} and {models[1]}), which reply differently"
-        )
+    sides = [side_at(first, reading, rule_a or ""), side_at(second, reading, rule_b or "")]
+    found = reconciled(sides[0], sides[1])
+    notes = list(found.notes)
     for side, reported in zip(sides, (reported_a, reported_b), strict=True):
         notes += [_aggregation_note(side, reported)] if reported is not None else []
     found = replace(found, notes=tuple(notes))
@@ -120,7 +108,8 @@ def reconcile_command(
     _show(found, most)
 
 
-def _side(path: Path, reading: FileReading, rule: str) -> ReconciledSide:
+def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
+    """Return what a run or a file of predictions says. Raises DataError if it cannot be read."""
     if path.is_dir():
         [run] = score_folders([path], ScoringSpec(), JudgeSpec(), announce)
         return side_of_run(run)

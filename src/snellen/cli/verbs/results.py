@@ -37,7 +37,11 @@ from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from snellen.interchange.predictions.taking import FileReading
+    from snellen.report.report_section import ReportSection
+    from snellen.scoring.scored_run import ScoredRun
 
 
 @click.command()
@@ -190,6 +194,12 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
     help="With --as-published: also show the standard numbers of each run.",
 )
 @field_flags(ExecutionSpec, ("price",))
+@click.option(
+    "--against",
+    type=PATH,
+    help="Another result on the same questions: a run or a file of any harness. Adds a section that explains why the "
+    "numbers differ.",
+)
 @click.option("--figures", type=PATH, metavar="DIR", help="Also write each figure to a file.")
 @click.option(
     "--figure-format",
@@ -212,6 +222,7 @@ def report_command(
     outputs: tuple[Path, ...],
     with_standard: bool,
     price: TokenPrice | None,
+    against: Path | None,
     figures: Path | None,
     figure_format: str,
     tables: Path | None,
@@ -228,6 +239,7 @@ def report_command(
       snellen report runs/a runs/b
       snellen report mine
       snellen report mine runs/blind-a -o mine.datasheet.html --strict
+      snellen report runs/mine --against theirs.jsonl
 
     The HTML report is one file that opens offline: tables, charts, and a browser of samples with
     picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags;
@@ -268,14 +280,32 @@ def report_command(
     scored = score_folders(runs, scoring, judge, announce, kept_will_do=True)
     priced = Results([replace(run, price=price) for run in (*standard, *scored)])
     results = priced.only(where=where, common_answered=common_answered)
+    further = [] if against is None else [_why_it_differs(scored, against)]
     for path in outputs or (report_path(scored),):
-        out.print(str(results.report(path)), soft_wrap=True)
+        out.print(str(results.report(path, further)), soft_wrap=True)
     if figures:
         out.print(
             f"{len(results.figures(figures, figure_format))} figures: {figures}", soft_wrap=True
         )
     if tables:
         out.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
+
+
+def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection:
+    """The section of a report that explains the difference between its run and another result."""
+    from snellen.cli.verbs.reconcile import side_at
+    from snellen.interchange.predictions.taking import FileReading
+    from snellen.interchange.reconciled_sources import reconciled, side_of_run
+    from snellen.report.reconciliation import reconciliation_section
+
+    if len(scored) != 1:
+        raise DataError(
+            f"--against explains one run at a time, and these are {len(scored)}; for each: snellen report RUN --against "
+            f"{against}"
+        )
+    return reconciliation_section(
+        reconciled(side_of_run(scored[0]), side_at(against, FileReading()))
+    )
 
 
 def _looks_like_a_run(path: Path) -> bool:
