@@ -71,6 +71,7 @@ ROOMS: dict[str, dict[str, str]] = {
     },
     "formats": {
         "formats/text_table.py": "text_table",
+        "formats/xlsx.py": "text_table",
     },
     "scoring": {
         "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",

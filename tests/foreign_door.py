@@ -72,7 +72,7 @@ EXCEPTIONS = {
     "runs/locks.py:_open_lock": "a lock, of which nothing is read",
     "runs/locks.py:is_held": "a lock, of which nothing is read",
     "fetching/parts.py:_read_by_ranges": "ranges of a file at the hub, as long as its list says",
-    "formats/text_table.py:_parse": "a member of an archive whose sizes were checked",
+    "formats/xlsx.py:_parse": "a member of an archive whose sizes were checked",
     "snellen_lab/__init__.py:__getattr__": OWN,
     "snellen_lab/rating_pages/feature.py:all_ratings": MADE,
     "snellen_server/hosting/contributions.py:clean_picture": "bytes of a request, of which Pillow is asked for four forms",

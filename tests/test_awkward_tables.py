@@ -18,7 +18,7 @@ import small
 from snellen.common.decoding import inspect_image
 from snellen.common.drafts import Draft, picture_bytes
 from snellen.errors import DataError
-from snellen.formats import locate, text_table
+from snellen.formats import locate, xlsx
 from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import read_rows
 from snellen.formats.text_table import read_text_table
@@ -93,9 +93,9 @@ def test_the_sizes_of_an_archive_are_looked_at_before_its_sheets_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"])
-    monkeypatch.setattr(text_table, "LARGEST", 1000)
+    monkeypatch.setattr(xlsx, "LARGEST", 1000)
     with pytest.raises(DataError, match="more than the 0 that are read"):
-        text_table.filled_sheets(path)
+        xlsx.filled_sheets(path)
 
 
 def test_a_date_that_no_calendar_has_stays_the_number_that_it_is(tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ def test_verbs_that_score_take_the_fields_of_its_record() -> None:
     assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | TERMINAL_ONLY | {
         "outputs",
         "with_standard",
+        "against",
         "price",
         "tables",
         "figures",

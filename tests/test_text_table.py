@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.formats import text_table
+from snellen.formats import xlsx
 from snellen.formats.text_table import (
     READERS,
     read_text_table,
@@ -312,7 +312,7 @@ def test_bombs_and_broken_files_are_refused_in_one_line(
             DataError, match=f"t.xlsx: not an .xlsx file that can be read .*{fault}"
         ):
             read_text_table(path)
-    monkeypatch.setattr(text_table, "LARGEST", 1 << 20)
+    monkeypatch.setattr(xlsx, "LARGEST", 1 << 20)
     repacked(path, sheet, b" " * (2 << 20))
     assert path.stat().st_size < 20_000
     with pytest.raises(DataError, match="it unpacks to 2 MiB, more than"):

@@ -150,11 +150,11 @@ from snellen.formats.shown_text import short_name as short_name
 from snellen.formats.shown_text import strip_controls as strip_controls
 from snellen.formats.shown_text import unguard_formula as unguard_formula
 from snellen.formats.text_table import TextTable as TextTable
-from snellen.formats.text_table import read_sheet as read_sheet
 from snellen.formats.text_table import read_text_table as read_text_table
 from snellen.formats.text_table import write_text_table as write_text_table
 from snellen.formats.whole_files import write_atomically as write_atomically
 from snellen.formats.whole_files import write_in_form as write_in_form
+from snellen.formats.xlsx import read_sheet as read_sheet
 from snellen.installation import entry_points_of as entry_points_of
 from snellen.interchange.exports.base import Exporter as Exporter
 from snellen.interchange.exports.base import ExportJob as ExportJob

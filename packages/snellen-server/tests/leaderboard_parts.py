@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import small
 from http_browser import Browser
 from snellen.building.benchmark import Benchmark
-from snellen.formats.text_table import write_sheet
+from snellen.formats.xlsx import write_sheet
 
 LETTERS = "ABCD"
 QUESTIONS = 40

@@ -34,7 +34,7 @@ from snellen.formats.delimited import (
 )
 from snellen.formats.json_files import JSON_FAULTS, decoded_json, read_json_value
 from snellen.formats.shown_text import whole_characters
-from snellen.formats.text_table import largest_sheet, read_sheet, sheet_pictures
+from snellen.formats.xlsx import largest_sheet, read_sheet, sheet_pictures
 
 PARQUET, ARROW, SHEET = ".parquet", ".arrow", ".xlsx"
 TEXTS = {**TABLES, ".txt": "\t"}

@@ -15,7 +15,7 @@ from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
 from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
 from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, read_rows, text_encoding
-from snellen.formats.text_table import filled_sheets
+from snellen.formats.xlsx import filled_sheets
 from snellen.recognition.answer_types import TEXT, YES_OR_NO, answer_type
 from snellen.recognition.columns import Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder, share_there
