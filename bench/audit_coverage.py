@@ -32,8 +32,11 @@ from statistics import fmean
 import numpy as np
 from scipy.special import ndtr
 
-from snellen.analysis.audit.draw import allocation, proportional_probabilities
-from snellen.analysis.audit.estimate import (
+from snellen.analysis.statistics import estimate_mean
+from snellen.metrics.hallucination import POPE, pope_counts
+from snellen.records import Estimate
+from snellen_lab.audit.draw import allocation, proportional_probabilities
+from snellen_lab.audit.estimate import (
     AuditedPart,
     Contribution,
     LabelledQuestion,
@@ -42,9 +45,6 @@ from snellen.analysis.audit.estimate import (
     right_each_time,
     with_reading_error,
 )
-from snellen.analysis.statistics import estimate_mean
-from snellen.metrics.hallucination import POPE, pope_counts
-from snellen.records import Estimate
 
 READINGS = ("certain", "likely", "open")
 

@@ -87,9 +87,6 @@ ROOMS: dict[str, dict[str, str]] = {
         "analysis/linearisation.py": "metrics_pooled statistics declaration",
         "analysis/aggregate.py": "statistics aggregate",
         "analysis/paired/differences.py": "compare statistics",
-        "analysis/audit/correction.py": "audit",
-        "analysis/audit/draw.py": "audit",
-        "analysis/audit/population.py": "audit",
     },
     "extraction": {
         "extraction/standard.py": "extract replies",

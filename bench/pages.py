@@ -28,8 +28,8 @@ from browser import Page, browsing  # noqa: E402
 from hosting import RunningServer, hosted  # noqa: E402
 from leaderboard_parts import as_jsonl, board, gold, hidden_benchmark, other, predictions, scored  # noqa: E402
 from pictures import run  # noqa: E402
-from snellen.verification.audit import AuditForm, audited_items, write_audit_page  # noqa: E402
 from snellen_lab import datasheet, write_datasheet  # noqa: E402
+from snellen_lab.verification.audit import AuditForm, audited_items, write_audit_page  # noqa: E402
 from snellen_server.arena.standings import rate_arena  # noqa: E402
 from snellen_server.explorer.feature import index_public_runs  # noqa: E402
 from test_server_arena import Fight  # noqa: E402

@@ -32,8 +32,8 @@ from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.common.seeds import rng_for
 from snellen.records import Request
 from snellen.registry import register
-from snellen.verification.audit import few_bad_probability, most_bad
 from snellen.verification.verify import Solvers, verify
+from snellen_lab.verification.audit import few_bad_probability, most_bad
 
 RATES = {
     "wrong answer": 0.05,

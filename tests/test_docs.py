@@ -98,7 +98,8 @@ def name_of(page: Path) -> str:
 def test_the_examples_of_a_page_run_as_written(
     page: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "snellen-lab" in page.read_text("utf-8"):
+    text = page.read_text("utf-8")
+    if "snellen-lab" in text or "snellen_lab" in text:
         pytest.importorskip("snellen_lab", reason="the page is about the package snellen-lab")
     monkeypatch.setenv("SNELLEN_SUITES", "")
     names: dict[str, Any] = {"__name__": "__page__"}

@@ -102,11 +102,6 @@ VERBS: dict[str, tuple[Line, ...]] = {
     "publish": (("publish runs/sentences --to http://127.0.0.1:9", "SNELLEN_TOKEN is not set"),),
     "mend": ("mend runs/sentences",),
     "worker": (("worker nothing.py:Model", "nothing.py"),),
-    "agree": (("agree runs/sentences", "no reply is labelled yet"),),
-    "audit": (
-        "audit questions --by ann --page form.html",
-        ("audit runs/sentences", "no drawn reply is labelled yet"),
-    ),
 }
 """Small inputs of each verb; a pair is a line that ends with the exit code 2 and one line that matches the pattern.
 

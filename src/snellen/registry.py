@@ -13,7 +13,8 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.trackers`)
 - `snellen.adaptive_procedures`: how runs that chose their own questions are shown (`snellen.report.adaptive_procedures`)
 - `snellen.report_sections`: a section of reports (`snellen.report.report_section`)
-- `snellen.corrections`: corrects the numbers of a run, `correct(run, rows) -> rows` (`snellen.analysis.aggregate`)
+- `snellen.corrections`: corrects the numbers of a run, a `NumberCorrection` (`snellen.analysis.corrections`)
+- `snellen.calibrations`: how well judges agree with people, `calibrate(judges, judge, announce) -> sentences`
 - `snellen.packed_files`: the name of a file in the folder of a run that a packed run takes along
 - `snellen.benchmark_reports`: what `snellen report BENCHMARK` writes (`snellen.cli.verbs.results.BenchmarkReport`)
 - `snellen.listings`: what `snellen list NAME` shows, `listing() -> (header, rows)`
@@ -68,6 +69,7 @@ Group = (
         "instruments",
         "adaptive_procedures",
         "benchmark_reports",
+        "calibrations",
         "corrections",
         "listings",
         "packed_files",
@@ -321,12 +323,13 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "report_sections": {},
     # Names of files in the folder of a run that packing takes along, and that hold no ground truth.
     "packed_files": {
-        "audit": "snellen.analysis.audit.draw:AUDIT",
-        "labels": "snellen.scoring.reply_labels:LABELS",
+        "labels": "snellen.scoring.reply_labels:LABELS_FILE",
         "acuity": "snellen.psychometrics.acuity_run:IDEALS",
     },
     # Called one after the other with a run and its rows, before these are put on a printed scale.
-    "corrections": {"audit": "snellen.analysis.audit.correction:with_corrections"},
+    "corrections": {},
+    # What `snellen score --judge-calibrate` says of the judges before they are believed.
+    "calibrations": {},
     # What `snellen report BENCHMARK` writes; `datasheet` is the one that is asked for.
     "benchmark_reports": {},
     # What `snellen list NAME` shows, besides the lists of the harness.

@@ -39,6 +39,11 @@ def work(lab: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 VERBS_OF_LAB: dict[str, tuple[Line, ...]] = {
+    "agree": (("agree runs/sentences", "no reply is labelled yet"),),
+    "audit": (
+        "audit questions --by ann --page form.html",
+        ("audit runs/sentences", "no drawn reply is labelled yet"),
+    ),
     "lint": ("lint questions", "report questions"),
     "rate": (
         "rate form runs/sentences runs/oracle --study rating.toml --to plans",

@@ -16,8 +16,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.drafts import Draft
 from snellen.formats.json_files import add_lines
 from snellen.records import Request
-from snellen.verification.audit import AuditLabel, Label, labels_file, named_items
 from snellen.verification.verify import Solvers, keep_passing, verify
+from snellen_lab.verification.audit import AuditLabel, Label, labels_file, named_items
 from snellen_lab.verification.blind import BlindVotes, solved_blind
 from test_verification import builder, built, rows
 from test_verification import home as home  # fixtures

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from snellen import registry
 from snellen.analysis.capability import capability_rows
+from snellen.analysis.corrections import corrected_rows
 from snellen.analysis.coverage import member_names, missing_words, without_words
 from snellen.analysis.headline import ALL, HEADLINE, bounded_mean, counted_alike
 from snellen.analysis.linearisation import (
@@ -63,8 +63,7 @@ def results_of(run: ScoredRun) -> list[Result]:
     rows.extend(means)
     for pool in pooled_benchmarks(run):
         rows.extend(_benchmark_rows(model, pool))
-    for correct in registry.loadable("corrections").values():
-        rows = correct(run, rows)
+    rows = corrected_rows(run, rows)
     if run.convention != "standard":
         return _as_printed(run, rows)
     return [row for row in rows if row.metric not in AS_PUBLISHED_ONLY]

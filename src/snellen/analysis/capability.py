@@ -32,6 +32,7 @@ from snellen.scoring.scored_run import ScoredRun
 CAPABILITY = "capability"
 """Name of the row with the number of a dimension."""
 TASK_CAPABILITY = "task_capability"
+"""The metric of one number for a task of a dimension."""
 CAPABILITY_METRIC = Metric(
     what="one number for a dimension: the mean of its benchmarks' headline metrics, where these share a scale",
     rows=(MetricRow(name=CAPABILITY),),

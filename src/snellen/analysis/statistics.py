@@ -26,10 +26,12 @@ from snellen.records import Estimate
 GroupT = TypeVar("GroupT", bound=Hashable)
 
 CONFIDENCE = 0.95
+"""The share of intervals that hold the true value."""
 Bounds = tuple[float, float]
 """The least and the greatest possible value of a metric; infinite where there is none."""
 Interval = tuple[float | None, float | None]
 UNIT_INTERVAL: Bounds = (0.0, 1.0)
+"""The bounds of a share."""
 NO_BOUNDS: Bounds = (-math.inf, math.inf)
 SAME = 1e-12
 """Values that differ by less than this, relative to their size, differ by rounding."""

@@ -71,10 +71,6 @@ _VERBS: dict[str, dict[str, str]] = {
         "mend": "Move damaged journal lines aside so that the run can resume.",
         "worker": "Serve your own model class so that it can be evaluated remotely.",
     },
-    "People": {
-        "agree": "Label difficult replies, and measure how well extractors and judges agree with people.",
-        "audit": "Have people review a random sample of a benchmark's questions, or of a run's replies.",
-    },
 }
 _ELSEWHERE = {
     "run": ("eval", "evaluate", "test", "bench", "benchmark", "infer", "ask"),
@@ -128,7 +124,6 @@ _MODULES = {
     "demo": "acuity",
     "reform": "build",
     **dict.fromkeys(("pack", "publish", "submit"), "export"),
-    **dict.fromkeys(("agree", "audit"), "labels"),
     **dict.fromkeys(("mend", "report", "score"), "results"),
     **dict.fromkeys(("view", "worker"), "serve"),
     **dict.fromkeys(("fetch", "import", "verify"), "sources"),
@@ -136,7 +131,7 @@ _MODULES = {
 """The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SIBLINGS = {
-    **dict.fromkeys(("analyse", "lint", "paper", "rate", "sample", "study"), LAB),
+    **dict.fromkeys(("agree", "analyse", "audit", "lint", "paper", "rate", "sample", "study"), LAB),
     **dict.fromkeys(("arena", "serve", "serve-data"), SERVER),
 }
 """The package of this repository that brings a verb, for the message where it is not installed."""

@@ -334,8 +334,9 @@ def _shown(default: Any) -> str:
     return f"{default:g}" if isinstance(default, (int, float)) else str(default or "")
 
 
-judge_flags = field_flags(JudgeSpec, prefix=JUDGE)
-"""Give a command the flags for judges; see `judge_from_flags`."""
+def judge_flags(command: CommandT) -> CommandT:
+    """Give a command the flags for judges; see `judge_from_flags`."""
+    return field_flags(JudgeSpec, prefix=JUDGE)(command)
 
 
 def scoring_flags(command: CommandT) -> CommandT:

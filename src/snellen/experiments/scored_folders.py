@@ -13,12 +13,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen import registry
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
 from snellen.common.paths import as_word
 from snellen.common.record_fields import RecordField, record_fields
-from snellen.errors import DataError, HookError, StoreError
+from snellen.errors import DataError, HookError, StoreError, UnknownNameError
+from snellen.installation import LAB, sibling_install_line
 from snellen.metrics.kept_programs import programs_kept
 from snellen.models.loading import find_opener, load_model, names_model
 from snellen.models.model_strings import parse_spec
@@ -48,6 +50,10 @@ def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
     """Raise UnknownNameError or DataError for what scoring would refuse, before a model or a judge is asked."""
     check_scoring(scoring, judged=bool(judge.models))
     matching_prompt(judge.prompt)
+    if judge.calibrate and not registry.targets("calibrations"):
+        raise UnknownNameError(
+            f"the calibration of judges comes with another package: {sibling_install_line(LAB)}"
+        )
     for model in judge.models:
         if isinstance(model, str):
             find_opener(parse_spec(model))
@@ -105,11 +111,9 @@ def score_runs(
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))
     if judges and judge.calibrate:
-        from snellen.scoring.agreement import calibrate
-        from snellen.scoring.agreement_statistics import agreement_sentence
-
-        for agreement in calibrate(judges, judge, announce):
-            announce(agreement_sentence(agreement))
+        for calibrate in registry.loadable("calibrations").values():
+            for sentence in calibrate(judges, judge, announce):
+                announce(sentence)
     return runs
 
 

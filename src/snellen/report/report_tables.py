@@ -13,7 +13,6 @@ from typing import Literal
 from snellen import registry
 from snellen.reasons import Reason
 from snellen.records import ExtractionMethod, Prediction
-from snellen.report.audit_tables import audit_tables
 from snellen.report.content import suite_sections
 from snellen.report.cost_tables import cost_tables
 from snellen.report.headline_table import headline_by_model, headline_table, side_table
@@ -273,7 +272,6 @@ def report_sections(
         ReportSection(
             "common", "Common questions", "those that all models answered", common_question_tables
         ),
-        ReportSection("audit", "Reading error", "how often replies were misread", audit_tables),
         ReportSection(
             "cost", "Cost", "tokens, seconds and prices beside the accuracy", cost_tables
         ),

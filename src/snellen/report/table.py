@@ -29,6 +29,7 @@ LIKE_OTHERS = "Scores assume that missing questions are missing completely at ra
 
 
 def metric_title(metric: str) -> str:
+    """Return what a metric is called in tables."""
     return declared(metric).display_name
 
 

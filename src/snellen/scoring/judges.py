@@ -52,6 +52,7 @@ from snellen.scoring.request_costs import sum_usage, usage_text
 JUDGE = "judge.json"
 """File with the judge of a folder of verdicts: a `JudgeIdentity`."""
 DEFAULT_JUDGE = JudgeSpec()
+"""How a judge is asked unless a run says otherwise."""
 
 
 class JudgeUse(Struct, frozen=True):

@@ -27,15 +27,17 @@ from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.spec import JudgeSpec
-from snellen.scoring.agreement_statistics import Reading
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.unparsed import UnparsedReply, matching_item
 
-LABELS = "labels.jsonl"
-NONE = "X"
+LABELS_FILE = "labels.jsonl"
+"""The file of labels in the folder of a run."""
+NO_OPTION = "X"
 """The label for "no option is meant"."""
-OF_JUDGE = "judge:"
+JUDGE_LABELLER = "judge:"
 """Prefix of `by` in a label that a model gave."""
+Reading = int | None
+"""What is read from a reply: the index of an option in the order shown, or None for "no option is meant"."""
 ReplyKey = tuple[str, str, str, Variant]
 """Benchmark, protocol, sample and presentation of a reply."""
 
@@ -198,13 +200,13 @@ def import_labels(source: Path, run: Path) -> tuple[int, int]:
                 f"{where}: {imported.sample_id} has {len(matches)} different replies; name one by its item"
             )
         for item in matches:
-            if imported.label not in (*item.option_labels, NONE):
+            if imported.label not in (*item.option_labels, NO_OPTION):
                 raise DataError(
-                    f"{where}: label {imported.label!r} is not one of {', '.join(item.option_labels)} or {NONE}"
+                    f"{where}: label {imported.label!r} is not one of {', '.join(item.option_labels)} or {NO_OPTION}"
                 )
             sample_id = item.unparsed.prediction.sample_id
             labels.append(HumanLabel(item.id, imported.label, imported.by, sample_id))
-    add_lines(run / LABELS, *labels)
+    add_lines(run / LABELS_FILE, *labels)
     return len(labels), len(lines)
 
 
@@ -230,18 +232,18 @@ def label_by_judges(
         SnellenError: As `JudgeEnsemble.verdicts`.
     """
     panel = JudgeEnsemble([load_model(model) for model in spec.models], run, spec, announce)
-    by = f"{OF_JUDGE}{panel.name} ({matching_prompt(spec.prompt)})"
-    earlier_labels = read_labels(run / LABELS)
+    by = f"{JUDGE_LABELLER}{panel.name} ({matching_prompt(spec.prompt)})"
+    earlier_labels = read_labels(run / LABELS_FILE)
     tasks = [matching_item(item.unparsed, spec) for item in items]
     for item, verdicts in zip(items, panel.verdicts(tasks), strict=True):
         verdict = majority_verdict(verdicts)
         if verdict.outcome not in ("given", "none"):
             continue
-        label = NONE if verdict.value is None else item.option_labels[verdict.value]
+        label = NO_OPTION if verdict.value is None else item.option_labels[verdict.value]
         earlier = earlier_labels.get((item.id, by))
         if earlier is None or earlier.label != label:
             sample_id = item.unparsed.prediction.sample_id
-            add_lines(run / LABELS, HumanLabel(item.id, label, by, sample_id))
+            add_lines(run / LABELS_FILE, HumanLabel(item.id, label, by, sample_id))
     return by
 
 
@@ -256,17 +258,17 @@ def people_of(
     option_labels = {item.id: item.option_labels for item in items}
     readings: dict[str, list[Reading]] = defaultdict(list)
     for (item_id, by), label in labels.items():
-        if item_id in option_labels and not by.startswith(OF_JUDGE):
+        if item_id in option_labels and not by.startswith(JUDGE_LABELLER):
             readings[item_id].append(_reading_of(label, option_labels[item_id]))
     return dict(readings)
 
 
 def _reading_of(label: HumanLabel, option_labels: Sequence[str]) -> Reading:
-    if label.label == NONE:
+    if label.label == NO_OPTION:
         return None
     if label.label not in option_labels:
         raise DataError(
-            f"{LABELS}: the label {label.label!r} of the reply {label.item} is not one of {', '.join(option_labels)} "
-            f"or {NONE}; add a line with another, or with null to undo it"
+            f"{LABELS_FILE}: the label {label.label!r} of the reply {label.item} is not one of {', '.join(option_labels)} "
+            f"or {NO_OPTION}; add a line with another, or with null to undo it"
         )
     return option_labels.index(label.label)

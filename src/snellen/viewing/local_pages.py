@@ -38,7 +38,7 @@ from snellen.models.embedded import TRAINED
 from snellen.report.flipped import FLIPS_NOTE
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
-from snellen.scoring.reply_labels import LABELS, NONE, HumanLabel, read_labels
+from snellen.scoring.reply_labels import LABELS_FILE, NO_OPTION, HumanLabel, read_labels
 from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
 from snellen.viewing.failures import alike_failures
 from snellen.viewing.filters import QuestionFilter
@@ -183,9 +183,11 @@ class LocalPages(ViewPages):
         run, item = self.named_run(form.get("run", "")), form.get("item", "")
         self.number(form)
         label = form.get("label", "") or None
-        if not re.fullmatch("[0-9a-f]{16}", item) or (label and label != NONE and len(label) > 8):
+        if not re.fullmatch("[0-9a-f]{16}", item) or (
+            label and label != NO_OPTION and len(label) > 8
+        ):
             raise HTTPException(400, "this is not a label of a reply")
-        add_lines(run.folder / LABELS, HumanLabel(item, label, "", form.get("sample", "")))
+        add_lines(run.folder / LABELS_FILE, HumanLabel(item, label, "", form.get("sample", "")))
         return _question_address(form, f"reply-{item}")
 
     def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
@@ -201,7 +203,7 @@ class LocalPages(ViewPages):
         labels = {
             (run.name, item): label.label
             for run in indexed
-            for (item, by), label in read_labels(run.folder / LABELS).items()
+            for (item, by), label in read_labels(run.folder / LABELS_FILE).items()
             if not by
         }
         return {"notes": {name: note.text for name, note in notes.items() if note}, "given": labels}

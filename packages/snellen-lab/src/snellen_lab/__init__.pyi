@@ -1,9 +1,15 @@
 """The public names: this is their one list, which the module reads, as type checkers and editors do."""
 
+from snellen_lab.agreement.readers import agreement_study as agreement_study
+from snellen_lab.agreement.readers import calibrate as calibrate
+from snellen_lab.agreement.statistics import Agreement as Agreement
 from snellen_lab.analyses.observations import AnalysisRow as AnalysisRow
 from snellen_lab.analyses.observations import AnalysisStatistic as AnalysisStatistic
 from snellen_lab.analyses.observations import Measured as Measured
 from snellen_lab.analyses.observations import Member as Member
+from snellen_lab.audit.correction import Audit as Audit
+from snellen_lab.audit.correction import audit_of as audit_of
+from snellen_lab.audit.draw import design_for as design_for
 from snellen_lab.linting import Finding as Finding
 from snellen_lab.linting import lint as lint
 from snellen_lab.linting.golds import DoubtfulQuestion as DoubtfulQuestion
@@ -29,6 +35,9 @@ from snellen_lab.studies.series import StudyRow as StudyRow
 from snellen_lab.studies.series import StudySeries as StudySeries
 from snellen_lab.studies.series import StudyStatistic as StudyStatistic
 from snellen_lab.studies.series import study_row as study_row
+from snellen_lab.verification.audit import AuditLabel as AuditLabel
+from snellen_lab.verification.audit import audit_outcome as audit_outcome
+from snellen_lab.verification.audit import audited_items as audited_items
 from snellen_lab.verification.certificate import Certificate as Certificate
 from snellen_lab.verification.datasheet import Datasheet as Datasheet
 from snellen_lab.verification.datasheet import datasheet as datasheet

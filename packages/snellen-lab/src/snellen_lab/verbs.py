@@ -2,6 +2,16 @@
 
 from snellen.plugin_api import Verb
 
+AGREE = Verb(
+    "Label difficult replies, and measure how well extractors and judges agree with people.",
+    "snellen_lab.cli.labels:agree_command",
+    "People",
+)
+AUDIT = Verb(
+    "Have people review a random sample of a benchmark's questions, or of a run's replies.",
+    "snellen_lab.cli.labels:audit_command",
+    "People",
+)
 LINT = Verb(
     "Check a benchmark: duplicates, leaks, baselines that need no image.",
     "snellen_lab.cli.lint:lint_command",

@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.audit.correction import BenchmarkCorrections, audit_of
+from snellen.analysis.corrections import corrected_numbers
 from snellen.analysis.headline import ALL, headlines_of
 from snellen.analysis.paired.differences import (
     RESAMPLES,
@@ -198,12 +198,12 @@ def _pair_key(difference: PairedDifference) -> tuple[object, ...]:
 def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
     """What a run measured on each benchmark by each method, by protocol: one metric, or the benchmark's headline."""
     table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
-    corrections = BenchmarkCorrections(run, audit_of(run))
+    corrected_number = corrected_numbers(run)
     for scored in run.benchmarks:
         names = [metric] if metric else headlines_of(scored)
         measured = list(question_values(scored, names))
         for measures in sorted(measured, key=lambda values: -names.index(values.metric)):
-            audited = corrections.estimate(scored.spec.name, measures.protocol, measures.metric)
+            audited = corrected_number(scored.spec.name, measures.protocol, measures.metric)
             table[scored.spec.name, measures.method][measures.protocol] = replace(
                 measures, audited=audited
             )

@@ -22,7 +22,6 @@ from snellen.plugin_api import (
     Solvers,
     Votes,
     WholeNumber,
-    against_people,
     announce,
     as_word,
     check_items,
@@ -45,6 +44,7 @@ from snellen_lab.cli.flags import PATH
 from snellen_lab.linting import SEVERITIES, Finding, Severity, lint, text_only
 from snellen_lab.linting.golds import doubtful_questions
 from snellen_lab.linting.material import first_examples
+from snellen_lab.verification.audit import against_people
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 

@@ -15,8 +15,6 @@ from snellen.plugin_api import (
     NumberCell,
     Table,
     estimate_mean,
-    labels_file,
-    read_audit_labels,
 )
 from snellen_lab.studies.series import (
     StudyNumbers,
@@ -24,6 +22,7 @@ from snellen_lab.studies.series import (
     StudyRow,
     StudyStatistic,
 )
+from snellen_lab.verification.audit import labels_file, read_audit_labels
 
 TWO_RIGHT = "two right options"
 HEADER = ("cell", "benchmark as built", "by people [95%] n", "by the jury [95%] n")

@@ -16,22 +16,13 @@ from hypothesis import strategies as st
 from snellen.api import evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
-from snellen.cli.verbs.labels import agree_command, ask_for_labels
 from snellen.errors import DataError, StoreError
 from snellen.extraction.hard_replies import hard_replies
 from snellen.formats.json_files import add_lines
 from snellen.models.embedded import Scripted
 from snellen.runs.spec import JudgeSpec
-from snellen.scoring.agreement import agreement_study, calibrate
-from snellen.scoring.agreement_statistics import (
-    agreement,
-    bootstrap_agreement,
-    cohen_kappa,
-    krippendorff_alpha,
-    observed,
-)
 from snellen.scoring.reply_labels import (
-    LABELS,
+    LABELS_FILE,
     HumanLabel,
     hard_items,
     hard_sample,
@@ -39,6 +30,15 @@ from snellen.scoring.reply_labels import (
     read_labels,
 )
 from snellen.scoring.unparsed import needs_judge
+from snellen_lab.agreement.readers import agreement_study, calibrate
+from snellen_lab.agreement.statistics import (
+    agreement,
+    bootstrap_agreement,
+    cohen_kappa,
+    krippendorff_alpha,
+    observed,
+)
+from snellen_lab.cli.labels import agree_command, ask_for_labels
 
 READING = st.one_of(st.none(), st.integers(0, 3))
 PAIRS = st.lists(st.tuples(READING, READING), min_size=1, max_size=40)
@@ -156,7 +156,7 @@ def keys(pressed: str) -> Any:
 def test_one_key_labels_a_reply_and_every_label_is_a_line(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hard, path = hard_sample(run, 4), run / LABELS
+    hard, path = hard_sample(run, 4), run / LABELS_FILE
     ask_for_labels(hard, path, "ann", keys("4x?u2q"))
     shown = capsys.readouterr().out
     assert hard[0].unparsed.turn.question in shown
@@ -175,7 +175,7 @@ def test_one_key_labels_a_reply_and_every_label_is_a_line(
 def test_labelling_goes_on_where_it_stopped_and_each_person_has_labels_of_their_own(
     run: Path,
 ) -> None:
-    hard, path = hard_sample(run, 3), run / LABELS
+    hard, path = hard_sample(run, 3), run / LABELS_FILE
     ask_for_labels(hard, path, "ann", keys("1q"))
     ask_for_labels(hard, path, "ann", keys("s2"))
     ask_for_labels(hard, path, "bob", keys("000"))
@@ -203,7 +203,7 @@ def test_labels_can_be_brought_from_a_file(run: Path, tmp_path: Path) -> None:
         {"sample_id": "elsewhere", "label": "A"},
     ]
     assert imported(run, tmp_path, rows) == (2, 3)
-    assert {label.label for label in read_labels(run / LABELS).values()} == {"A", "D"}
+    assert {label.label for label in read_labels(run / LABELS_FILE).values()} == {"A", "D"}
 
 
 @pytest.mark.parametrize(
@@ -222,18 +222,18 @@ def test_a_wrong_label_is_refused_with_its_line(
 ) -> None:
     with pytest.raises(DataError, match=message):
         imported(run, tmp_path, [row])
-    assert not (run / LABELS).exists()
+    assert not (run / LABELS_FILE).exists()
 
 
 def test_a_torn_line_among_the_labels_is_told(run: Path) -> None:
-    (run / LABELS).write_text('{"item": "a", "label": "A"}\n{"item"')
+    (run / LABELS_FILE).write_text('{"item": "a", "label": "A"}\n{"item"')
     with pytest.raises(StoreError, match=r"labels\.jsonl:2: not a label"):
-        read_labels(run / LABELS)
+        read_labels(run / LABELS_FILE)
 
 
 def test_a_label_in_the_run_that_is_no_option_is_told(run: Path) -> None:
     [item, *_] = hard_items(run)
-    add_lines(run / LABELS, HumanLabel(item.id, "b"))
+    add_lines(run / LABELS_FILE, HumanLabel(item.id, "b"))
     with pytest.raises(
         DataError,
         match=rf"labels\.jsonl: the label 'b' of the reply {item.id} is not one of A, B, C, D",
@@ -250,7 +250,7 @@ def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
         "not a dog": "X",
     }
     for item in hard_items(run):
-        add_lines(run / LABELS, HumanLabel(item.id, truth[item.unparsed.reply]))
+        add_lines(run / LABELS_FILE, HumanLabel(item.id, truth[item.unparsed.reply]))
     right = {"It says moo": "D", "maybe a purring one": "A"}
     judge = Scripted(
         lambda request: next(
@@ -282,7 +282,7 @@ def test_people_who_differ_are_told_and_a_tie_leaves_the_reply_out(run: Path) ->
     first, second = list(hard_items(run))[:2]
     for item, said in ((first, "AAB"), (second, "AB")):
         for by, label in zip("abc", said, strict=False):
-            add_lines(run / LABELS, HumanLabel(item.id, label, by))
+            add_lines(run / LABELS_FILE, HumanLabel(item.id, label, by))
     rows, people = agreement_study(run)
     assert {row.n for row in rows} == {1}
     assert people == pytest.approx(krippendorff_alpha([[0, 0, 1], [0, 1]]))
@@ -301,7 +301,7 @@ def test_the_command_asks_and_then_reports(run: Path) -> None:
         agree_command, [str(run), "--form", "--limit", "3", "--by", "ann"], input="12x"
     )
     assert done.exit_code == 0, done.output
-    assert len(read_labels(run / LABELS)) == 3
+    assert len(read_labels(run / LABELS_FILE)) == 3
 
 
 def test_the_command_reports_imported_labels(
@@ -427,4 +427,7 @@ def test_a_mark_is_a_key_too_and_a_wrong_key_is_said(run: Path) -> None:
     assert "1 of 3 ('9' is not a key here)" in done.output
     assert "2 of 3 (the one before: B)" in done.output
     assert "3 of 3 (the one before: no option)" in done.output
-    assert sorted(label.label or "" for label in read_labels(run / LABELS).values()) == ["B", "X"]
+    assert sorted(label.label or "" for label in read_labels(run / LABELS_FILE).values()) == [
+        "B",
+        "X",
+    ]

@@ -14,17 +14,23 @@ import msgspec
 from msgspec import Struct
 
 from snellen import __version__
-from snellen.analysis.audit.population import AuditedUnit, audited_protocols, reply_key
-from snellen.common.foreign import read_file
-from snellen.common.seeds import rng_for
-from snellen.errors import DataError, StoreError
-from snellen.extraction import find_extractor
-from snellen.formats.json_files import JSON_FAULTS
-from snellen.formats.whole_files import write_atomically
-from snellen.records import Prediction, Variant
-from snellen.runs.run_folder import journals
-from snellen.scoring.reply_labels import LabelItem, ReplyKey, label_items
-from snellen.scoring.scored_run import ScoredRun
+from snellen.plugin_api import (
+    JSON_FAULTS,
+    DataError,
+    LabelItem,
+    Prediction,
+    ReplyKey,
+    ScoredRun,
+    StoreError,
+    Variant,
+    find_extractor,
+    journals,
+    label_items,
+    read_file,
+    rng_for,
+    write_atomically,
+)
+from snellen_lab.audit.population import AuditedUnit, audited_protocols, reply_key
 
 AUDIT = "audit.json"
 EXPECTED_MISREAD = {"certain": 0.02, "open": 0.5}

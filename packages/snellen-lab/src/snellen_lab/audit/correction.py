@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -12,9 +12,34 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.audit.draw import AuditDesign, DrawnReply, read_design
-from snellen.analysis.audit.estimate import AuditedPart, Tree, cell_of, corrected_number
-from snellen.analysis.audit.population import (
+from snellen.plugin_api import (
+    AFTER_AUDIT,
+    ALL,
+    AS_READ,
+    CAPABILITY,
+    CONFIDENCE,
+    HEADLINE,
+    JUDGE_LABELLER,
+    LABELS_FILE,
+    NO_OPTION,
+    TASK_CAPABILITY,
+    BenchmarkSpec,
+    Estimate,
+    Method,
+    NumberCorrection,
+    Result,
+    Sample,
+    ScoredRun,
+    declared,
+    headline_rows,
+    headlines_of,
+    labels_for,
+    read_labels,
+)
+from snellen_lab.agreement.readers import majority_votes
+from snellen_lab.audit.draw import AuditDesign, DrawnReply, read_design
+from snellen_lab.audit.estimate import AuditedPart, Tree, cell_of, corrected_number
+from snellen_lab.audit.population import (
     WORDLESS,
     Meaning,
     Meanings,
@@ -23,16 +48,6 @@ from snellen.analysis.audit.population import (
     reply_key,
     why_not_audited,
 )
-from snellen.analysis.capability import CAPABILITY, TASK_CAPABILITY
-from snellen.analysis.headline import ALL, HEADLINE, headline_rows, headlines_of
-from snellen.analysis.statistics import CONFIDENCE
-from snellen.catalogue import BenchmarkSpec
-from snellen.metrics.declaration import AFTER_AUDIT, AS_READ, declared
-from snellen.protocols.prompts.rendering import labels_for
-from snellen.records import Estimate, Method, Result, Sample
-from snellen.scoring.agreement import majority_votes
-from snellen.scoring.reply_labels import LABELS, NONE, OF_JUDGE, read_labels
-from snellen.scoring.scored_run import ScoredRun
 
 # --- the audit of a run ----------------------------------------------------------------------------------------------
 
@@ -105,12 +120,12 @@ def labels_that_count(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Who labelled these replies, and what most of them say of each; nothing where as many say something else."""
     given = {
-        key: label.label or NONE
-        for key, label in read_labels(run / LABELS).items()
+        key: label.label or NO_OPTION
+        for key, label in read_labels(run / LABELS_FILE).items()
         if key[0] in items
     }
     everybody = {rater for _, rater in given}
-    people = {rater for rater in everybody if not rater.startswith(OF_JUDGE)}
+    people = {rater for rater in everybody if not rater.startswith(JUDGE_LABELLER)}
     raters = {by} & everybody if by is not None else people or everybody
     said: dict[str, list[str]] = defaultdict(list)
     for (item, rater), label in given.items():
@@ -125,7 +140,9 @@ def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:
     options = sample.rounds[reply.variant.turn].options
     labels = reply.variant.labels or labels_for("upper", len(options))
     return (
-        None if label == NONE else (reply.variant.order or range(len(options)))[labels.index(label)]
+        None
+        if label == NO_OPTION
+        else (reply.variant.order or range(len(options)))[labels.index(label)]
     )
 
 
@@ -210,6 +227,14 @@ def with_corrections(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
             found.append(replace(row, estimate=estimate))
             found.append(replace(row, metric=row.metric + AS_READ))
     return found
+
+
+def audited_numbers(run: ScoredRun) -> Callable[[str, str, str], Estimate | None]:
+    """Return how to look up the corrected numbers of single benchmarks of a run."""
+    return BenchmarkCorrections(run, audit_of(run)).estimate
+
+
+CORRECTION = NumberCorrection(with_corrections, audited_numbers)
 
 
 def _number_of(row: Result, metric: str) -> tuple[str, ...]:

@@ -19,17 +19,18 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.linearisation import gradient_of, linear_estimate
-from snellen.analysis.statistics import (
+from snellen.plugin_api import (
     UNIT_INTERVAL,
     Bounds,
+    Counts,
+    Estimate,
     estimate_mean,
+    gradient_of,
+    linear_estimate,
     margins,
     mean_of_estimates,
     wilson,
 )
-from snellen.metrics.declaration import Counts
-from snellen.records import Estimate
 
 
 class Contribution(Struct, frozen=True, gc=False):

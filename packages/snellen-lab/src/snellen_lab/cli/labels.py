@@ -9,39 +9,49 @@ from typing import Any
 
 import click
 
-from snellen.analysis.aggregate import results_of
-from snellen.analysis.audit.correction import audit_of, corrected_rows
-from snellen.analysis.audit.draw import AUDIT, design_for, drawn_items
-from snellen.analysis.subset import filter_runs
-from snellen.building.benchmark import Benchmark, ErrorBound
-from snellen.cli.flags import PATH, WholeNumber, json_flag, judge_flags, judge_from_flags
-from snellen.cli.show import announce, out, print_built, print_records, print_tables, show_table
-from snellen.common.paths import as_word
-from snellen.errors import DataError
-from snellen.experiments.scored_folders import score_folders
-from snellen.formats.json_files import add_lines
-from snellen.formats.shown_text import short_name, strip_controls
-from snellen.models.loading import load_model
-from snellen.protocols.prompts.role_prompts import shortened
-from snellen.report.audit_tables import corrected_table, readings_table
-from snellen.runs.finding import open_benchmark
-from snellen.runs.run_folder import RUN_MANIFEST
-from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring import reply_labels
-from snellen.scoring.agreement import agreement_study, calibrate
-from snellen.scoring.agreement_statistics import Agreement, agreement_interval_text
-from snellen.scoring.answers import open_answers
-from snellen.scoring.reply_labels import (
-    NONE,
+from snellen import JudgeSpec, ScoringSpec, load_model
+from snellen.plugin_api import (
+    LABELS_FILE,
+    NO_OPTION,
+    RUN_MANIFEST,
+    Benchmark,
+    DataError,
+    ErrorBound,
     HumanLabel,
     LabelItem,
+    WholeNumber,
+    add_lines,
+    announce,
+    as_word,
+    filter_runs,
+    flat_row,
     hard_sample,
     import_labels,
+    json_flag,
+    judge_flags,
+    judge_from_flags,
     label_by_judges,
+    open_answers,
+    open_benchmark,
+    out,
+    print_built,
+    print_records,
+    print_tables,
     read_labels,
+    results_of,
+    score_folders,
+    short_name,
+    shortened,
+    show_table,
+    strip_controls,
 )
-from snellen.scoring.scored_run import flat_row
-from snellen.verification.audit import (
+from snellen_lab.agreement.readers import agreement_study, calibrate
+from snellen_lab.agreement.statistics import Agreement, agreement_interval_text
+from snellen_lab.audit.correction import audit_of, corrected_rows
+from snellen_lab.audit.draw import AUDIT, design_for, drawn_items
+from snellen_lab.audit.tables import corrected_table, readings_table
+from snellen_lab.cli.flags import PATH
+from snellen_lab.verification.audit import (
     AuditForm,
     AuditItem,
     AuditOutcome,
@@ -123,8 +133,8 @@ def agree_command(
         fitting, count = import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif form or (form is None and sys.stdin.isatty()):
-        ask_for_labels(hard_sample(run, limit, seed), run / reply_labels.LABELS, by, click.getchar)
-        announce(f"labels are kept in {run / reply_labels.LABELS}; the same command goes on")
+        ask_for_labels(hard_sample(run, limit, seed), run / LABELS_FILE, by, click.getchar)
+        announce(f"labels are kept in {run / LABELS_FILE}; the same command goes on")
     rows, people = agreement_study(run, seed=seed)
     _show_agreement(rows, as_json)
     if people is not None and not as_json:
@@ -174,7 +184,7 @@ def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callabl
             add_lines(path, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
             positions.append(at)
             at += 1
-            notice = "the one before: " + ("no option" if label == NONE else label)
+            notice = "the one before: " + ("no option" if label == NO_OPTION else label)
         else:
             notice = (
                 f"{pressed!r} is not a key here"
@@ -185,7 +195,7 @@ def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callabl
 
 def _label(item: LabelItem, pressed: str) -> str | None:
     if pressed in ("0", "x"):
-        return NONE
+        return NO_OPTION
     place = KEYS.find(pressed) if len(pressed) == 1 else -1
     if 0 <= place < len(item.option_labels):
         return item.option_labels[place]
@@ -427,13 +437,13 @@ def _audit_run(
         announce(f"of these, {len(keys):,} are about questions where {where}")
     items = list({item.id: item for item in drawn_items(run, keys).values()}.values())
     if labels:
-        fitting, count = reply_labels.import_labels(labels, run)
+        fitting, count = import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif judge.models:
         by = label_by_judges(run, items, judge, announce)
     elif form or (form is None and sys.stdin.isatty()):
-        ask_for_labels(items, run / reply_labels.LABELS, by or "", click.getchar)
-        announce(f"labels are kept in {run / reply_labels.LABELS}; the same command goes on")
+        ask_for_labels(items, run / LABELS_FILE, by or "", click.getchar)
+        announce(f"labels are kept in {run / LABELS_FILE}; the same command goes on")
     audit = audit_of(scored, by)
     if audit is None:
         raise DataError(

@@ -7,21 +7,29 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from snellen.analysis.aggregate import results_of
-from snellen.analysis.audit.correction import (
+from snellen.plugin_api import (
+    AFTER_AUDIT,
+    AS_READ,
+    DASH,
+    NumberCell,
+    ReportSection,
+    Result,
+    RunView,
+    ScoredRun,
+    Table,
+    few_names,
+    metric_title,
+    percent,
+    results_of,
+)
+from snellen_lab.audit.correction import (
     Audit,
     ReadingError,
     audit_of,
     corrected_rows,
     uncorrected_headlines,
 )
-from snellen.analysis.audit.draw import read_design
-from snellen.analysis.coverage import few_names
-from snellen.metrics.declaration import AFTER_AUDIT, AS_READ
-from snellen.records import Result
-from snellen.report.run_view import RunView
-from snellen.report.table import DASH, NumberCell, Table, metric_title, percent
-from snellen.scoring.scored_run import ScoredRun
+from snellen_lab.audit.draw import read_design
 
 READINGS_HEADER = ("reading", "replies", "labelled", "misread", "share misread", "at most")
 CORRECTED_HEADER = ("benchmark", "dimension", "protocol", "metric", "as read", "after audit")
@@ -113,3 +121,8 @@ def _sentence(error: ReadingError) -> str:
         f"Of {error.replies:,} replies read as {error.reading} {error.labelled:,} are labelled and none was misread: "
         f"at most {percent(error.at_most)}."
     )
+
+
+AUDIT_SECTION = ReportSection(
+    "audit", "Reading error", "how often replies were misread", audit_tables, after="common"
+)

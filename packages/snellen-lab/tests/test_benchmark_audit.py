@@ -18,7 +18,7 @@ from browser import CHROMIUM, browsing
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.formats.json_files import add_lines
-from snellen.verification.audit import (
+from snellen_lab.verification.audit import (
     AuditForm,
     AuditLabel,
     AuditOutcome,

@@ -1,7 +1,4 @@
-"""Agreement between two sides that read replies, with intervals.
-
-A reading is the index of an option in the order shown, or None for "no option is meant".
-"""
+"""Agreement between two sides that read replies, with intervals."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from snellen.plugin_api import Reading
+
 RESAMPLES = 1000
-Reading = int | None
 Pair = tuple[Reading, Reading]
 """The readings of a reply by two sides."""
 Statistic = Callable[[Sequence[Pair]], float | None]

@@ -19,22 +19,35 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
+from jinja2 import PackageLoader
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.building.benchmark import Benchmark, ErrorBound, Verification
-from snellen.common.decoding import data_uri, to_plain_file
-from snellen.common.seeds import rng_for
-from snellen.errors import DataError, StoreError
-from snellen.formats.json_files import JSON_FAULTS, add_lines, json_lines, kept_lines
-from snellen.formats.whole_files import write_atomically
-from snellen.records import Answer, ItemDecision, Sample
-from snellen.reformulation.sampling import Sampling
-from snellen.report.rendering import OfflinePage, templates
-from snellen.scoring.agreement_statistics import cohen_kappa
-from snellen.scoring.answers import sample_answers
-from snellen.scoring.resampling import draw_subset
-from snellen.verification.verify import with_verification
+from snellen.plugin_api import (
+    JSON_FAULTS,
+    Answer,
+    Benchmark,
+    DataError,
+    ErrorBound,
+    ItemDecision,
+    OfflinePage,
+    Sample,
+    Sampling,
+    StoreError,
+    Verification,
+    add_lines,
+    data_uri,
+    draw_subset,
+    json_lines,
+    kept_lines,
+    rng_for,
+    sample_answers,
+    template_environment,
+    to_plain_file,
+    with_verification,
+    write_atomically,
+)
+from snellen_lab.agreement.statistics import cohen_kappa
 
 Label = Literal[
     "good", "wrong answer", "two right options", "no picture needed", "unclear or other"
@@ -372,16 +385,10 @@ class AuditForm(Struct, frozen=True):
 
 def audit_page(form: AuditForm) -> str:
     """The whole page."""
-    style = "".join(
-        files(package).joinpath(name).read_text("utf-8")
-        for package, name in (
-            ("snellen.verification", "form.css"),
-            ("snellen.verification", "audit.css"),
-        )
-    )
-    script = files("snellen.verification").joinpath("form_elements.js").read_text("utf-8") + files(
-        "snellen.verification"
-    ).joinpath("audit.js").read_text("utf-8")
+    style = files("snellen_lab.ratings").joinpath("form.css").read_text("utf-8")
+    style += files("snellen_lab.verification").joinpath("audit.css").read_text("utf-8")
+    script = files("snellen_lab.ratings").joinpath("form_elements.js").read_text("utf-8")
+    script += files("snellen_lab.verification").joinpath("audit.js").read_text("utf-8")
     page = OfflinePage(
         f"Audit of {form.benchmark.name}",
         style,
@@ -390,7 +397,8 @@ def audit_page(form: AuditForm) -> str:
         _content(form),
         talks=bool(form.sends),
     )
-    return templates("snellen.verification").get_template("form.html").render(page=page)
+    templates = template_environment(PackageLoader("snellen_lab.ratings"))
+    return templates.get_template("form.html").render(page=page)
 
 
 def write_audit_page(form: AuditForm, path: Path) -> None:

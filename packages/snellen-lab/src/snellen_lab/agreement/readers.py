@@ -9,27 +9,48 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from snellen.common.paths import as_word, home
-from snellen.common.seeds import rng_for
-from snellen.errors import DataError
-from snellen.extraction import named_extractors
-from snellen.extraction.hard_replies import HardReply, hard_replies
-from snellen.models.base import AsyncModel, Model
-from snellen.protocols.prompts.rendering import labels_for
-from snellen.protocols.verdict import Verdict, matching_prompt, matching_prompts, replay_verdict
-from snellen.records import Message, Prediction, Response, Turn, Variant
-from snellen.runs.journal import read_exchanges
-from snellen.runs.spec import JudgeSpec
-from snellen.scoring.agreement_statistics import (
+from snellen import JudgeSpec
+from snellen.plugin_api import (
+    DEFAULT_JUDGE,
+    JUDGE,
+    LABELS_FILE,
+    AsyncModel,
+    DataError,
+    HardItem,
+    HardReply,
+    JudgeEnsemble,
+    Message,
+    Model,
+    Prediction,
+    Reading,
+    Response,
+    Turn,
+    UnparsedReply,
+    Variant,
+    Verdict,
+    as_word,
+    hard_items,
+    hard_replies,
+    home,
+    labels_for,
+    matching_item,
+    matching_prompt,
+    matching_prompts,
+    named_extractors,
+    people_of,
+    read_exchanges,
+    read_judge,
+    read_labels,
+    replay_verdict,
+    rng_for,
+)
+from snellen_lab.agreement.statistics import (
     Agreement,
     Pair,
-    Reading,
     agreement,
+    agreement_sentence,
     krippendorff_alpha,
 )
-from snellen.scoring.judges import DEFAULT_JUDGE, JUDGE, JudgeEnsemble, read_judge
-from snellen.scoring.reply_labels import LABELS, HardItem, hard_items, people_of, read_labels
-from snellen.scoring.unparsed import UnparsedReply, matching_item
 
 VoteT = TypeVar("VoteT", Reading, str)
 
@@ -53,7 +74,7 @@ def agreement_study(run: Path, *, seed: int = 0) -> tuple[list[Agreement], float
         DataError: No reply is labelled.
     """
     items = list(hard_items(run))
-    readings_of_people = people_of(items, read_labels(run / LABELS))
+    readings_of_people = people_of(items, read_labels(run / LABELS_FILE))
     ground_truth: dict[str, Reading] = {}
     for item_id, readings in readings_of_people.items():
         for reading in majority_votes(readings):
@@ -153,6 +174,13 @@ def calibrate(
         verdicts = [row[judge_index] for row in rows]
         agreements.append(_agreement_of_judge(f"{judge.name} ({version})", replies, verdicts))
     return agreements
+
+
+def calibration_sentences(
+    judges: Sequence[Model | AsyncModel], judge: JudgeSpec, announce: Callable[[str], None]
+) -> list[str]:
+    """Say of each judge how far it agrees with people: for `snellen score --judge-calibrate`."""
+    return [agreement_sentence(agreement) for agreement in calibrate(judges, judge, announce)]
 
 
 def as_unparsed(hard: HardReply) -> UnparsedReply:

@@ -21,39 +21,7 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.audit.correction import (
-    audit_of,
-    corrected_rows,
-    labelled_beginning,
-    labels_that_count,
-    most_misread,
-    uncorrected_headlines,
-)
-from snellen.analysis.audit.draw import (
-    AUDIT,
-    AuditDesign,
-    allocation,
-    design_for,
-    draw_replies,
-    proportional_probabilities,
-    read_design,
-)
-from snellen.analysis.audit.estimate import (
-    LabelledQuestion,
-    cell_of,
-    corrected_number,
-    right_each_time,
-    with_reading_error,
-)
-from snellen.analysis.audit.population import (
-    AuditedUnit,
-    Meaning,
-    audited_protocols,
-    reading_of,
-    reply_key,
-)
 from snellen.analysis.statistics import estimate_mean, wilson
-from snellen.cli.verbs.labels import audit_command
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
@@ -62,10 +30,48 @@ from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.packing import pack_runs
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Failure, Request, Response, Result
-from snellen.scoring.agreement import agreement_study
-from snellen.scoring.reply_labels import LABELS, NONE, HumanLabel, label_items, read_labels
+from snellen.scoring.reply_labels import (
+    LABELS_FILE,
+    NO_OPTION,
+    HumanLabel,
+    label_items,
+    read_labels,
+)
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
+from snellen_lab.agreement.readers import agreement_study
+from snellen_lab.audit.correction import (
+    audit_of,
+    corrected_rows,
+    labelled_beginning,
+    labels_that_count,
+    most_misread,
+    uncorrected_headlines,
+)
+from snellen_lab.audit.draw import (
+    AUDIT,
+    AuditDesign,
+    allocation,
+    design_for,
+    draw_replies,
+    proportional_probabilities,
+    read_design,
+)
+from snellen_lab.audit.estimate import (
+    LabelledQuestion,
+    cell_of,
+    corrected_number,
+    right_each_time,
+    with_reading_error,
+)
+from snellen_lab.audit.population import (
+    AuditedUnit,
+    Meaning,
+    audited_protocols,
+    reading_of,
+    reply_key,
+)
+from snellen_lab.cli.labels import audit_command
 
 AUDITED = "accuracy_audited"
 """What the corrected number is called before it takes the place of the one as read."""
@@ -197,17 +203,17 @@ def means(item: Any) -> str:
     faulty = item.unparsed.prediction.benchmark == "small"
     if rng.random() < (0.35 if faulty else 0.04):
         return "ABCD"[item.unparsed.places.index(int(sample_id[1:]) % 4)]
-    return named[0] if named and rng.random() < 0.97 else NONE
+    return named[0] if named and rng.random() < 0.97 else NO_OPTION
 
 
 def label_all(run: Path, key: Callable[[Any], str] = means, by: str = "") -> None:
     for item in {item.id: item for item in label_items(run)}.values():
-        add_lines(run / LABELS, HumanLabel(item.id, key(item), by))
+        add_lines(run / LABELS_FILE, HumanLabel(item.id, key(item), by))
 
 
 def true_accuracy(run: ScoredRun, over: str = "benchmarks") -> float:
     """Of the mean over benchmarks, or over all questions, as all labels have it."""
-    labels = {key[0]: label.label for key, label in read_labels(run.folder / LABELS).items()}
+    labels = {key[0]: label.label for key, label in read_labels(run.folder / LABELS_FILE).items()}
     right: dict[str, list[float]] = {
         scored.spec.name: [0.0] * len(scored.samples) for scored in run.benchmarks
     }
@@ -215,7 +221,9 @@ def true_accuracy(run: ScoredRun, over: str = "benchmarks") -> float:
         prediction = item.unparsed.prediction
         label = labels[item.id]
         choice = (
-            None if label == NONE else item.unparsed.places[item.option_labels.index(label or "")]
+            None
+            if label == NO_OPTION
+            else item.unparsed.places[item.option_labels.index(label or "")]
         )
         [answer] = [
             scored.answers[prediction.sample_id, 0].options
@@ -250,7 +258,7 @@ AS_READ: dict[Path, list[Result]] = {}
 def rows_as_read(run: ScoredRun) -> list[Result]:
     """Return the rows of a run as if nothing of it was labelled, computed once."""
     if run.folder not in AS_READ:
-        labels = run.folder / LABELS
+        labels = run.folder / LABELS_FILE
         hidden = labels.rename(labels.with_suffix(".hidden"))
         AS_READ[run.folder] = results_of(run)
         hidden.rename(labels)
@@ -413,7 +421,7 @@ def test_the_form_asks_for_what_was_drawn_and_the_numbers_follow(asked: Path) ->
     assert done.exit_code == 0, done.output
     design = read_design(asked)
     assert design is not None
-    labels = read_labels(asked / LABELS)
+    labels = read_labels(asked / LABELS_FILE)
     assert {by for _, by in labels} == {"ann"}
     assert {item for item, _ in labels} <= {reply.item for reply in design.drawn}
     assert "Numbers after labelling 11 replies" in done.output
@@ -453,7 +461,7 @@ def test_several_people_count_by_majority_and_one_alone_by_name(asked: Path) -> 
     [first, second, *_] = {item.id: item for item in label_items(asked)}.values()
     for by, labels in {"ann": "AB", "bob": "AC", "eve": "DX"}.items():
         for item, label in zip((first, second), labels, strict=True):
-            add_lines(asked / LABELS, HumanLabel(item.id, label, by))
+            add_lines(asked / LABELS_FILE, HumanLabel(item.id, label, by))
     items = {first.id, second.id}
     assert labels_that_count(asked, items) == (
         ("ann", "bob", "eve"),
@@ -471,7 +479,7 @@ def test_a_judge_labels_in_place_of_people_and_counts_where_none_did(
     words = ("audit", str(asked), "--judge", f"snellen:scripted?file={file}")
     code, out, err = small.command(capsys, *words)
     assert not code, err
-    labels = read_labels(asked / LABELS)
+    labels = read_labels(asked / LABELS_FILE)
     [judge] = {by for _, by in labels}
     assert (
         judge.startswith("judge:")
@@ -479,9 +487,9 @@ def test_a_judge_labels_in_place_of_people_and_counts_where_none_did(
         and "judge:snellen:scripted" in out
     )
     assert {label.label for label in labels.values()} == {"A"}
-    lines = (asked / LABELS).read_text()
+    lines = (asked / LABELS_FILE).read_text()
     assert small.command(capsys, *words)[0] == 0
-    assert (asked / LABELS).read_text() == lines  # neither asked nor written again
+    assert (asked / LABELS_FILE).read_text() == lines  # neither asked nor written again
     with pytest.raises(DataError, match="no reply is labelled yet"):
         agreement_study(asked)  # which is about people
     label_all(asked, by="ann")
@@ -608,7 +616,7 @@ def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected
         assert tests == {reply.variant.test for reply in with_words if reply.sample_id == sample_id}
     # By hand: the product over passes of the shares right, of the questions that were right until then and went on.
     labels = {
-        item: label.label for (item, _), label in read_labels(several.folder / LABELS).items()
+        item: label.label for (item, _), label in read_labels(several.folder / LABELS_FILE).items()
     }
     design = read_design(several.folder)
     assert design is not None
@@ -678,10 +686,12 @@ def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_l
     assert (
         len(set(some)) > 0.7 * len(some) > 8
     )  # presentations of one question are drawn one by one
-    labels = {item: label.label for (item, _), label in read_labels(scored.folder / LABELS).items()}
+    labels = {
+        item: label.label for (item, _), label in read_labels(scored.folder / LABELS_FILE).items()
+    }
     shares: dict[str, list[float]] = {}
     for reply in (reply for reply in design.drawn if reply.protocol != "circular"):
-        place = None if labels[reply.item] == NONE else "ABCD".index(labels[reply.item] or "")
+        place = None if labels[reply.item] == NO_OPTION else "ABCD".index(labels[reply.item] or "")
         meant = None if place is None else reply.variant.order[place]
         shares.setdefault(reply.sample_id, []).append(meant == int(reply.sample_id[1:]) % 4)
     expected = sum(sum(values) / 3 for values in shares.values()) / 24
@@ -843,7 +853,7 @@ def test_a_part_of_a_run_is_audited_by_labels_of_its_own_replies(
 ) -> None:
     for item in label_items(asked):
         if int(item.unparsed.prediction.sample_id[1:]) % 2:
-            add_lines(asked / LABELS, HumanLabel(item.id, means(item), "ann"))
+            add_lines(asked / LABELS_FILE, HumanLabel(item.id, means(item), "ann"))
     words = ("audit", str(asked), "--limit", "12", "--json")
     code, out, _ = small.command(capsys, *words, "--where", "level == 'hard'")
     [row] = [

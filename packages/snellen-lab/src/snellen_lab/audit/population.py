@@ -8,22 +8,28 @@ from functools import cached_property, partial
 
 from msgspec import Struct
 
-from snellen.analysis.audit.estimate import (
+from snellen.plugin_api import (
+    CorpusCountMetric,
+    Counts,
+    Declaration,
+    Prediction,
+    QuestionCounts,
+    ReplyKey,
+    Score,
+    ScoredBenchmark,
+    ScoredRun,
+    is_censored,
+    labelled_declaration,
+    metric_of,
+    metric_row_names,
+    shortened,
+)
+from snellen_lab.audit.estimate import (
     AuditedPart,
     Contribution,
     LabelledQuestion,
     right_each_time,
 )
-from snellen.analysis.question_means import is_censored
-from snellen.metrics.declaration import CorpusCountMetric, Counts, metric_of
-from snellen.protocols.base import Declaration, labelled_declaration
-from snellen.protocols.prompts.role_prompts import shortened
-from snellen.records import Prediction, Score
-from snellen.scoring.answers import Key
-from snellen.scoring.questions import QuestionCounts
-from snellen.scoring.reply_labels import ReplyKey
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.text_scoring import metric_row_names
 
 ACCURACY, CIRCULAR = "accuracy", "circular_accuracy"
 WORDLESS = "no words"
@@ -63,7 +69,7 @@ def _doubt(reading: str) -> tuple[int, str]:
 class AuditedUnit(Struct, frozen=True, gc=False):
     """Replies that are drawn together: one, or all to a question that has to be right each time."""
 
-    question: Key
+    question: tuple[str, int]
     replies: tuple[Prediction, ...]
     share: float
     """How much of its question it is."""
@@ -124,7 +130,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
             (score.sample_id, score.turn): score.n_presentations for score in self.scores
         }
         together = not why_not_audited(self.scored, self.protocol, CIRCULAR)
-        by_question: dict[Key, list[Prediction]] = defaultdict(list)
+        by_question: dict[tuple[str, int], list[Prediction]] = defaultdict(list)
         for reply in self.scored.predictions:
             question = reply.sample_id, reply.turn
             is_asked = (
@@ -159,19 +165,19 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
             return self._circular(meanings)
         return self._accuracy(meanings) if metric == ACCURACY else self._summed(metric, meanings)
 
-    def _groups(self, questions: Sequence[Key]) -> list[str]:
+    def _groups(self, questions: Sequence[tuple[str, int]]) -> list[str]:
         return [self.scored.samples[sample_id].group for sample_id, _ in questions]
 
     def _of_replies(
         self,
-        questions: Sequence[Key],
+        questions: Sequence[tuple[str, int]],
         meanings: Meanings,
-        count: Callable[[Key, int | None], Counts],
+        count: Callable[[tuple[str, int], int | None], Counts],
         *cell: str,
     ) -> Iterator[Contribution]:
         """What each unbiased reply counts. `count` says what a question counts where that option is meant."""
         places = {question: place for place, question in enumerate(questions)}
-        possible: dict[Key, tuple[Counts, ...]] = {}
+        possible: dict[tuple[str, int], tuple[Counts, ...]] = {}
         for unit in self.units:
             if (place := places.get(unit.question)) is None:
                 continue
@@ -203,7 +209,7 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         counts = [(score.value or 0.0,) for score in self.scores]
         return AuditedPart(self._groups(questions), counts, list(given)) if questions else None
 
-    def _is_right(self, question: Key, choice: int | None) -> Counts:
+    def _is_right(self, question: tuple[str, int], choice: int | None) -> Counts:
         return (float(choice in self.scored.answers[question].options),)
 
     def _summed(self, metric: str, meanings: Meanings) -> AuditedPart | None:
@@ -278,7 +284,10 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
 
 
 def _counted_choice(
-    scored: ScoredBenchmark, metric: CorpusCountMetric, question: Key, choice: int | None
+    scored: ScoredBenchmark,
+    metric: CorpusCountMetric,
+    question: tuple[str, int],
+    choice: int | None,
 ) -> Counts:
     sample_id, turn = question
     options, golds = (

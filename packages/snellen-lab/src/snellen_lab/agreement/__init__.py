@@ -1,0 +1,1 @@
+"""How far extractors and judges agree with people who labelled replies."""

@@ -1,0 +1,57 @@
+"""Corrections of a run's numbers, which another package can bring.
+
+A package registers a `NumberCorrection` in the group `corrections`. The corrected number takes the place of the number as read
+in every sentence, table, export and comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from snellen import registry
+from snellen.records import Estimate, Result
+from snellen.scoring.scored_run import ScoredRun
+
+BenchmarkNumber = Callable[[str, str, str], Estimate | None]
+"""The corrected number of a benchmark, by its name, protocol and metric; None for one that is not corrected."""
+
+
+class NumberCorrection(Struct, frozen=True):
+    """How the numbers of a run are corrected.
+
+    Example:
+        >>> unchanged = NumberCorrection(lambda run, rows: list(rows), lambda run: lambda name, protocol, metric: None)
+    """
+
+    rows: Callable[[ScoredRun, Sequence[Result]], list[Result]]
+    """Returns the rows of a run, before they are put on a printed scale, with the corrected ones in place."""
+    numbers: Callable[[ScoredRun], BenchmarkNumber]
+    """Returns how to look up the corrected numbers of single benchmarks of a run, for paired comparisons."""
+
+
+def corrected_rows(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
+    """Return the rows of a run after all corrections that are installed."""
+    corrected = list(rows)
+    for correction in _installed():
+        corrected = correction.rows(run, corrected)
+    return corrected
+
+
+def corrected_numbers(run: ScoredRun) -> BenchmarkNumber:
+    """Return how to look up the corrected number of a benchmark of a run; the first correction that has one counts."""
+    lookups = [correction.numbers(run) for correction in _installed()]
+
+    def number(benchmark: str, protocol: str, metric: str) -> Estimate | None:
+        for lookup in lookups:
+            estimate = lookup(benchmark, protocol, metric)
+            if estimate is not None:
+                return estimate
+        return None
+
+    return number
+
+
+def _installed() -> list[NumberCorrection]:
+    return list(registry.loadable("corrections").values())
