@@ -202,3 +202,38 @@ def test_a_verdict_stands_if_unsure_readings_could_not_turn_it(tmp_path: Path) -
     assert turned.most_by_reading == pytest.approx(0.3 - 0.7)
     plain = estimate_mean([1.0] * 75 + [0.0] * 25, range(100))
     assert plain.low is not None and difference.difference.low is not None
+
+
+@pytest.mark.parametrize("n_sentences", [1, 10])
+def test_sentences_that_a_metric_compares_as_a_whole_are_mentioned(
+    tmp_path: Path, n_sentences: int
+) -> None:
+    table = [
+        {"id": f"q{i:03d}", "question": "What is it?", "answer": "cat", "image": small.cell(i)}
+        for i in range(20)
+    ]
+    questions = small.built(
+        table,
+        tmp_path / "open",
+        name="open",
+        formulation="text",
+        metrics=("exact_match", "typed_match"),
+    )
+
+    def reply(request: sn.Request) -> str:
+        is_sentence = int(request.sample_id[1:]) < n_sentences
+        return "The picture shows a cat." if is_sentence else "cat"
+
+    said: list[str] = []
+    results = sn.evaluate(
+        sn.Scripted(reply), str(questions.folder), runs=tmp_path, announce=said.append
+    )
+    assert results.value("exact_match", benchmark="open") == (20 - n_sentences) / 20
+    assert results.value("typed_match", benchmark="open") == 1.0
+
+    report = results.report(tmp_path / "report.md").read_text("utf-8")
+    words = "10 of 20 replies scored by exact_match are sentences and count as wrong"
+    is_mentioned = n_sentences == 10  # one of twenty is not worth a word
+    assert any(words in line for line in said) == is_mentioned
+    assert (words in report) == is_mentioned
+    assert "scored by typed_match" not in report

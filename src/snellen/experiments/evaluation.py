@@ -27,7 +27,12 @@ from snellen.runs.rounds import empty_parts
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import RunSpec
-from snellen.scoring.scored_run import ScoredRun, cut_reply_sentences, empty_reply_sentences
+from snellen.scoring.scored_run import (
+    ScoredRun,
+    cut_reply_sentences,
+    empty_reply_sentences,
+    whole_text_sentences,
+)
 
 
 class FinishedRun(Struct, frozen=True):
@@ -100,8 +105,9 @@ def _evaluate_model(
         outcome = carry_out(plan, model, role_models, progress, announce)
         scored = score_plan(plan, announce)
 
-    for sentence in (*cut_reply_sentences(scored), *empty_reply_sentences(scored)):
-        announce(sentence)
+    for sentences in (cut_reply_sentences, empty_reply_sentences, whole_text_sentences):
+        for sentence in sentences(scored):
+            announce(sentence)
     for usage in scored.roles:
         announce(usage.sentence(spec.execution.price))
     if spec.execution.report:

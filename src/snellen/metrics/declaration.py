@@ -75,6 +75,9 @@ class MetricRow(Struct, frozen=True, kw_only=True):
     sliced: bool = True
     """Whether there are also rows of it for tags, rounds of a dialogue and answers."""
     label: str = ""
+    whole_text: bool = False
+    """Whether a reply counts only if it has the words of a reference and no others, so that a correct answer in a sentence
+    is wrong."""
     limit: str = ""
     """Why a right reply need not have the best value; empty where it has."""
     absent_reasons: Mapping[str, str] = {}

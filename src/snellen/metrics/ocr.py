@@ -166,7 +166,7 @@ CONTAINS_ANSWER = reply_metric(contains_answer, unit="share")
 MEAN_CLASS_ACCURACY = class_mean(
     contains_answer, name="mean_class_accuracy", title="mean per-class accuracy"
 )
-EXACT_MATCH = reply_metric(exact_match, unit="share")
+EXACT_MATCH = reply_metric(exact_match, unit="share", whole_text=True)
 ANLS = reply_metric(anls, unit="share", title="ANLS")
 LEGACY_ANLS = reply_metric(legacy_anls, unit="share", title="legacy ANLS")
 EDIT_SIMILARITY = reply_metric(edit_similarity, unit="share")

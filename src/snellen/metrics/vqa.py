@@ -171,9 +171,10 @@ VQA_ACCURACY = reply_metric(
     vqa_accuracy,
     unit="share",
     title="VQA accuracy",
+    whole_text=True,
     limit="full marks need an answer that four annotators gave",
 )
-GQA_ACCURACY = reply_metric(gqa_accuracy, unit="share", title="GQA accuracy")
+GQA_ACCURACY = reply_metric(gqa_accuracy, unit="share", title="GQA accuracy", whole_text=True)
 TYPED_MATCH = reply_metric(typed_match, unit="share")
 
 
@@ -203,5 +204,6 @@ LEGACY_VQA_ACCURACY = reply_metric(
     legacy_vqa_accuracy,
     unit="share",
     title="legacy VQA accuracy",
+    whole_text=True,
     limit="full marks need an answer that four annotators gave",
 )

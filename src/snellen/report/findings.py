@@ -48,7 +48,7 @@ from snellen.report.table import (
     value_text,
 )
 from snellen.scoring.published_means import PUBLISHED_MEAN, QUESTION_SCORE
-from snellen.scoring.scored_run import empty_reply_sentences
+from snellen.scoring.scored_run import empty_reply_sentences, whole_text_sentences
 
 MOST_NAMES = 3
 """More names than this are counted."""
@@ -117,7 +117,8 @@ def _run_cautions(
         if view.run.extent and not _has_ended(view)
     ]
     for view in shown:
-        cautions.extend(f"Of {view.label}, {words}." for words in empty_reply_sentences(view.run))
+        for sentences in (empty_reply_sentences, whole_text_sentences):
+            cautions.extend(f"Of {view.label}, {words}." for words in sentences(view.run))
     if placed:
         cautions.append(
             f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "

@@ -23,6 +23,7 @@ from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
+from snellen.metrics.declaration import declared
 from snellen.models.model_strings import model_string, parse_spec
 from snellen.models.request_options import DEFAULT_REASONING_TOKENS
 from snellen.reasons import Reason
@@ -374,6 +375,36 @@ def empty_reply_sentences(scored: ScoredRun) -> Iterator[str]:
             f" (tool calls: {calls:,}; have its server offer the model no tools)" if calls else ""
         )
         yield f"{empty:,} of {replies:,} replies {'is' if empty == 1 else 'are'} empty{way_out}"
+
+
+FEWEST_WORDS_OF_SENTENCE = 5
+MOST_SENTENCES = 0.05
+"""The share of replies up to which sentences that a metric compares as a whole are not mentioned."""
+
+
+def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
+    """A line on each metric that counted replies in sentences as wrong because it compares whole texts."""
+    counts: dict[str, Counter[str]] = {}
+    for benchmark in scored.benchmarks:
+        metrics = {name for _, _, name in benchmark.score_rows if declared(name).whole_text}
+        if not metrics:
+            continue
+        in_sentences = set()
+        for prediction in benchmark.predictions:
+            if len((prediction.text or "").split()) >= FEWEST_WORDS_OF_SENTENCE:
+                in_sentences.add((prediction.sample_id, prediction.turn))
+        for name in metrics:
+            count = counts.setdefault(name, Counter())
+            for score in benchmark.scores_of(name):
+                count["scored"] += score.value is not None
+                is_sentence = (score.sample_id, score.turn) in in_sentences
+                count["lost"] += score.value == 0 and is_sentence
+    for name, count in sorted(counts.items()):
+        if count["lost"] > MOST_SENTENCES * count["scored"]:
+            yield (
+                f"{count['lost']:,} of {count['scored']:,} replies scored by {name} are sentences and count as wrong, because "
+                "it compares whole texts: ask for a word or a phrase, or add the metric typed_match"
+            )
 
 
 def _more_reasoning(model: str) -> str:
