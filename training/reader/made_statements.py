@@ -46,6 +46,39 @@ def made_statements(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
         }
 
 
+UNDECIDED = (
+    "Cannot be determined",
+    "Not enough information",
+    "cannot tell",
+    "It cannot be determined from the image",
+    "I do not know",
+)
+
+
+def made_refusals(count: int, seed: int = 2) -> Iterator[dict[str, Any]]:
+    """Yield refusals of questions that have an option for them, and of the same questions without it."""
+    draw = random.Random(seed)
+    for number in range(count):
+        question, reply, _ = _refusal(draw)
+        if draw.random() < 0.5:
+            question = draw.choice(("What is on the table?", "Which of these is in the picture?"))
+            options = draw.sample(THINGS, 3)
+        else:
+            options = ["yes", "no"]
+        gold = None
+        if number % 3:
+            gold = draw.randrange(len(options) + 1)
+            options.insert(gold, draw.choice(UNDECIDED))
+        yield {
+            "id": f"refusal-{number}",
+            "question": question,
+            "options": tuple(options),
+            "labels": tuple("ABCD"[: len(options)]) if draw.random() < 0.7 else (),
+            "reply": reply,
+            "gold": gold,
+        }
+
+
 def _article(thing: str) -> str:
     return f"an {thing}" if thing[0] in "aeiou" else f"a {thing}"
 
@@ -177,5 +210,6 @@ def _refusal(draw: random.Random) -> tuple[str, str, None]:
         "I'm sorry, I can't answer that.", "I cannot see the image.", "The image does not provide enough information to tell.",
         f"I can't tell whether there is {thing}.", "It is not possible to determine this from the image.",
         "I don't have access to the picture.", "Sorry, but I am unable to view images.", "I'm not sure.",
+        "I can't determine this.", "This cannot be determined.", "I can't tell from the image.", "It's impossible to say.",
     )  # fmt: skip
     return question, draw.choice(forms), None

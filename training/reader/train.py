@@ -23,7 +23,7 @@ import torch
 ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(Path(__file__).parent)]
 
-from made_statements import made_statements  # noqa: E402
+from made_statements import made_refusals, made_statements  # noqa: E402
 
 from published_replies import SOURCES as PUBLISHED  # noqa: E402
 from published_replies import careful_labels, published_cases  # noqa: E402
@@ -48,6 +48,7 @@ HANDS = (("awkward", 0.1), ("near", 0.1), ("other", 0.1), ("swaps", 0.3), ("", 0
 little, so that probabilities are those of real replies."""
 PACKAGED = ROOT / "src" / "snellen" / "extraction" / WEIGHTS
 MADE = 1400
+MADE_REFUSALS = 150
 LEAST = 8
 """Replies that a feature must be in."""
 PENALTY = 8e-5
@@ -100,7 +101,7 @@ def cases(clones: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
             is_open = case.get("ambiguous") or case["kind"] == "ambiguous"
             if case["reply"].strip() and not is_open:
                 yield "", case, weight
-    for case in made_statements(MADE):
+    for case in (*made_statements(MADE), *made_refusals(MADE_REFUSALS)):
         yield "", case, 0.5
     labels = json.loads((ROOT / "bench" / "real_labels.json").read_text("utf-8"))
     for name in BY_PEOPLE:

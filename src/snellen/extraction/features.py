@@ -31,7 +31,8 @@ class ReplyFeatures(NamedTuple):
     related: RelationReading | None
     """What follows from sentences that relate the things of the question."""
     rejected: frozenset[int]
-    """Options that a reply of one sentence denies and does not name otherwise."""
+    """Options that a reply of one sentence denies and does not name otherwise; all, if a reply to a yes-no question announces
+    an answer that is neither: "The answer is not known"."""
 
 
 _WINDOW = 6
@@ -98,6 +99,8 @@ def describe(
             for place, text in enumerate(forms.texts)
             if denied[place] and not asserted[place] and not _has_denial(text)
         )
+    if forms.yes is not None and not full and _announces_no_option(marked):
+        return ReplyFeatures(described, none, related, frozenset(range(len(options))))
     for place in rejected:
         described[place]["rejected"] = 1.0
         described[place][f"rejected of {min(len(described), 3)}"] = 1.0
@@ -145,12 +148,17 @@ def _add_refusing_options(
     """Add, for a reply that refuses, which option is a refusal itself: "cannot be determined"."""
     if not refusal_count(marked.text):
         return
-    refusing = [place for place, option in enumerate(options) if refusal_count(option)]
+    refusing = [place for place, option in enumerate(options) if _REFUSED.search(option)]
+    refusing = refusing or [place for place, option in enumerate(options) if refusal_count(option)]
     if len(refusing) != 1:
         return
     others_named = min(len(named - set(refusing)), 2)
     described[refusing[0]][f"is a refusal, {others_named} others named"] = 1.0
     none[f"none, an option is a refusal, {others_named} others named"] = 1.0
+
+
+_REFUSED = late_pattern(r"\A\W*refus(?:ed|es|al)\b", re.IGNORECASE)
+"""An option for refusals, beside others such as "I do not know"."""
 
 
 def _word_features(form: str) -> tuple[str, ...]:
@@ -393,9 +401,8 @@ def _add_yes_no(
         relation = relate(sentence, claim)
         if relation is None:
             continue
-        order = "ordered" if relation.in_order else "turned"
         extra = min(relation.extra, 3)
-        shape = f"{_bucket(relation.covered)} {order} {extra} more"
+        shape = f"{_bucket(relation.covered)} {extra} more"
         if best is None or relation.covered > best[0]:
             best = (relation.covered, shape, relation.same)
         if number == 0:
@@ -434,13 +441,27 @@ def _add_claims(
             relation = relate(marked.tokens[start:end], claim)
             if relation is not None and relation.covered > best:
                 best = relation.covered
-                order = "ordered" if relation.in_order else "turned"
-                shape = f"{_bucket(best)} {order} {'says' if relation.same else 'denies'}"
+                shape = f"{_bucket(best)} {'says' if relation.same else 'denies'}"
         if shape:
             features = described[place]
             features[f"claim {shape}"] = 1.0
             features["claim cover"] = best
             features[f"claim {shape} while {min(len(named), 2)} named"] = 1.0
+
+
+def _announces_no_option(marked: MarkedReply) -> bool:
+    """Whether the last sentence with "the answer is" has no option behind it: "The answer is not known"."""
+    for start, end in reversed(marked.sentences):
+        for index in range(start, end - 1):
+            classes = cue_classes().get(marked.tokens[index].form, ())
+            following = marked.tokens[index + 1].form
+            is_linked = following == ":" or "copula" in cue_classes().get(following, ())
+            if "answer" in classes and is_linked:
+                return not any(
+                    mention.kind != "part" and index < mention.first < end
+                    for mention in marked.mentions
+                )
+    return False
 
 
 def _describe_none(
@@ -471,6 +492,9 @@ def _describe_none(
     features[f"none, {size}, {min(len(named), 2)} named"] = 1.0
     if marked.tokens and not marked.tokens[-1].form[0].isalnum():
         features["none, ends with a sign"] = 1.0
+    if _announces_no_option(marked):
+        features["none, announces no option"] = 1.0
+        features[f"none, announces no option, {min(len(named), 2)} named"] = 1.0
     for number, tag in ((0, "first"), (len(marked.sentences) - 1, "last")):
         start, end = marked.sentences[number]
         words = {

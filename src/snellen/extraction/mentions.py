@@ -176,6 +176,8 @@ def _texts(text: str, tokens: list[Token], forms: OptionForms) -> list[Mention]:
             if forms.yes is not None and not _is_verdict_word(text, tokens, index, last):
                 continue
             is_letter = len(forms.texts[place]) == 1 and token.raw in _LETTERS
+            if is_letter and token.raw.upper() in forms.labels:
+                continue  # where the text of an option is the label of another, people reply by label
             # The letter of an option "A" counts only where a label would.
             if is_letter and (token.raw.islower() or not _set_off(text, tokens, index)):
                 continue
@@ -295,16 +297,6 @@ def _labels(text: str, tokens: list[Token], forms: OptionForms) -> list[Mention]
         if place is None:
             continue
         set_off = _set_off(text, tokens, index)
-        if (
-            token.raw.isalpha()
-            and forms.texts.count((token.form,))
-            and forms.texts.index((token.form,)) != place
-        ):
-            bracketed = (
-                text[max(0, token.start - 1)] == "(" and text[token.end : token.end + 1] == ")"
-            )
-            if not bracketed:
-                continue  # an option's text is another option's label
         if token.raw.isdigit():
             if set_off and (not forms.numeric or _is_numbered(text, tokens, index)):
                 found.append(Mention(place, "label", index, index))

@@ -1,16 +1,18 @@
 """How a sentence of a reply relates to a claim: it says the same, or the contrary, or something else.
 
-A claim is what a yes-no question asks ("Is the dog chasing the cat?") or an option that is a sentence. Its contrary is
-said by a denial, an opposite ("closed" of "open"), another number, or the same things in the other order.
+A claim is what a yes-no question asks ("Is there a dog?") or an option that is a sentence. Its contrary is said by a
+denial, an opposite ("closed" of "open") or another number. What is left of what is a matter of `relations`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from snellen.common.late import late_pattern
 from snellen.extraction.cue_words import cue_classes, exclusives, opposites
 from snellen.extraction.tokens import Token, tokenise
 
@@ -22,22 +24,18 @@ class StatedRelation(NamedTuple):
     """The share of the claim's words that the sentence has, or has the opposite of."""
     same: bool
     """Whether it says the same, and not the contrary, as far as its words tell."""
-    in_order: bool
-    """Whether the shared words have the order of the claim."""
     extra: int
     """Words of the sentence that the claim does not have."""
 
 
 _SMALL = frozenset(
-    "is are was were be been being am do does did has have had can could will would may might must shall should there it he she"
-    " they this that these those the a an of in on at to and or so yes no not image picture photo photograph scene video shown"
+    "is are was were be been being am do doe does did has have had can could will would may might must shall should there it he she"
+    " they his her its their this that these those the a an of in on at to and or so yes no not image picture photo photograph scene video shown"
     " show depict shows here please answer question following statement description caption sentence option given"
     " i see we you any some visible present seen isn't aren't doesn't n't n t true false correct right wrong if whether"
     " it's there's also indeed judge decide whether ? . , ! : ; \" ' ( ) \n - one".split(" ")
 )
 _MOST_WORDS = 40
-_RELATION = 3
-"""Words of the shortest claim that relates two things: "dog chasing cat". "Red car" and "car is red" say the same."""
 _CONVERSES = (
     ("lend", "borrow"), ("give hand", "receive get take"), ("sell", "buy purchase"), ("inside", "contain around"),
     ("teach", "learn"), ("boss", "report"), ("follow chase behind", "lead ahead front"), ("own", "belong"),
@@ -49,11 +47,9 @@ _CONVERSES = (
 )  # fmt: skip
 """Words for the two sides of a relation: who lends has a borrower."""
 _SYMMETRIC = frozenset(
-    "next beside near close connect same equal identical alike with together meet between touch parallel adjacent opposite"
+    "next beside near close connect same equal identical alike with together meet share between touch parallel adjacent opposite"
     " hand marry married play differ different similar far dance wrestle hug each another".split()
 )
-_COMPARATIVES = frozenset("more fewer less than".split())
-_TIES = frozenset("same equal equally equals identical exactly".split())
 
 
 @lru_cache(maxsize=256)
@@ -64,16 +60,26 @@ def claim_words(text: str) -> tuple[str, ...]:
 
 def content_words(tokens: Sequence[Token]) -> list[str]:
     """The stems of a text's words in order, without the small ones."""
-    return content_stems([token.form for token in tokens])
+    return [word_stem(token.form) for token in tokens if not is_small_word(token.form)]
 
 
-def content_stems(forms: Sequence[str]) -> list[str]:
-    """The stems of words, without the small ones."""
-    return [
-        word_stem(form)
-        for form in forms
-        if form not in _SMALL and (form[0].isalnum() or form[0] == "#")
-    ]
+def is_small_word(form: str) -> bool:
+    """Whether a word says nothing of a claim by itself: "the", "is", "image"; or is a sign."""
+    return form in _SMALL or not (form[0].isalnum() or form[0] == "#")
+
+
+_CLAIM = late_pattern(
+    r"(?<!\w)[\"']([^\"'\n]{10,200})[\"'](?!\w)|\b(?:statement|true or false|right or wrong|correct or not)\b[^:\n]{0,40}:\s*([^\n]+)",
+    re.IGNORECASE,
+)
+
+
+def claim_text(question: str) -> str:
+    """The claim that a yes-no question asks to judge: a statement it quotes or announces, or its last sentence."""
+    match = _CLAIM.search(question)
+    if match is None:
+        return last_question(question)
+    return match[1] or match[2]
 
 
 def last_question(question: str) -> str:
@@ -89,7 +95,7 @@ _IRREGULAR = {
     "fed": "feed", "worn": "wear", "wore": "wear", "thrown": "throw", "threw": "throw", "sold": "sell", "given": "give",
     "gave": "give", "held": "hold", "led": "lead", "bitten": "bite", "caught": "catch", "taught": "teach", "drawn": "draw",
     "written": "write", "driven": "drive", "ridden": "ride", "rode": "ride", "seen": "see", "eaten": "eat", "ate": "eat",
-    "taken": "take", "shown": "show", "told": "tell", "brought": "bring", "bought": "buy", "lent": "lend", "sent": "send",
+    "taken": "take", "overtaken": "overtake", "overtook": "overtake", "shown": "show", "told": "tell", "brought": "bring", "bought": "buy", "lent": "lend", "sent": "send",
     "kept": "keep", "fought": "fight", "beaten": "beat", "hidden": "hide", "paid": "pay", "built": "build", "shot": "shoot",
     "lost": "lose", "won": "win", "struck": "strike", "stood": "stand", "sat": "sit", "hung": "hang", "ran": "run",
     "received": "receive", "chosen": "choose", "broken": "break", "stolen": "steal", "swept": "sweep", "met": "meet",
@@ -104,6 +110,8 @@ def word_stem(form: str) -> str:
         for ending in ("ing", "ed", "er", "es", "e"):
             if form.endswith(ending) and len(form) - len(ending) > 2:
                 stem = form[: -len(ending)]
+                if stem[-1] == "i":
+                    return stem[:-1] + "y"  # "carried", "happier"
                 return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
     return form if form.isascii() else form[:5]
 
@@ -145,21 +153,10 @@ def relate(sentence: Sequence[Token], claim: tuple[str, ...]) -> StatedRelation 
     if not shared:
         return None
 
-    forms = [token.form for token in sentence]
-    swapped = _is_swapped(words, claim, shared) and not is_symmetric(said, claimed)
-    if "that" in forms and forms[:2] in (["it", "is"], ["it's", "the"]):
-        swapped = False  # "It is the boxer that the wrestler is hitting"
-    if _names_agent(forms, shared) and not is_symmetric(said, claimed):
-        swapped = not swapped
-    if "by" in claimed and not is_symmetric(said, claimed):
-        swapped = not swapped
-    tied = bool(_TIES & set(forms)) and bool(_COMPARATIVES & claimed)
-    denials = sum("negation" in cue_classes().get(form, ()) for form in forms)
-    turns = contrary + denials + swapped + tied
+    denials = sum("negation" in cue_classes().get(token.form, ()) for token in sentence)
     return StatedRelation(
         (len(shared) + min(contrary, len(claimed - shared))) / len(claimed),
-        turns % 2 == 0,
-        not swapped,
+        (contrary + denials) % 2 == 0,
         len(said - claimed),
     )
 
@@ -170,7 +167,8 @@ def plain_verdict(sentence: Sequence[Token], claim: tuple[str, ...]) -> bool | N
     "There are three pens" denies "two pens" and confirms "at least two pens"; "The door is green" denies "the door is
     red". Sentences with a denial, or with several numbers or colours, are left to the weights.
     """
-    if any("negation" in cue_classes().get(token.form, ()) for token in sentence):
+    is_denied = any("negation" in cue_classes().get(token.form, ()) for token in sentence)
+    if is_denied or any(token.form == "?" for token in sentence):
         return None
     said = set(content_words(sentence)[:_MOST_WORDS])
     claimed = set(claim)
@@ -220,7 +218,10 @@ def _bounds() -> dict[str, Callable[[float, float], bool]]:
 
 def _is_within_bound(claim: tuple[str, ...], claimed: set[str], stated: set[str]) -> bool | None:
     """Whether a stated number is within the bound of a claim: "at least four" and "five". None if there is no bound."""
-    bounds = [_bounds()[word] for word in claim if word in _bounds()]
+    bounds = []
+    for index, word in enumerate(claim):
+        if word in _bounds() and claimed.intersection(claim[index + 1 : index + 3]):
+            bounds.append(_bounds()[word])
     if len(bounds) != 1 or len(claimed) != 1 or len(stated) != 1:
         return None
     try:
@@ -231,31 +232,33 @@ def _is_within_bound(claim: tuple[str, ...], claimed: set[str], stated: set[str]
     return bounds[0](value, bound)
 
 
-def is_symmetric(said: Iterable[str], claimed: Iterable[str]) -> bool:
-    """Whether the claim's relation holds both ways: "next to"."""
-    stems = frozenset(map(word_stem, _SYMMETRIC))
-    return bool(stems.intersection(claimed).intersection(said))
+def relating_word(form: str) -> str:
+    """The stem of a word that relates two things. Words that mean the same relation have one: "within" and "in"."""
+    stem = word_stem(_SAME_RELATION.get(form, form))
+    is_doubled = len(stem) > _SHORTEST_DOUBLED and stem[-1] == stem[-2]
+    return stem[:-1] if is_doubled else stem  # "tall" as "taller"
 
 
-def is_opposite(one: str, other: str) -> bool:
-    """Whether two stems are the two sides of a relation: "left" and "right", "lend" and "borrow"."""
-    return one in _opposite_stems().get(other, frozenset())
+_SHORTEST_DOUBLED = 3
 
 
-def _names_agent(forms: list[str], shared: set[str]) -> bool:
-    """Whether "by" is before a shared word: "is chased by the dog"."""
-    for index, form in enumerate(forms):
-        if form in ("by", "von", "vom", "par", "por", "被"):
-            following = [word_stem(word) for word in forms[index + 1 : index + 4]]
-            if any(word in shared for word in following):
-                return True
-    return False
+_SAME_RELATION = {
+    "more": "greater", "within": "inside", "in": "inside", "contained": "inside", "out": "outside", "first": "before", "earlier": "before",
+    "last": "after", "later": "after", "following": "after", "farther": "further", "nearer": "closer",
+    "exceed": "greater", "outnumber": "greater", "surpass": "greater",
+}  # fmt: skip
 
 
-def _is_swapped(words: list[str], claim: tuple[str, ...], shared: set[str]) -> bool:
-    """Whether the first and the last shared word of the claim have changed places in the sentence."""
-    in_claim = [word for word in dict.fromkeys(claim) if word in shared]
-    if len(in_claim) < 2 or len(claim) < _RELATION:
-        return False
-    first, last = in_claim[0], in_claim[-1]
-    return words.index(first) > words.index(last)
+def opposites_of(word: str) -> frozenset[str]:
+    """The stems of the other side of a relation: "left" of "right", "borrow" of "lend"."""
+    return _opposite_stems().get(word, frozenset())
+
+
+def is_symmetric(word: str) -> bool:
+    """Whether a relation holds both ways: "next to"."""
+    return word in _symmetric_stems()
+
+
+@lru_cache(maxsize=1)
+def _symmetric_stems() -> frozenset[str]:
+    return frozenset(map(word_stem, _SYMMETRIC))

@@ -17,11 +17,19 @@ from snellen.extraction.mentions import MarkedReply, Mention
 from snellen.extraction.tokens import Token, is_article
 
 StatementKind = Literal[
-    "announced", "judged", "chosen", "opening", "first line", "last line", "line", "listed"
+    "announced",
+    "judged",
+    "chosen",
+    "opening",
+    "opening text",
+    "first line",
+    "last line",
+    "line",
+    "listed",
 ]
 """How a statement is made: behind "the answer is"; before "is correct"; behind "I choose"; as the first word of the
-reply ("B. A is too small."); as an option alone in a line. A line among others that name other options is `listed`, and
-states nothing."""
+reply ("B. A is too small."); as the first sentence ("A cat. The others ..."); as an option alone in a line. A line among
+others that name other options, or in a numbered list, is `listed`, and states nothing."""
 
 
 class Statement(NamedTuple):
@@ -99,9 +107,19 @@ def _listed(marked: MarkedReply) -> set[int]:
     run: list[Mention] = []
     line_of_previous = -2
     line = 0
+    previous_start = 0
     at = {mention.first: mention for mention in marked.mentions if mention.kind != "part"}
+    number_of_previous = 0
     for start, end in _lines(tokens):
+        if start == end:
+            continue
         line += 1
+        number = _list_number(tokens, start, end)
+        if number:
+            if number == number_of_previous + 1 and number > 1:
+                listed |= {index for index in range(previous_start, end) if index in at}
+            number_of_previous = number
+            previous_start = start
         first = start
         while first < end and (not tokens[first].form[0].isalnum() or tokens[first].form == "x"):
             first += 1
@@ -114,6 +132,12 @@ def _listed(marked: MarkedReply) -> set[int]:
         if len(run) > 1:
             listed |= {item.first for item in run}
     return listed
+
+
+def _list_number(tokens: list[Token], start: int, end: int) -> int:
+    """The number of a line of a list: "2. Set B"; 0 if it has none."""
+    has_number = start + 2 < end and tokens[start].raw.isdigit() and len(tokens[start].raw) < 3
+    return int(tokens[start].raw) if has_number and tokens[start + 1].form in (".", ")") else 0
 
 
 def _lines(tokens: list[Token]) -> list[tuple[int, int]]:
@@ -182,6 +206,8 @@ def _kind(
         return "judged"
     if _is_opening(tokens, mention):
         return "opening"
+    if mention.kind == "text" and _is_first_sentence(marked, mention):
+        return "opening text"
     if _is_chosen(tokens, mention):
         return "chosen"
     return None
@@ -207,8 +233,20 @@ def _is_opening(tokens: list[Token], mention: Mention) -> bool:
     if tokens[index - 1].form == ")" and index - 1 > mention.last:
         return True
     is_in_bold = following.start - tokens[index - 1].end >= _MARKUP
-    begins_sentence = following.raw[0].isupper() and label not in ("A", "I")
+    begins_sentence = following.raw[0].isupper() and (
+        mention.kind == "label+text" or label not in ("A", "I")
+    )
     return is_in_bold or begins_sentence
+
+
+def _is_first_sentence(marked: MarkedReply, mention: Mention) -> bool:
+    """Whether the first sentence of a reply is an option and nothing else."""
+    tokens = marked.tokens
+    start, end = marked.sentences[0]
+    if not start <= mention.first <= start + 2 or end > mention.last + _LOOK_BACK:
+        return False
+    others = [*range(start, mention.first), *range(mention.last + 1, end)]
+    return all(is_article(tokens[at].form) or not tokens[at].form[0].isalnum() for at in others)
 
 
 _MARKUP = 3
