@@ -463,10 +463,11 @@ def careful_labels() -> dict[tuple[str, str, str], int | str | None]:
     return meanings
 
 
-def published_cases(clones: Path, names: Any = None) -> Iterator[Case]:
+def published_cases(clones: Path, names: Any = None, sources: Any = None) -> Iterator[Case]:
     """All cases of the sources with these names, or of all, that have a reply and a correct option."""
-    for name in names or SOURCES:
-        repository, read = SOURCES[name]
+    sources = sources or SOURCES
+    for name in names or sources:
+        repository, read = sources[name]
         for item in read(Clone(clones, repository)):
             if item["gold"] is not None and len(set(item["options"])) == len(item["options"]) > 1:
                 yield item

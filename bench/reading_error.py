@@ -1,10 +1,12 @@
 """Harness error: the score that a reader of replies gives each model, against a careful person's, worst first.
 
     python bench/reading_error.py CLONES [--fetch] [--sources BLINK EMMA] [--most 1000] [--without FOLDER]
+    python bench/reading_error.py CLONES [--fetch] --unseen
 
 CLONES holds clones of public repositories as OWNER+NAME/repo; `--fetch` makes those that are missing. The rules of
 VLMEvalKit, lmms-eval and evalscope are run as their clones have them; what they would draw at random, or send to a judge,
-counts as unread. `--without FOLDER` has `BLINK.json` and so on: weights that were learnt without that source.
+counts as unread. `--without FOLDER` has `BLINK.json` and so on: weights that were learnt without that source. `--unseen`
+takes sources that the reader has not learnt from (`unseen_replies`), with the weights of the package.
 
 The careful score is that of the authors' extraction, except where `careful_labels.csv` says what a reply means: labels by
 people who saw the question, the options and the reply, and no reading of it. They labelled every reply on which Snellen
@@ -32,6 +34,7 @@ from real_sources import Clone
 from snellen.extraction import reader
 from snellen.extraction.standard import read_choice
 from snellen.records import SURE
+from unseen_replies import CSQA, UNSEEN
 
 PEERS = {
     "VLMEvalKit": "open-compass/VLMEvalKit",
@@ -101,10 +104,13 @@ def main() -> None:
     parser.add_argument("--sources", nargs="*", choices=list(SOURCES), default=list(SOURCES))
     parser.add_argument("--most", type=int, default=10**9, help="replies of a model in a source")
     parser.add_argument("--without", type=Path)
+    parser.add_argument("--unseen", action="store_true")
     given = parser.parse_args()
+    sources = UNSEEN if given.unseen else {name: SOURCES[name] for name in given.sources}
     if given.fetch:
-        published = [SOURCES[name][0] for name in given.sources]
-        for repository in [*published, MMLU, *PEERS.values()]:
+        published = [repository for repository, _ in sources.values()]
+        questions = CSQA if given.unseen else MMLU
+        for repository in [*published, questions, *PEERS.values()]:
             fetch(given.clones, repository)
 
     own_weights = reader.weights
@@ -112,12 +118,12 @@ def main() -> None:
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
         peers = rules(given.clones, Path(folder))
-        for name in given.sources:
+        for name in sources:
             reader.weights = own_weights
             if given.without:
                 table = json.loads((given.without / f"{name}.json").read_text("utf-8"))
                 reader.weights = lambda table=table: table
-            for case in published_cases(given.clones, [name]):
+            for case in published_cases(given.clones, [name], sources):
                 count = counts[name, case["model"]]
                 if case["authors"] == "?" and "authors_right" not in case:
                     continue

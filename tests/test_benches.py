@@ -71,6 +71,7 @@ PARTS = {
     "probe_cost",
     "published_replies",
     "real_sources",
+    "unseen_replies",
 }
 """Modules that other benches import."""
 
