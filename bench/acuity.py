@@ -52,8 +52,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen import registry
-from snellen.psychometrics.acuity_run import posterior_difference
-from snellen.psychometrics.posterior import (
+from snellen_lab.acuity.acuity_run import posterior_difference
+from snellen_lab.acuity.posterior import (
     STEEPNESS,
     Interval,
     ParameterGrid,
@@ -62,8 +62,8 @@ from snellen.psychometrics.posterior import (
     next_levels,
     number_at_once,
 )
-from snellen.psychometrics.thresholds import LevelScale, threshold_of
-from snellen.psychometrics.trials import AcuityTest
+from snellen_lab.acuity.thresholds import LevelScale, threshold_of
+from snellen_lab.acuity.trials import AcuityTest
 
 CHANCE = 0.25
 WIDTHS, LAPSES, SIZES = (0.5, 1.0, 2.0), (0.0, 0.03), (24, 48, 96)
@@ -370,7 +370,7 @@ def verdict_of(posterior: Posterior) -> Any:
 
 def beside_psignifit() -> None:
     """A few observers, alike at each level: thresholds, widths and lapse rates by both, with 95 % intervals, as a line
-    of tests/psignifit.json each."""
+    of packages/snellen-lab/tests/psignifit.json each."""
     import psignifit
 
     for number, (height, width, lapse, each) in enumerate(DATA_SETS):

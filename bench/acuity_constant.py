@@ -25,10 +25,10 @@ from PIL import Image
 from acuity_readers import worker_of
 from snellen import registry
 from snellen.extraction import find_extractor
-from snellen.psychometrics import BUDGET, WIDTH
-from snellen.psychometrics.posterior import is_known, next_levels, number_at_once
-from snellen.psychometrics.thresholds import LevelScale, Threshold, threshold_of
-from snellen.psychometrics.trials import AcuityTest, Stimulus
+from snellen_lab.acuity import BUDGET, WIDTH
+from snellen_lab.acuity.posterior import is_known, next_levels, number_at_once
+from snellen_lab.acuity.thresholds import LevelScale, Threshold, threshold_of
+from snellen_lab.acuity.trials import AcuityTest, Stimulus
 
 LEARNT, POOL, CHANCE = 60, 24, 0.25
 """Exemplars of a level that a test asks or a reader has learnt from; those that a test may ask; one of four options."""

@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import snellen as sn
 from snellen.models.worker import Server, Service
-from snellen.psychometrics.acuity_run import AcuityRun
-from snellen.psychometrics.thresholds import Threshold, input_words
-from snellen.report.acuity import acuity_page, prescription
+from snellen_lab import measure_acuity
+from snellen_lab.acuity.acuity_run import AcuityRun
+from snellen_lab.acuity.report import acuity_page, prescription
+from snellen_lab.acuity.thresholds import Threshold, input_words
 
 LETTERS = ("letter-size", "resolution", "blur", "noise", "jpeg", "occlusion", "place")
 SHAPES = ("shape-size", "shape-contrast")
@@ -87,7 +87,7 @@ def measured(reader: str, runs: str) -> list[AcuityRun]:
         return [
             run
             for asked in READERS[reader]
-            for run in sn.acuity(
+            for run in measure_acuity(
                 model,
                 asked.tests,
                 method=asked.method,

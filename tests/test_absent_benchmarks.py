@@ -63,12 +63,3 @@ def test_a_benchmark_that_needs_a_package_is_left_out_too(
 def test_a_run_of_nothing_else_stops(questions: Benchmark) -> None:
     with pytest.raises(sn.DataError, match="cannot be fetched"):
         sn.evaluate("snellen:uniform", ABSENT)
-
-
-def test_a_budget_that_is_too_small_is_said_before_any_test_is_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
-    code, _, error = small.command(capsys, "acuity", "snellen:uniform", "--budget", "120")
-    assert code == 2 and "24 tests need 144 questions at least" in error
-    assert not (tmp_path / "home").exists()

@@ -618,9 +618,7 @@ def test_list_takes_words_at_once(capsys: pytest.CaptureFixture[str]) -> None:
         ("hf:a/b/c", "'a/b/c' is not a repository name"),
     ],
 )
-@pytest.mark.parametrize("verb", ["run", "acuity"])
 def test_a_model_that_cannot_exist_is_refused_before_anything_is_built(
-    verb: str,
     model: str,
     line: str,
     tmp_path: Path,
@@ -629,9 +627,8 @@ def test_a_model_that_cannot_exist_is_refused_before_anything_is_built(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
-    words = [verb, model, *(["acuity/letter-size"] if verb == "run" else ["--test", "letter-size"])]
     with pytest.raises(SystemExit):
-        main(words)
+        main(["run", model, "eyechart/shape"])
     assert line in capsys.readouterr().err and not list(tmp_path.rglob("manifest.json"))
 
 

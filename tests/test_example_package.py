@@ -151,35 +151,6 @@ def test_its_model_is_asked_by_its_protocol_and_scored_by_its_metric(
     }
 
 
-def test_thresholds_are_measured_by_its_acuity_test(python: str, tmp_path: Path) -> None:
-    shown = snellen_commands(
-        tmp_path,
-        [
-            "acuity",
-            "snellen:oracle",
-            "birds:watcher",
-            "--test",
-            "birds/size",
-            "--json",
-            "--card",
-            "card.html",
-        ],
-        python=python,
-    )
-    oracle, watcher, difference = map(json.loads, next(shown).splitlines())
-    assert (oracle["verdict"], oracle["value"], oracle["unit"], oracle["title"]) == (
-        "sees all",
-        None,
-        "px",
-        "height of a bird",
-    )
-    assert (watcher["model"], watcher["verdict"]) == ("birds:watcher", "sees none"), (
-        "it looks at colours, not at sides"
-    )
-    assert difference["better"] == "snellen:oracle"
-    assert "bird-size" in (tmp_path / "card.html").read_text("utf-8")
-
-
 def test_its_suite_brings_an_extractor_and_forms_of_files_to_the_verbs(
     python: str, tmp_path: Path
 ) -> None:

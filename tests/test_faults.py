@@ -448,7 +448,7 @@ def test_the_demo_says_what_is_missing_before_it_builds_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))
-    monkeypatch.setattr("snellen.cli.verbs.acuity.find_spec", lambda name: None)
+    monkeypatch.setattr("snellen.cli.verbs.demo.find_spec", lambda name: None)
     code, _, errors = small.command(capsys, "demo")
     assert code == 2 and f"snellen demo needs the package torch: {install_line('hf')}" in errors
     assert list(tmp_path.iterdir()) == []

@@ -68,9 +68,8 @@ VERBS: dict[str, tuple[Line, ...]] = {
     ),
     "list": tuple(
         f"list {what}"
-        for what in "benchmarks suites studies models protocols metrics exporters trackers cards data".split()
+        for what in "benchmarks suites models protocols metrics exporters trackers cards data".split()
     ),
-    "acuity": ("acuity snellen:oracle --test letter-size --budget 12",),
     "demo": (("demo", r"snellen demo needs the package torch: pip install '.*\[hf\] "),),
     "doctor": ("doctor", "doctor --json"),
     "fetch": (

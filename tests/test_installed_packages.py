@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from snellen.cli import main
 from snellen.errors import HookError, MissingExtraError, naming_missing_packages
 from snellen.installation import (
     entry_points_of,
-    install_line,
     installed_versions,
     requirement_of,
 )
@@ -90,27 +88,10 @@ def absent(monkeypatch: pytest.MonkeyPatch, package: str, *modules: str) -> None
             monkeypatch.delattr(sys.modules[parent], name, raising=False)
 
 
-def test_a_verb_whose_package_is_missing_ends_with_the_line_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    absent(
-        monkeypatch,
-        "numpy",
-        "snellen.psychometrics.measuring",
-        "snellen.psychometrics.acuity_run",
-        "snellen.psychometrics.posterior",
-    )
-    with pytest.raises(SystemExit) as stopped:
-        main(["acuity", "snellen:oracle"])
-    assert stopped.value.code == 2
-    line = f"snellen: snellen acuity needs the package numpy: {install_line('')}"
-    assert capsys.readouterr().err.splitlines() == [line]
-
-
 def test_a_missing_package_of_our_own_hook_blames_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    absent(monkeypatch, "numpy", "snellen.psychometrics.posterior")
-    with pytest.raises(MissingExtraError, match="the grid needs the package numpy: ") as error:
-        load_hook("the grid", "snellen.psychometrics.posterior:ParameterGrid")
+    absent(monkeypatch, "numpy", "snellen.analysis.paired.rank_intervals")
+    with pytest.raises(MissingExtraError, match="the table needs the package numpy: ") as error:
+        load_hook("the table", "snellen.analysis.paired.rank_intervals:UNITS")
     assert not isinstance(error.value, HookError)
 
 

@@ -39,7 +39,6 @@ LAYERS = (
     ("runs",),
     ("scoring", "metrics"),
     (
-        "psychometrics",
         "analysis",
         "report",
         "experiments",

@@ -307,7 +307,10 @@ HOOKS: dict[HookGroup, tuple[str, str]] = {
         "`statistic` of an analysis",
     ),
     "analysis_measures": ("a function from a run to `Measured` values", "`measure` of an analysis"),
-    "acuity_tests": ("an `AcuityTest` ([acuity](../acuity.md))", "the reader `acuity`"),
+    "acuity_tests": (
+        "an `AcuityTest` of snellen-lab ([acuity](../acuity.md))",
+        "the reader `acuity`",
+    ),
 }
 """What a name of each group of hooks stands for, and where it is used."""
 

@@ -1,6 +1,5 @@
 """The public names: this is their one list, which the module reads, as type checkers and editors do."""
 
-from snellen.api import acuity as acuity
 from snellen.api import build as build
 from snellen.api import decide as decide
 from snellen.api import evaluate as evaluate

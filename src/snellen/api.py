@@ -1,4 +1,4 @@
-"""The public API: build, evaluate, acuity, score, decide, export."""
+"""The public API: build, evaluate, score, decide, export."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
 from snellen.models.model_strings import as_model_string
-from snellen.psychometrics import WIDTH
 from snellen.recognition.own_sources import is_own
 from snellen.registry import find, names
 from snellen.runs.finding import Announce, open_benchmark, silent
@@ -54,7 +53,6 @@ from snellen.scoring.kept_scoring import load_scoring
 
 if TYPE_CHECKING:
     from snellen.building.keywords import BuildKeywords, ReformKeywords
-    from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
@@ -121,50 +119,6 @@ def evaluate(
     finished = evaluate_spec(spec, models, roles=roles, progress=progress, announce=announce)
     check_finished(finished, spec.execution.error_budget)
     return Results([run.scored for run in finished])
-
-
-def acuity(
-    models: Any,
-    tests: str | Iterable[str] = (),
-    *,
-    budget: int | None = None,
-    width: float = WIDTH,
-    input_side: int | None = None,
-    progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
-    **fields: Unpack[RunKeywords],
-) -> list[AcuityRun]:
-    """Measure thresholds: how small, faint or crowded a thing may be for a model to see it (docs/acuity.md).
-
-    `models` are as in `evaluate`; `tests` are names (`letter-size`), all by default. `budget` is the most questions
-    that a model is asked in all, else 48 for each test; a test ends early once its 95% interval is narrower than
-    `width`, in octaves, or as a share of the range where levels are not spaced by ratios. `input_side` is the longer
-    side to which a model behind an API reduces pictures. Other keywords are as in `evaluate`. Each run has `thresholds`
-    and, for tests of places, `fields`. Raises as `evaluate` does.
-    """
-    from snellen.psychometrics.measuring import measure_acuity
-
-    listed = [
-        as_model_string(entry)
-        for entry in (models if isinstance(models, (list, tuple)) else [models])
-    ]
-    test_names = [tests] if isinstance(tests, str) else list(tests)
-    benchmarks = [name if "/" in name else f"acuity/{name}" for name in test_names] or ["acuity"]
-    check_known(fields, KEYWORDS, "field", "")
-    spec = run_spec({"report": False, **fields, "benchmarks": benchmarks})
-    runs = measure_acuity(
-        spec,
-        listed,
-        budget=budget,
-        width=width,
-        input_side=input_side,
-        progress=progress,
-        announce=announce,
-    )
-    for run in runs:
-        if run.outcome is not None:
-            check_budget(run.outcome, spec.execution.error_budget)
-    return runs
 
 
 def decide(

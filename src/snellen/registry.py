@@ -18,7 +18,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.packed_files`: the name of a file in the folder of a run that a packed run takes along
 - `snellen.benchmark_reports`: what `snellen report BENCHMARK` writes (`snellen.cli.verbs.results.BenchmarkReport`)
 - `snellen.listings`: what `snellen list NAME` shows, `listing() -> (header, rows)`
-- `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.trials`)
+- `snellen.acuity_tests`: a declared psychometric test (`snellen_lab.AcuityTest`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
 """
@@ -286,7 +286,6 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
     # Packages with a `suite.toml`, whose `hooks` add to the groups above and below.
     "suites": {
-        "acuity": "snellen.suites.acuity",
         "aro": "snellen.suites.aro",
         "eyechart": "snellen.suites.eyechart",
         "easy-vqa": "snellen.suites.easy_vqa",
@@ -324,7 +323,6 @@ _NAMES: dict[Group, dict[str, Any]] = {
     # Names of files in the folder of a run that packing takes along, and that hold no ground truth.
     "packed_files": {
         "labels": "snellen.scoring.reply_labels:LABELS_FILE",
-        "acuity": "snellen.psychometrics.acuity_run:IDEALS",
     },
     # Called one after the other with a run and its rows, before these are put on a printed scale.
     "corrections": {},
@@ -335,7 +333,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     # What `snellen list NAME` shows, besides the lists of the harness.
     "listings": {},
     # By the rule of a `ChosenPart`: `snellen.report.adaptive_procedures`.
-    "adaptive_procedures": {"acuity": "snellen.report.acuity:ADAPTIVE_PROCEDURE"},
+    "adaptive_procedures": {},
     # What the package snellen-lab computes over the cells of a study, over the values of an analysis, and on runs.
     "study_statistics": {},
     "analysis_statistics": {},

@@ -45,6 +45,7 @@ VERBS_OF_LAB: dict[str, tuple[Line, ...]] = {
         ("audit runs/sentences", "no drawn reply is labelled yet"),
     ),
     "lint": ("lint questions", "report questions"),
+    "acuity": ("acuity snellen:oracle --test letter-size --budget 12",),
     "rate": (
         "rate form runs/sentences runs/oracle --study rating.toml --to plans",
         ("rate table plans", "no ratings yet"),

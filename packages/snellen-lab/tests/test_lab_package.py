@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -59,7 +60,9 @@ def test_what_the_lab_is_found_by_is_installed(group: str) -> None:
     installed = {point.name: point.value for point in entry_points(group=group)}
     assert declared.items() <= installed.items()
     for target in declared.values():
-        assert imported(target) is not None
+        # A suite is a package, and everything else an attribute of a module.
+        is_suite = ":" not in target
+        assert (importlib.import_module(target) if is_suite else imported(target)) is not None
 
 
 @pytest.mark.parametrize("verb", sorted(PROJECT["entry-points"]["snellen.verbs"]))

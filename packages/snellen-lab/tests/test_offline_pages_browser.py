@@ -1,4 +1,4 @@
-"""Cards and datasheets in a real browser: nothing keeps people from using them, and charts are read by keys."""
+"""Datasheets in a real browser: nothing keeps people from using them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import axe
 import snellen as sn
 import snellen_lab
 from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
-from observers import Observer, placed
-from snellen.report.acuity import acuity_page
 from snellen_lab.verification.datasheet_page import write_datasheet
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
@@ -25,17 +23,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def card(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("card")
-    runs = [
-        placed(Observer(threshold, name=name))
-        for threshold, name in ((13.0, "fine"), (40.0, "coarse"))
-    ]
-    (folder / "card.html").write_text(acuity_page(runs), "utf-8")
-    return (folder / "card.html").as_uri()
-
-
-@pytest.fixture(scope="module")
 def datasheet(tmp_path_factory: pytest.TempPathFactory) -> str:
     sn.build("eyechart/count")
     sheet: Path = write_datasheet(
@@ -44,25 +31,15 @@ def datasheet(tmp_path_factory: pytest.TempPathFactory) -> str:
     return sheet.as_uri()
 
 
-@pytest.mark.parametrize("kind", ["card", "datasheet"])
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_nothing_and_no_word_is_broken(
-    kind: str, width: int, scheme: str, page: Page, request: pytest.FixtureRequest
+    width: int, scheme: str, page: Page, datasheet: str
 ) -> None:
     page.resize(width)
     page.prefer(scheme)
-    page.open(request.getfixturevalue(kind))
+    page.open(datasheet)
     page.run("document.querySelectorAll('main details').forEach(one => { one.open = true })")
     assert axe.violations(page) == []
     assert page.run(BROKEN_WORDS) == []
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.complaints == []
-
-
-def test_each_chart_of_a_card_is_one_stop_and_its_marks_say_their_numbers(
-    card: str, page: Page
-) -> None:
-    page.open(card)
-    stops = "[...document.querySelectorAll('.chart [tabindex=\"0\"]')].map(one => one.getAttribute('aria-label'))"
-    labels = page.run(stops)
-    assert len(labels) == 2 and all(label.startswith(("fine", "coarse")) for label in labels)

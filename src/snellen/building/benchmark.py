@@ -218,6 +218,7 @@ class ChosenPart(Struct, frozen=True, tag="chosen"):
 
 
 Part = RandomPart | ChosenPart
+"""The samples of a benchmark that were asked in rounds, at random or by what was answered before."""
 
 
 class Selection(Struct, frozen=True):

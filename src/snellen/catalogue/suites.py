@@ -7,7 +7,7 @@ they are used: extractors are `snellen.extraction.NamedExtractor`,
 templates `snellen.protocols.prompts.templates.Templates`, judge prompts
 `snellen.protocols.prompts.role_prompts.JudgePrompt` (and `matching_prompts` their versions), report tables
 `snellen.report.content.SuiteTables`, metrics as described in `snellen.registry`. A rating study is a
-`snellen.scoring.rating_study.RatingStudy`, an acuity test a `snellen.psychometrics.trials.AcuityTest`.
+`snellen.scoring.rating_study.RatingStudy`, an acuity test an `AcuityTest` of the package snellen-lab.
 """
 
 from __future__ import annotations

@@ -50,7 +50,6 @@ _VERBS: dict[str, dict[str, str]] = {
         "list": "List benchmarks, suites, models, protocols, metrics, model cards or downloaded data.",
     },
     "First steps": {
-        "acuity": "Measure the smallest, faintest or most crowded object that a model can see.",
         "demo": "Evaluate the built-in models on the built-in eye chart.",
         "doctor": "Look at this environment: packages, extras, accelerator.",
     },
@@ -121,7 +120,6 @@ _FLAGS_ELSEWHERE = {
 }
 """What flags of other tools are here."""
 _MODULES = {
-    "demo": "acuity",
     "reform": "build",
     **dict.fromkeys(("pack", "publish", "submit"), "export"),
     **dict.fromkeys(("mend", "report", "score"), "results"),
@@ -131,7 +129,9 @@ _MODULES = {
 """The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SIBLINGS = {
-    **dict.fromkeys(("agree", "analyse", "audit", "lint", "paper", "rate", "sample", "study"), LAB),
+    **dict.fromkeys(
+        ("acuity", "agree", "analyse", "audit", "lint", "paper", "rate", "sample", "study"), LAB
+    ),
     **dict.fromkeys(("arena", "serve", "serve-data"), SERVER),
 }
 """The package of this repository that brings a verb, for the message where it is not installed."""

@@ -146,6 +146,7 @@ offline_flag = click.option(
     callback=_forbid_network,
     help="Do not download data or models; use only what is on this machine.",
 )
+"""The flag `--offline`, which forbids the network and passes nothing to the command."""
 
 
 def _parse_roles(

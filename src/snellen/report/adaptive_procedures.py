@@ -13,9 +13,13 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.errors import DataError, UnknownNameError
+from snellen.installation import LAB, sibling_install_line
 from snellen.report.table import Table
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.scored_run import ScoredRun
+
+OF_LAB = ("acuity",)
+"""Procedures of the package snellen-lab."""
 
 
 class AdaptiveComparison(Struct, frozen=True):
@@ -48,9 +52,11 @@ def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
         return None
     [rule, *_] = rules
     if rule not in registry.targets("adaptive_procedures"):
+        install = "install the package that provides it"
+        if rule in OF_LAB:
+            install = f"install the package {LAB}: {sibling_install_line(LAB)}"
         raise UnknownNameError(
-            f"the questions of this run were chosen by the procedure {rule!r}, which is not installed here; install "
-            "the package that provides it"
+            f"the questions of this run were chosen by the procedure {rule!r}, which is not installed here; {install}"
         )
     procedure: AdaptiveProcedure = registry.find("adaptive_procedures", rule)
     return procedure

@@ -25,6 +25,7 @@ from snellen.report.table import (
 )
 
 Point = tuple[float, float]
+"""A place in a drawing: x to the right and y downwards, in pixels."""
 
 
 class Text(Struct, frozen=True):
@@ -40,6 +41,8 @@ class Text(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
+    """A straight line between two points."""
+
     shape: ClassVar[str] = "line"
     x1: float
     y1: float
@@ -48,7 +51,7 @@ class Line(Struct, frozen=True):
     style: str
 
 
-class Box(Struct, frozen=True):
+class Rectangle(Struct, frozen=True):
     """A rectangle; `opacity` of its fill where it is not the style's."""
 
     shape: ClassVar[str] = "box"
@@ -91,7 +94,8 @@ class Group(Struct, frozen=True):
     """On a page: which samples stand behind it, as a query of the browser of samples."""
 
 
-Shape = Text | Line | Box | PathLine | Mark | Group
+Shape = Text | Line | Rectangle | PathLine | Mark | Group
+"""What a drawing consists of."""
 
 
 class ChartDrawing(Struct, frozen=True):
@@ -118,7 +122,8 @@ class ChartPanel(Struct, frozen=True):
 ToPixels = Callable[[float, float], Point]
 """From values to coordinates in the picture."""
 
-WIDTH = 460
+CHART_WIDTH = 460
+"""Width of most charts, in pixels."""
 COLOURS = 8
 MARKS = (
     "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",  # circle
@@ -231,14 +236,14 @@ def interval_chart(
     """
     lane, gap, above, below = 15.0 if has_values else 9.5, 9.0, 6.0, 36.0
     margin, right = label_width(group.label for group in groups), 66.0 if has_values else 14.0
-    plot = WIDTH - margin - right
+    plot = CHART_WIDTH - margin - right
     background: list[Shape] = []
     y = above
     foreground: list[Shape] = []
     for i, group in enumerate(groups):
         height = max(len(group.points), 1) * lane + gap
         if i % 2 == 0:
-            background.append(Box(0, y, WIDTH, height, "band"))
+            background.append(Rectangle(0, y, CHART_WIDTH, height, "band"))
         name = group.tooltip or group.label
         label = shorten_inside(group.label, LETTERS)
         foreground.append(Text(margin - 10, y + height / 2 + 4, label, "end", name))
@@ -250,7 +255,12 @@ def interval_chart(
             foreground += _interval(point, middle, margin, plot, axis)
             if has_values:
                 foreground.append(
-                    Text(WIDTH - 6, middle + 4, value_text(point.estimate, point.unit), "end value")
+                    Text(
+                        CHART_WIDTH - 6,
+                        middle + 4,
+                        value_text(point.estimate, point.unit),
+                        "end value",
+                    )
                 )
         y += height
     for tick in axis.ticks:
@@ -258,7 +268,7 @@ def interval_chart(
         background.append(Line(x, above, x, y, "grid"))
         foreground.append(Text(x, y + 15, axis.label(tick), "tick"))
     foreground.append(Text(margin + plot / 2, y + 31, axis.title, "axis"))
-    return ChartDrawing(title, WIDTH, y + below, (*background, *foreground))
+    return ChartDrawing(title, CHART_WIDTH, y + below, (*background, *foreground))
 
 
 def _interval(point: PlotPoint, y: float, margin: float, plot: float, axis: Axis) -> list[Shape]:
@@ -270,7 +280,7 @@ def _interval(point: PlotPoint, y: float, margin: float, plot: float, axis: Axis
         margin + plot * axis.fraction(low), y, margin + plot * axis.fraction(high), y, "whisker"
     )
     # A transparent bar makes the tooltip easy to hit.
-    hover_area = Box(margin, y - 4.5, plot + 14, 9, "hit")
+    hover_area = Rectangle(margin, y - 4.5, plot + 14, 9, "hit")
     dot = Mark(point.series, margin + plot * axis.fraction(e.value), y)
     return [Group((hover_area, whisker, dot), point.series, point.tooltip, point.samples)]
 
@@ -290,7 +300,7 @@ def scatter_chart(
     `front` are values from the cheapest on, drawn as the steps of a Pareto front. `curves` are lines through values,
     each of a series; one of None is a reference.
     """
-    left, top, right, bottom = 52.0, 12.0, WIDTH - 16.0, 400.0 if diagonal else 330.0
+    left, top, right, bottom = 52.0, 12.0, CHART_WIDTH - 16.0, 400.0 if diagonal else 330.0
     wide, tall = right - left, bottom - top
 
     def at(x: float, y: float) -> Point:
@@ -324,7 +334,7 @@ def scatter_chart(
             Group((PathLine(tuple(at(*value) for value in values), style, is_open=True),), series)
         )
     shapes += [_point(point, at, x_axis, y_axis) for point in reversed(points)]
-    return ChartDrawing(title, WIDTH, bottom + 42, tuple(shapes))
+    return ChartDrawing(title, CHART_WIDTH, bottom + 42, tuple(shapes))
 
 
 def _steps(places: Sequence[Point], right: float) -> tuple[Point, ...]:
@@ -374,9 +384,9 @@ def radar_chart(
     # So that neighbouring names of two lines each stand clear of one another.
     zoom = 1.0 if count <= 12 else 1.35
     width, size, middle, radius = (
-        zoom * WIDTH,
+        zoom * CHART_WIDTH,
         zoom * 390.0,
-        (zoom * WIDTH / 2, zoom * 192.0),
+        (zoom * CHART_WIDTH / 2, zoom * 192.0),
         zoom * 128.0,
     )
 
@@ -468,7 +478,7 @@ def heat_map(
     margin = label_width(rows)
     longest = max((len(shorten_inside(name, HEADING)) for name in columns), default=4)
     top, right = 16.0 + 4.2 * longest, 8.0 + 3.6 * longest
-    wide = max((WIDTH - margin - right) / max(len(columns), 1), NARROWEST)
+    wide = max((CHART_WIDTH - margin - right) / max(len(columns), 1), NARROWEST)
     shapes: list[Shape] = [
         Text(
             margin + wide * (j + 0.45),
@@ -490,7 +500,7 @@ def heat_map(
             if estimate is None or estimate.value is None:
                 continue
             share = (estimate.value - low) / (high - low) if high > low else 0.5
-            box = Box(
+            box = Rectangle(
                 margin + wide * j, y, wide - 2, TALL - 2, "heat", LEAST + (MOST - LEAST) * share
             )
             number = Text(

@@ -14,7 +14,7 @@ from snellen.errors import DataError
 from snellen.formats.shown_text import short_name
 from snellen.formats.whole_files import write_atomically
 from snellen.records import Result
-from snellen.report.charts import WIDTH, ChartDrawing, Group, Mark, Shape, Text
+from snellen.report.charts import CHART_WIDTH, ChartDrawing, Group, Mark, Shape, Text
 from snellen.report.content import ChartBlock
 from snellen.report.figures import POINT_AT, report_figures
 from snellen.report.rendering import stand_alone
@@ -78,7 +78,7 @@ def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
     places, x, line = list[tuple[float, int]](), 0.0, 0
     for name in series:
         width = KEY + LETTER * len(name)
-        if x and x + width > max(drawing.width, WIDTH):
+        if x and x + width > max(drawing.width, CHART_WIDTH):
             x, line = 0.0, line + 1
         places.append((x, line))
         x += width

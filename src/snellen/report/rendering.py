@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from snellen.formats.shown_text import strip_controls
-from snellen.report.charts import MARKS, WIDTH, ChartDrawing, series_class
+from snellen.report.charts import CHART_WIDTH, MARKS, ChartDrawing, series_class
 from snellen.report.content import Head, Section
 from snellen.report.sample_cards import LONGEST, SIGNS
 from snellen.report.table import DASH, decimal_text, figure_of, shown_table
@@ -93,7 +93,7 @@ def template_environment(loader: BaseLoader, **values: Any) -> Environment:
         cast(dict[str, Any], environment.filters),
     )
     names |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
-    names |= {"marks": MARKS, "series_class": series_class, "broad": WIDTH}
+    names |= {"marks": MARKS, "series_class": series_class, "broad": CHART_WIDTH}
     names |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES, **values}
     filters |= {
         "coded": _coded,

@@ -127,6 +127,7 @@ def decimal_text(value: float, digits: int) -> str:
 
 
 def shorten(label: str, letters: int = LETTERS) -> str:
+    """Cut a label to so many letters, the last of which is then an ellipsis."""
     return label if len(label) <= letters else f"{label[: letters - 1]}…"
 
 

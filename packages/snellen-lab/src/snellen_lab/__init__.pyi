@@ -1,5 +1,20 @@
 """The public names: this is their one list, which the module reads, as type checkers and editors do."""
 
+from snellen_lab.acuity.acuity_run import AcuityRun as AcuityRun
+from snellen_lab.acuity.api import measure_acuity as measure_acuity
+from snellen_lab.acuity.optotypes import Canvas as Canvas
+from snellen_lab.acuity.optotypes import ColourCanvas as ColourCanvas
+from snellen_lab.acuity.optotypes import disc as disc
+from snellen_lab.acuity.optotypes import landolt_c as landolt_c
+from snellen_lab.acuity.optotypes import put_letter as put_letter
+from snellen_lab.acuity.optotypes import rectangle as rectangle
+from snellen_lab.acuity.optotypes import ring as ring
+from snellen_lab.acuity.optotypes import tumbling_e as tumbling_e
+from snellen_lab.acuity.trials import AcuityTest as AcuityTest
+from snellen_lab.acuity.trials import Stimulus as Stimulus
+from snellen_lab.acuity.trials import Trial as Trial
+from snellen_lab.acuity.trials import acuity_test as acuity_test
+from snellen_lab.acuity.trials import stimulus as stimulus
 from snellen_lab.agreement.readers import agreement_study as agreement_study
 from snellen_lab.agreement.readers import calibrate as calibrate
 from snellen_lab.agreement.statistics import Agreement as Agreement

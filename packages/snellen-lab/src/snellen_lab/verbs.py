@@ -17,6 +17,11 @@ LINT = Verb(
     "snellen_lab.cli.lint:lint_command",
     "Benchmarks",
 )
+ACUITY = Verb(
+    "Measure the smallest, faintest or most crowded object that a model can see.",
+    "snellen_lab.cli.acuity:acuity_command",
+    "First steps",
+)
 RATE = Verb(
     "Have people rate replies: blinded form, spreadsheets, means and agreement.",
     "snellen_lab.cli.rate:rate_command",

@@ -11,9 +11,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen import registry
-from snellen.common.drafts import Draft, QuestionDraft, read_params
-from snellen.psychometrics.trials import AcuityTest
+from snellen.plugin_api import (
+    Draft,
+    QuestionDraft,
+    find,
+    read_params,
+)
+from snellen_lab.acuity.trials import AcuityTest
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +32,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """All questions of a test, level after level. Raises DataError where the pictures are too small for a level."""
     chosen = read_params(params, Params)
-    test: AcuityTest = registry.find("acuity_tests", chosen.test)
+    test: AcuityTest = find("acuity_tests", chosen.test)
     for level, name, stimulus in test.stimuli(chosen.side, chosen.exemplars):
         yield Draft(
             id=name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from random import Random
 
-from snellen.psychometrics.optotypes import (
+from snellen_lab.acuity.optotypes import (
     DIRECTIONS,
     SLOAN,
     UNITS,
@@ -20,7 +20,13 @@ from snellen.psychometrics.optotypes import (
     rectangle,
     tumbling_e,
 )
-from snellen.psychometrics.trials import READ_LETTERS, Stimulus, Trial, acuity_test, stimulus
+from snellen_lab.acuity.trials import (
+    READ_LETTERS,
+    Stimulus,
+    Trial,
+    acuity_test,
+    stimulus,
+)
 
 SIZES = (
     2.5,

@@ -14,10 +14,16 @@ from msgspec.structs import replace
 import snellen as sn
 from acuity import SMALL_SIDE, declared
 from snellen.common.paths import home
-from snellen.psychometrics.acuity_run import AcuityRun, TestAnswers
-from snellen.psychometrics.placing import Effort, Parts, QuestionPool, next_questions
-from snellen.psychometrics.trials import AcuityTest, Stimulus
 from snellen.records import ContinuationScore, Kind, Request, Response
+from snellen_lab import measure_acuity
+from snellen_lab.acuity.acuity_run import AcuityRun, TestAnswers
+from snellen_lab.acuity.placing import (
+    Effort,
+    Parts,
+    QuestionPool,
+    next_questions,
+)
+from snellen_lab.acuity.trials import AcuityTest, Stimulus
 
 STEEPNESS = 2 * math.log(19)
 CHANCE = 0.25
@@ -128,7 +134,7 @@ def measured(
     observer: Observer, runs: Path, test: str = "letter-size", **settings: Any
 ) -> AcuityRun:
     """What a run says of an observer."""
-    [run] = sn.acuity(observer, pool(test), runs=str(runs), **settings)
+    [run] = measure_acuity(observer, pool(test), runs=str(runs), **settings)
     return run
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from snellen.psychometrics.optotypes import (
+from snellen_lab.acuity.optotypes import (
     DIRECTIONS,
     SLOAN,
     Canvas,
@@ -27,8 +27,13 @@ from snellen.psychometrics.optotypes import (
     rectangle,
     tumbling_e,
 )
-from snellen.suites.acuity.degraded import REACH, blurred, jpeg, noisy
-from snellen.suites.acuity.scenes import ciede2000, lab_of, rgb_of
+from snellen_lab.acuity_suite.degraded import (
+    REACH,
+    blurred,
+    jpeg,
+    noisy,
+)
+from snellen_lab.acuity_suite.scenes import ciede2000, lab_of, rgb_of
 
 LARGE = 100
 """Pixels per unit where geometry is measured: letters of 500 px."""

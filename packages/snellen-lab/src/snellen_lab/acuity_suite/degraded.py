@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 from PIL import Image, ImageChops
 
-from snellen.psychometrics.optotypes import (
+from snellen_lab.acuity.optotypes import (
     GREY,
     SLOAN,
     UNITS,
@@ -24,8 +24,13 @@ from snellen.psychometrics.optotypes import (
     rasterise,
     rounded_half_up,
 )
-from snellen.psychometrics.trials import Stimulus, Trial, acuity_test, stimulus
-from snellen.suites.acuity.signs import WHICH_LETTER
+from snellen_lab.acuity.trials import (
+    Stimulus,
+    Trial,
+    acuity_test,
+    stimulus,
+)
+from snellen_lab.acuity_suite.signs import WHICH_LETTER
 
 REACH = 3.5
 """How far a blur reaches, in its standard deviations; what is beyond, 0.05%, is left out."""

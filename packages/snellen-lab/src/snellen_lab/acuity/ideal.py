@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageStat
 
-from snellen.psychometrics.optotypes import UNITS, Canvas, Shape
-from snellen.psychometrics.posterior import Array
-from snellen.psychometrics.thresholds import Ideal, LevelScale, threshold_of
-from snellen.psychometrics.trials import AcuityTest, Stimulus
+from snellen_lab.acuity.optotypes import UNITS, Canvas, Shape
+from snellen_lab.acuity.posterior import Array
+from snellen_lab.acuity.thresholds import Ideal, LevelScale, threshold_of
+from snellen_lab.acuity.trials import AcuityTest, Stimulus
 
 Processor = Callable[[Image.Image], Sequence[Any]]
 """From a picture to the arrays (height x width, or channels x height x width) that a model is given of it: one, or one

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.common.seeds import rng_for
-from snellen.errors import DataError
-from snellen.psychometrics.optotypes import WHITE, Canvas, Shape
+from snellen import DataError
+from snellen.plugin_api import rng_for
+from snellen_lab.acuity.optotypes import WHITE, Canvas, Shape
 
 Easier = Literal["larger", "smaller", "neither"]
 """Which levels are easier; neither where a level is a place and no quantity."""

@@ -22,10 +22,14 @@ from servers import broken, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.cli import cli, main
 from snellen.errors import DataError, StoreError, UnknownNameError
-from snellen.psychometrics import posterior
-from snellen.psychometrics.acuity_run import AcuityRun, read_acuity, threshold_differences
-from snellen.psychometrics.thresholds import LevelScale, threshold_of
-from snellen.report.acuity import (
+from snellen.report.charts import Text
+from snellen.runs.run_progress import RunProgress
+from snellen.runs.spec import ScoringSpec
+from snellen.scoring.run_scoring import score_run
+from snellen_lab import measure_acuity
+from snellen_lab.acuity import posterior
+from snellen_lab.acuity.acuity_run import AcuityRun, read_acuity, threshold_differences
+from snellen_lab.acuity.report import (
     LINES,
     acuity_page,
     curve_panels,
@@ -33,10 +37,7 @@ from snellen.report.acuity import (
     prescription,
     prescription_line,
 )
-from snellen.report.charts import Text
-from snellen.runs.run_progress import RunProgress
-from snellen.runs.spec import ScoringSpec
-from snellen.scoring.run_scoring import score_run
+from snellen_lab.acuity.thresholds import LevelScale, threshold_of
 
 
 @pytest.fixture(autouse=True)
@@ -280,16 +281,16 @@ def test_the_order_of_answers_does_not_matter(
 def test_a_budget_is_kept_and_shared_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     tests = [pool("letter-size"), pool("crowding"), pool("place")]
     observer = Observer(12.0)
-    sn.acuity(observer, tests, runs=str(tmp_path), budget=30)
+    measure_acuity(observer, tests, runs=str(tmp_path), budget=30)
     asked = Counter(sample.partition("-size")[0].partition("-")[0] for sample in observer.asked)
     assert 30 - len(tests) < len(observer.asked) <= 30 and asked["place"] == 10
     more = Observer(12.0)
-    [larger] = sn.acuity(more, tests, runs=str(tmp_path), budget=60)
+    [larger] = measure_acuity(more, tests, runs=str(tmp_path), budget=60)
     assert not set(more.asked) & set(observer.asked)
     assert 60 - len(tests) < len(observer.asked) + len(more.asked) <= 60
     assert sum(share.asked for share in larger.fields["acuity/place"]) == 20
     states: list[RunProgress] = []
-    [smaller] = sn.acuity(
+    [smaller] = measure_acuity(
         Observer(12.0), tests, runs=str(tmp_path), budget=30, progress=states.append
     )
     asked_before = len(observer.asked) + len(more.asked)
@@ -324,7 +325,7 @@ def test_a_budget_that_is_too_small_is_refused_with_the_least_that_will_do() -> 
         DataError,
         match="budget 7: 2 tests need 12 questions at least, 6 each; raise it or name fewer",
     ):
-        sn.acuity(Observer(12.0), [pool("letter-size"), pool("crowding")], budget=7)
+        measure_acuity(Observer(12.0), [pool("letter-size"), pool("crowding")], budget=7)
 
 
 def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(
@@ -333,15 +334,15 @@ def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(
     with pytest.raises(
         DataError, match=r"is not a psychometric test; `snellen list acuity` shows them"
     ):
-        sn.acuity(Observer(12.0), str(questions.folder))
+        measure_acuity(Observer(12.0), str(questions.folder))
     with pytest.raises(
         DataError, match="circular: a threshold needs questions that are asked once each"
     ):
-        sn.acuity(Observer(12.0), pool("letter-size"), protocols="circular")
+        measure_acuity(Observer(12.0), pool("letter-size"), protocols="circular")
     with pytest.raises(DataError, match="set budget instead"):
-        sn.acuity(Observer(12.0), pool("letter-size"), limit=20)
+        measure_acuity(Observer(12.0), pool("letter-size"), limit=20)
     with pytest.raises(UnknownNameError, match=r"did you mean.*letter-size"):
-        sn.acuity(Observer(12.0), "letter-sise")
+        measure_acuity(Observer(12.0), "letter-sise")
 
 
 def test_a_run_begun_with_other_pictures_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -357,7 +358,7 @@ def test_a_run_begun_with_other_pictures_is_refused_in_one_line(tmp_path: Path) 
         StoreError,
         match=r"was run on version \w+ of acuity/place, which is now \w+; choose another --",
     ):
-        sn.acuity(
+        measure_acuity(
             Observer(1, name="cells"),
             str(larger),
             runs=tmp_path,

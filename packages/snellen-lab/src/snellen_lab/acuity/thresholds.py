@@ -11,9 +11,14 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from snellen.analysis.statistics import wilson
-from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, at_most
-from snellen.psychometrics.trials import AcuityTest
+from snellen.plugin_api import wilson
+from snellen_lab.acuity.posterior import (
+    Interval,
+    ParameterGrid,
+    Posterior,
+    at_most,
+)
+from snellen_lab.acuity.trials import AcuityTest
 
 Verdict = Literal["threshold", "sees all", "sees none", "undecided"]
 """Whether the threshold lies within the levels; the hardest one is still seen; the easiest one is not; or answers leave

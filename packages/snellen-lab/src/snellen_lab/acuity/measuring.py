@@ -9,15 +9,37 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen.building.benchmark import Benchmark, ChosenPart, Part
-from snellen.errors import DataError
-from snellen.experiments.execution import LazyRoleModels, check_models, plan_scored_run
-from snellen.experiments.run_rounds import Rounds
-from snellen.experiments.scored_folders import check_judging
-from snellen.formats.whole_files import write_atomically
-from snellen.protocols.base import declaration_of
-from snellen.psychometrics import WIDTH
-from snellen.psychometrics.acuity_run import (
+from snellen import DataError
+from snellen.plugin_api import (
+    RUN_MANIFEST,
+    Announce,
+    Benchmark,
+    ChosenPart,
+    LazyRoleModels,
+    Method,
+    Part,
+    ProgressListener,
+    Rounds,
+    RunPlan,
+    RunSpec,
+    check_judging,
+    check_models,
+    declaration_of,
+    forecast,
+    held_while_scored,
+    holds_answers,
+    ignore_progress,
+    plan_scored_run,
+    protocols_of,
+    read_manifest,
+    score_run,
+    silent,
+    specs_of,
+    with_parts,
+    write_atomically,
+)
+from snellen_lab.acuity import WIDTH
+from snellen_lab.acuity.acuity_run import (
     IDEALS,
     LEVEL,
     AcuityRun,
@@ -25,25 +47,22 @@ from snellen.psychometrics.acuity_run import (
     kept_ideals,
     read_acuity,
 )
-from snellen.psychometrics.ideal import ideal_threshold, shrinking_to
-from snellen.psychometrics.placing import Effort, Parts, QuestionPool, most_asked, next_questions
-from snellen.psychometrics.posterior import AT_ONCE
-from snellen.psychometrics.thresholds import Ideal
-from snellen.records import Method
-from snellen.runs.finding import Announce, silent, specs_of
-from snellen.runs.forecast import forecast
-from snellen.runs.locks import held_while_scored
-from snellen.runs.plan import RunPlan, protocols_of, with_parts
-from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
-from snellen.runs.run_progress import ProgressListener, ignore_progress
-from snellen.runs.spec import RunSpec
-from snellen.scoring.run_scoring import score_run
+from snellen_lab.acuity.ideal import ideal_threshold, shrinking_to
+from snellen_lab.acuity.placing import (
+    Effort,
+    Parts,
+    QuestionPool,
+    most_asked,
+    next_questions,
+)
+from snellen_lab.acuity.posterior import AT_ONCE
+from snellen_lab.acuity.thresholds import Ideal
 
 ONCE: Mapping[Method, str] = {"generation": "vanilla", "likelihood": "likelihood"}
 """The protocols that ask each question once."""
 
 
-def measure_acuity(
+def measure_spec(
     spec: RunSpec,
     models: Sequence[Any] | None = None,
     *,
@@ -81,7 +100,7 @@ def measure_acuity(
 def acuity_forecasts(
     spec: RunSpec, budget: int | None = None, announce: Announce = silent
 ) -> list[str]:
-    """What `measure_acuity` would ask each model at most, in lines for a reader; nothing is asked."""
+    """What `measure_spec` would ask each model at most, in lines for a reader; nothing is asked."""
     lines: list[str] = []
     for number, name in enumerate(spec.question.models):
         effort = Effort(budget)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 
-from snellen.psychometrics.optotypes import Shape, disc, rectangle
-from snellen.psychometrics.trials import Stimulus, Trial, acuity_test, stimulus
+from snellen_lab.acuity.optotypes import Shape, disc, rectangle
+from snellen_lab.acuity.trials import (
+    Stimulus,
+    Trial,
+    acuity_test,
+    stimulus,
+)
 
 WIDTH = 4
 """Of each line, in pixels."""

@@ -21,7 +21,7 @@ from itertools import accumulate, pairwise
 from msgspec import Struct
 from PIL import Image
 
-from snellen.formats.png import encode_png
+from snellen.plugin_api import encode_png
 
 Point = tuple[float, float]
 Contour = tuple[Point, ...]

@@ -13,13 +13,24 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from snellen import registry
-from snellen.catalogue import BenchmarkSpec
-from snellen.common.foreign import read_file
-from snellen.errors import DataError
-from snellen.psychometrics import RULE
-from snellen.psychometrics.posterior import CREDIBILITY, MEDIAN_AND_ENDS, Interval, Posterior
-from snellen.psychometrics.thresholds import (
+from snellen import DataError
+from snellen.plugin_api import (
+    BenchmarkSpec,
+    Method,
+    RunOutcome,
+    ScoredBenchmark,
+    ScoredRun,
+    find,
+    read_file,
+)
+from snellen_lab.acuity import RULE
+from snellen_lab.acuity.posterior import (
+    CREDIBILITY,
+    MEDIAN_AND_ENDS,
+    Interval,
+    Posterior,
+)
+from snellen_lab.acuity.thresholds import (
     Answers,
     Ideal,
     LevelScale,
@@ -28,10 +39,7 @@ from snellen.psychometrics.thresholds import (
     place_shares,
     threshold_of,
 )
-from snellen.psychometrics.trials import AcuityTest
-from snellen.records import Method
-from snellen.runs.runner import RunOutcome
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen_lab.acuity.trials import AcuityTest
 
 LEVEL = "level"
 """The tag of a sample that says its level."""
@@ -117,7 +125,7 @@ def declared_test(spec: BenchmarkSpec) -> AcuityTest:
     """The test of a benchmark. Raises DataError for a benchmark that is none."""
     if not is_psychometric(spec):
         raise DataError(f"{spec.name} is not a psychometric test; `snellen list acuity` shows them")
-    test: AcuityTest = registry.find("acuity_tests", spec.source.params["test"])
+    test: AcuityTest = find("acuity_tests", spec.source.params["test"])
     return test
 
 

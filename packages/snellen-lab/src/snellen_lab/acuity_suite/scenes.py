@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from random import Random
 
-from snellen.psychometrics.optotypes import (
+from snellen_lab.acuity.optotypes import (
     DIRECTIONS,
     UNITS,
     ColourCanvas,
@@ -20,7 +20,12 @@ from snellen.psychometrics.optotypes import (
     landolt_c,
     tumbling_e,
 )
-from snellen.psychometrics.trials import Stimulus, Trial, acuity_test, stimulus
+from snellen_lab.acuity.trials import (
+    Stimulus,
+    Trial,
+    acuity_test,
+    stimulus,
+)
 
 Lab = tuple[float, float, float]
 RGB = tuple[int, int, int]

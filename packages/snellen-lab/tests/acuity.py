@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image, ImageChops
 
 from snellen import registry
-from snellen.psychometrics.optotypes import (
+from snellen_lab.acuity.optotypes import (
     DIRECTIONS,
     SLOAN,
     Shape,
@@ -19,8 +19,8 @@ from snellen.psychometrics.optotypes import (
     rasterise,
     tumbling_e,
 )
-from snellen.psychometrics.trials import AcuityTest, Stimulus
-from snellen.suites.acuity.signs import SHAPES
+from snellen_lab.acuity.trials import AcuityTest, Stimulus
+from snellen_lab.acuity_suite.signs import SHAPES
 
 NAMES = tuple(
     name

@@ -18,11 +18,16 @@ from observers import pool
 from snellen import registry
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.psychometrics.trials import Stimulus, acuity_test, written_level
-from snellen.suites.acuity.degraded import COVER
-from snellen.suites.acuity.reader import read
-from snellen.suites.acuity.scenes import GROUND
-from snellen.suites.acuity.signs import CROWDED, GRID, PAPER, READ_LETTERS
+from snellen_lab.acuity.trials import Stimulus, acuity_test, written_level
+from snellen_lab.acuity_suite.degraded import COVER
+from snellen_lab.acuity_suite.reader import read
+from snellen_lab.acuity_suite.scenes import GROUND
+from snellen_lab.acuity_suite.signs import (
+    CROWDED,
+    GRID,
+    PAPER,
+    READ_LETTERS,
+)
 
 DIGESTS = json.loads(Path(__file__).with_name("acuity_digests.json").read_text())
 ndimage = pytest.importorskip("scipy.ndimage")

@@ -17,11 +17,11 @@ from snellen.cli import cli
 from snellen.errors import DataError
 from snellen.models.hf.encode import PixelCache
 from snellen.models.loading import load_model
-from snellen.psychometrics.acuity_run import IDEALS, AcuityRun, read_acuity
-from snellen.psychometrics.ideal import TemplateReader, ideal_threshold, shrinking_to
-from snellen.psychometrics.thresholds import Ideal, input_words
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
+from snellen_lab.acuity.acuity_run import IDEALS, AcuityRun, read_acuity
+from snellen_lab.acuity.ideal import TemplateReader, ideal_threshold, shrinking_to
+from snellen_lab.acuity.thresholds import Ideal, input_words
 
 
 def as_it_is(picture: Image.Image) -> list[Any]:

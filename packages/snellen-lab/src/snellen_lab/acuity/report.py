@@ -7,36 +7,50 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from snellen.analysis.statistics import wilson
-from snellen.errors import DataError
-from snellen.psychometrics.acuity_run import (
+from snellen import DataError
+from snellen.plugin_api import (
+    CHART_WIDTH,
+    DASH,
+    AdaptiveComparison,
+    AdaptiveProcedure,
+    Block,
+    Cell,
+    ChartBlock,
+    ChartDrawing,
+    ChartPanel,
+    Group,
+    Head,
+    Line,
+    Mark,
+    PathLine,
+    Point,
+    Rectangle,
+    ScoredRun,
+    Section,
+    Shape,
+    Table,
+    TableBlock,
+    Text,
+    offline_document,
+    percent,
+    shorten,
+    wilson,
+)
+from snellen_lab.acuity.acuity_run import (
     AcuityRun,
     ThresholdDifference,
     difference_record,
     read_acuity,
     threshold_differences,
 )
-from snellen.psychometrics.optotypes import UNITS, Contour
-from snellen.psychometrics.thresholds import FEW, PlaceShare, Threshold, input_words
-from snellen.psychometrics.trials import AcuityTest
-from snellen.report.adaptive_procedures import AdaptiveComparison, AdaptiveProcedure
-from snellen.report.charts import (
-    WIDTH,
-    Box,
-    ChartDrawing,
-    ChartPanel,
-    Group,
-    Line,
-    Mark,
-    PathLine,
-    Point,
-    Shape,
-    Text,
+from snellen_lab.acuity.optotypes import UNITS, Contour
+from snellen_lab.acuity.thresholds import (
+    FEW,
+    PlaceShare,
+    Threshold,
+    input_words,
 )
-from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
-from snellen.report.rendering import offline_document
-from snellen.report.table import DASH, Cell, Table, percent, shorten
-from snellen.scoring.scored_run import ScoredRun
+from snellen_lab.acuity.trials import AcuityTest
 
 THRESHOLD = "A threshold is the level at which a model is halfway between guessing and its best, with a 95% credible interval."
 SIZES = (
@@ -64,7 +78,7 @@ _WALL = (
 )
 Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""
-LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, WIDTH - 16.0, 250.0, 9.0
+LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, CHART_WIDTH - 16.0, 250.0, 9.0
 TICK, DIGIT = 40.0, 8.0
 """From one labelled level to the next at least, and the room of a digit of its label."""
 LINES = (160, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4)
@@ -294,7 +308,9 @@ def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     )
     for lane, (number, threshold) in enumerate(series):
         shapes += _curve(number, threshold, at, BOTTOM + 8 + LANE * lane, runs[number].model)
-    return ChartDrawing(f"{first.test}: right answers by level", WIDTH, bottom + 40, tuple(shapes))
+    return ChartDrawing(
+        f"{first.test}: right answers by level", CHART_WIDTH, bottom + 40, tuple(shapes)
+    )
 
 
 def _written(level: float) -> str:
@@ -374,7 +390,9 @@ def wall_chart(test: AcuityTest, series: Series, runs: Sequence[AcuityRun]) -> C
         shapes.append(
             Text(x - 4, y_of_line + 4, label + (": no line" if line is None else ""), "start")
         )
-    return ChartDrawing(f"A wall chart: {test.title}", WIDTH, y + 2, tuple(shapes), above=10.0)
+    return ChartDrawing(
+        f"A wall chart: {test.title}", CHART_WIDTH, y + 2, tuple(shapes), above=10.0
+    )
 
 
 def line_read(threshold: Threshold) -> float | None:
@@ -441,7 +459,7 @@ def _field(shares: Sequence[PlaceShare]) -> ChartDrawing:
         counts[cell] = right + share.right, total + share.asked
     width, shapes = 320.0 / side * join, list[Shape]()
     for (row, column), (right, total) in sorted(counts.items()):
-        box = Box(
+        box = Rectangle(
             10 + width * column,
             10 + width * row,
             width - 1,

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from snellen.building.benchmark import ChosenPart
-from snellen.common.seeds import rng_for
-from snellen.psychometrics import BUDGET, RULE, WIDTH
-from snellen.psychometrics.acuity_run import TestAnswers
-from snellen.psychometrics.posterior import is_known, next_levels, number_at_once
-from snellen.psychometrics.thresholds import LevelScale
-from snellen.psychometrics.trials import AcuityTest
+from snellen.plugin_api import ChosenPart, rng_for
+from snellen_lab.acuity import BUDGET, RULE, WIDTH
+from snellen_lab.acuity.acuity_run import TestAnswers
+from snellen_lab.acuity.posterior import is_known, next_levels, number_at_once
+from snellen_lab.acuity.thresholds import LevelScale
+from snellen_lab.acuity.trials import AcuityTest
 
 Parts = Mapping[str, ChosenPart]
 """By benchmark, the questions that were chosen."""

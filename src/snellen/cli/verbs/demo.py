@@ -1,0 +1,101 @@
+"""`snellen demo`: two small models on the embedded eye chart."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from snellen.cli import declared_verb, imported, installed_verbs
+from snellen.cli.flags import WholeNumber, json_flag
+from snellen.cli.show import announce, out, run_progress, show_results
+from snellen.errors import MissingExtraError
+from snellen.installation import LAB, sibling_install_line
+from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
+
+DEMO_MODELS = ("snellen:tiny", "snellen:tiny-xs")
+DEMO_INSTRUMENTS = ("snellen:uniform", "snellen:always-a", "snellen:oracle")
+PACKAGES = ("torch", "transformers")
+GENERATION = ("instability", "circular")
+ACUITY_TESTS = ("shape-size", "shape-contrast")
+LEAST_QUESTIONS = 6  # of an acuity test
+DEMO_LIMIT = 24
+LEFT_OUT_OF_DEMO = "eyechart/caption"
+"""CIDEr is not a share of right answers: with it, the models of the demo would have no number over all benchmarks."""
+
+
+@click.command()
+@click.option("--runs", default="runs/demo", help="Folder for the demo's runs.  [runs/demo]")
+@click.option(
+    "--limit",
+    default=DEMO_LIMIT,
+    type=WholeNumber(1),
+    help=f"Samples per benchmark.  [{DEMO_LIMIT}]",
+)
+@click.option(
+    "--level",
+    default="easy",
+    type=click.Choice(["easy", "medium", "hard", "all"]),
+    help="Difficulty.  [easy]",
+)
+@json_flag
+def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
+    """Evaluate two small trained models and three instruments on the embedded eye chart.
+
+    No network, no key, no GPU. The models answer every question five times in other words and orders,
+    once per rotation of its options, and by the likelihood of each option; the instruments show what
+    chance, a fixed label and perfect knowledge look like. With the package snellen-lab, an acuity card
+    says how small and how faint the models' questions may be.
+    """
+    from snellen.catalogue import select
+    from snellen.experiments.evaluation import FinishedRun, evaluate_spec
+    from snellen.experiments.results import Results
+
+    benchmarks = [spec.name for spec in select("eyechart") if spec.name != LEFT_OUT_OF_DEMO]
+    for package in PACKAGES:
+        if find_spec(package) is None:  # said before the benchmarks are built
+            raise MissingExtraError(package, "hf", "snellen demo")
+    finished: list[FinishedRun] = []
+    with run_progress() as progress:
+        for models, protocols in (
+            (DEMO_MODELS, (*GENERATION, "likelihood?m=5")),
+            (DEMO_INSTRUMENTS, GENERATION),
+        ):
+            for model in models:
+                question = QuestionSpec(
+                    models=(model,),
+                    benchmarks=tuple(benchmarks),
+                    protocols=protocols,
+                    where="" if level == "all" else f"level == '{level}'",
+                    limit=limit,
+                )
+                execution = ExecutionSpec(runs=runs, name=model.partition(":")[2], report=False)
+                spec = RunSpec(question=question, execution=execution)
+                finished += evaluate_spec(spec, progress=progress, announce=announce)
+    results = Results([run.scored for run in finished])
+    show_results(results, as_json)
+    out.print(f"report: {results.report(Path(runs) / 'report.html')}", soft_wrap=True)
+    if "acuity" in installed_verbs():
+        out.print(f"acuity card: {_acuity_card(Path(runs), limit, as_json)}", soft_wrap=True)
+    else:
+        announce(f"no acuity card: it comes with another package: {sibling_install_line(LAB)}")
+
+
+def _acuity_card(runs: Path, limit: int, as_json: bool) -> Path:
+    """Have `snellen acuity` measure how small and how faint shapes may be for the trained models to see them.
+
+    If the demo samples fewer questions per benchmark than by default, each test has a smaller budget, too.
+    """
+    card = runs / "acuity.html"
+    words = [*DEMO_MODELS, "--method", "likelihood", "--runs", str(runs / "acuity")]
+    for test in ACUITY_TESTS:
+        words += ["--test", test]
+    if limit < DEMO_LIMIT:
+        words += ["--budget", str(max(limit, LEAST_QUESTIONS) * len(ACUITY_TESTS))]
+    words += ["--card", str(card)]
+    if as_json:
+        words.append("--json")
+    command: click.Command = imported(declared_verb(installed_verbs()["acuity"]).command)
+    command.main(words, prog_name="snellen acuity", standalone_mode=False)
+    return card
