@@ -45,6 +45,9 @@ from snellen.scoring.kept_scoring import (
 from snellen.scoring.run_scoring import check_scoring, score_run
 from snellen.scoring.scored_run import RunExtent, ScoredRun, unknown_suites
 
+AUDIT = "audit.json"
+"""In the folder of a run of which people have labelled some replies (`snellen audit`, of snellen-lab)."""
+
 
 def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
     """Raise UnknownNameError or DataError for what scoring would refuse, before a model or a judge is asked."""
@@ -85,6 +88,11 @@ def score_folders(
     for run in runs:
         for fault in unknown_suites(run):
             announce(f"{run.folder}: {fault}")
+        if (run.folder / AUDIT).is_file() and "audit" not in registry.targets("corrections"):
+            announce(
+                f"{run.folder}: the labels of its audit are not used, so its numbers are not corrected; "
+                f"they need {LAB}: {sibling_install_line(LAB)}"
+            )
         _announce_stop(run, announce)
     return runs
 
