@@ -279,6 +279,7 @@ def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundre
         "score x 100",
         "mean of figures in CIDEr x 100, share x 100",
     )
+    pytest.importorskip("snellen_lab", reason="the verb `paper` waits for snellen-lab")
     _, shown, _ = command(capsys, "paper", "reform-eval", "28", "runs/both", "--markdown")
     assert "no mean beside theirs: theirs are over reform-eval/a-okvqa" in shown
     assert "and 53 others too; the run's is over captions, choices too (Complete)" in shown
