@@ -199,6 +199,26 @@ def test_options_that_only_the_prompt_lists_are_read() -> None:
     assert scored(saved(rows))["accuracy"] == 0.75
 
 
+def test_a_prompt_may_list_its_options_in_another_order_and_a_right_answer_be_a_part_of_one() -> (
+    None
+):
+    prompts = [
+        "Where is it? Choose one: A :To the left, B: To the right, C: On top, D: Under",
+        "Where is it? Choose one: C: On top, D: Under, A: To the left, B: To the right",
+        "Where is it? Choose one: A: To the left, B: To the right, C: Above, D: Under",
+    ]
+    asked = ((0, "A", "Left"), (1, "D", "Under"), (0, "B", "On top"), (2, "C", "On top"))
+    rows = [
+        {"prompt": prompts[number], "answer": reply, "ground_truth": gold}
+        for number, reply, gold in asked
+    ]
+    path = saved(rows)
+    [file] = read_predictions(recognise_predictions(path))
+    assert [row.options[1] for row in file.rows] == ["To the right"] * 3
+    assert scored(path)["accuracy"] == pytest.approx(2 / 3)
+    assert "whose right answer is none of the options in their prompt: 1 (line 4)" in notes(path)
+
+
 def test_letters_without_options_are_labels_and_hidden_answers_are_none() -> None:
     rows = [
         {
@@ -437,6 +457,53 @@ def test_what_programs_gave_is_read_in_their_place() -> None:
     path = saved(rows)
     assert scored(path)["number_accuracy"] == 1.0
     assert "are programs, so what they gave is read, in 'extraction'" in notes(path)
+
+
+PROGRAMS = ("x = 3\ny = x + 1\nprint(y)", "def solution():\n    return 4\n")
+
+
+def test_programs_without_their_results_are_refused() -> None:
+    rows = [{**question(n), "answer": "4", "generated": PROGRAMS[n % 2]} for n in range(4)]
+    with pytest.raises(
+        sn.DataError, match=r"programs.*snellen score p\.jsonl --column reply=NAME$"
+    ):
+        sn.import_run(saved(rows))
+
+
+def test_the_results_of_programs_are_read_in_another_column_of_predictions() -> None:
+    options = ["A)3", "B)4", "C)5"]
+    rows = [
+        {
+            **question(n),
+            "options": options,
+            "answer": "B",
+            "generated": PROGRAMS[n % 2],
+            "generated_prediction": "4",
+            "prediction": "ABBB"[n],
+        }
+        for n in range(4)
+    ]
+    path = saved(rows)
+    assert scored(path)["accuracy"] == 0.75
+    assert "in 'generated' are programs, so what they gave is read, in 'prediction'" in notes(path)
+
+
+def test_long_right_answers_are_compared_by_rouge() -> None:
+    gold = "To solve a linear equation, isolate the variable on one side by doing the same on both sides of it"
+    rows = [{**question(n), "answer": f"{gold} ({n})", "prediction": gold} for n in range(4)]
+    path = saved(rows)
+    assert read_manifest(sn.import_run(path)).notes.count("read as long texts: rouge_l") == 1
+    assert 0.9 < (scored(path)["rouge_l"] or 0) < 1
+
+
+@pytest.mark.parametrize("name", ["p.json", "p.jsonl"])
+def test_objects_with_indents_that_follow_each_other_are_rows(name: str) -> None:
+    rows = [
+        {**question(n), "options": OPTIONS, "answer": "ABC"[gold], "prediction": reply}
+        for n, (gold, reply) in enumerate(zip(GOLDS, REPLIES, strict=True))
+    ]
+    Path(name).write_text("".join(json.dumps(row, indent=2) + "\n" for row in rows))
+    assert scored(Path(name))["accuracy"] == 0.75
 
 
 def test_prompts_that_replies_repeat_are_left_out() -> None:

@@ -173,7 +173,7 @@ _OBJECT_A_LINE = re.compile(rb"\s*\{[^\n]*\}\s*\n\s*\{")
 def _json_rows(path: Path, encoding: str) -> Iterator[SourceRow]:
     """The rows of a JSON value of any layout (`containers.records_in`), or of an object a line, whatever the suffix."""
     with open_text(path) as file:
-        if row_suffix(path) == ".jsonl" and not encoding and not _begins_list(file):
+        if row_suffix(path) == ".jsonl" and not encoding and _begins_with_line(file):
             # A file with images may be larger than the memory.
             yield from _json_lines(DelimitedLines(file, path), path)
             return
@@ -184,7 +184,13 @@ def _json_rows(path: Path, encoding: str) -> Iterator[SourceRow]:
     if _OBJECT_A_LINE.match(content):
         yield from _json_lines(DelimitedLines(io.BytesIO(content), path), path)
         return
-    records = records_in(decoded_json(content, str(path)))
+    try:
+        value = decoded_json(content, str(path))
+    except DataError:
+        value = _values_in_sequence(content)
+        if not value:
+            raise
+    records = records_in(value)
     if records is None:
         raise DataError(
             f"{path}: not a list of questions; write [{{...}}, {{...}}], or one object a line as .jsonl"
@@ -193,10 +199,28 @@ def _json_rows(path: Path, encoding: str) -> Iterator[SourceRow]:
         yield _row_of(record, f"{path}: record {number}", number)
 
 
-def _begins_list(file: BinaryIO) -> bool:
+def _begins_with_line(file: BinaryIO) -> bool:
+    """Whether a file begins with a line that may be a whole record, not with a list or a record of several lines."""
     beginning = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
     file.seek(0)
-    return beginning.startswith(b"[")
+    return not beginning.startswith(b"[") and beginning.partition(b"\n")[0].rstrip() != b"{"
+
+
+def _values_in_sequence(content: bytes) -> list[Any]:
+    """Return JSON values that follow each other, as a program appends them with indents; none if anything else is there."""
+    decoder = json.JSONDecoder(parse_constant=lambda name: None)
+    values: list[Any] = []
+    try:
+        text = content.decode().strip()
+        place = 0
+        while place < len(text):
+            value, place = decoder.raw_decode(text, place)
+            values.append(value)
+            while place < len(text) and text[place].isspace():
+                place += 1
+    except (ValueError, RecursionError):
+        return []
+    return values if len(values) > 1 else []
 
 
 def _json_lines(lines: Iterable[str], path: Path) -> Iterator[SourceRow]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Literal
 
 from msgspec import Struct
 
-AnswerKind = Literal["yes-no", "classes", "number", "box", "vqa", "caption", "text"]
+AnswerKind = Literal["yes-no", "classes", "number", "box", "vqa", "caption", "text", "long text"]
 
 YES_NO = (
     ("yes", "no"),
@@ -38,6 +39,8 @@ FEWEST_ANNOTATORS = 4
 """Answers per question from which they are those of annotators (VQA has ten)."""
 CAPTION_WORDS = 5
 """Words that captions have on average, at least."""
+LONG_TEXT_WORDS = 15
+"""Words that half of the answers have at least, if they are explanations, which no reply repeats."""
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?")
 _BOX = re.compile(r"\s*[\[(][\d.,\s\[\]()-]+[\])]\s*")
 
@@ -58,6 +61,8 @@ TEXT = AnswerType(
     "text", metrics=("typed_match", "exact_match", "contains_answer", "word_accuracy"), why="texts"
 )
 """Replies are often sentences, which an exact match never accepts."""
+LONG_TEXT = AnswerType("long text", metrics=("rouge_l", "typed_match"), why="long texts")
+"""ROUGE-L counts words that reply and answer share; a judge says whether they mean the same."""
 YES_OR_NO = AnswerType("yes-no", metrics=("pope", "typed_match"), why="yes or no")
 
 
@@ -99,6 +104,8 @@ def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
         return AnswerType("number", metrics=("number_accuracy", "typed_match"), why="numbers")
     if classes := _classes(folded):
         return AnswerType("classes", _as_written(classes, firsts), why=f"{len(classes)} classes")
+    if median(len(text.split()) for text in firsts) >= LONG_TEXT_WORDS:
+        return LONG_TEXT
     return TEXT
 
 

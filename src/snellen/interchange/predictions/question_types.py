@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from snellen.interchange.predictions.known_names import as_known, known_benchmark
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
-from snellen.recognition.answer_types import TEXT, answer_type, class_of
+from snellen.recognition.answer_types import LONG_TEXT, TEXT, answer_type, class_of
 
 
 def as_named(file: PredictionFile) -> PredictionFile:
@@ -41,6 +41,11 @@ def with_types(file: PredictionFile) -> PredictionFile:
         is_mixed = any(row.options for row in file.rows)
         subject = "questions without options read as" if is_mixed else "read as"
         notes = (*notes, f"{subject} {kind.why}: {kind.metrics[0]}")
+    if kind == LONG_TEXT:
+        notes = (
+            *notes,
+            "a judge compares long texts better: --metric judged_correct --judge MODEL",
+        )
     typed = replace(file, metrics=kind.metrics, notes=notes)
     return _with_overall(typed, len(open_rows))
 

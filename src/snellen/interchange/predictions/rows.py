@@ -230,21 +230,37 @@ _LISTS = tuple(
         r"(?<!\w)\(([A-Z])\)[ \t]*(?=\S)",
         r"(?<!\w)\(([a-z])\)[ \t]*(?=\S)",
         r"(?<!\S)([A-Z])[.)][ \t]+(?=\S)",
+        r"(?<!\S)([A-Z]) ?:[ \t]*(?=\S)",
     )
 )
 """Marks of options in prompts, those on lines of their own first."""
 
 
 def listed_options(prompt: str) -> tuple[str, ...]:
-    """The options of the last list in a prompt that is lettered from A on; empty if there is none of two or more."""
+    """Return the options of the last list in a prompt that is lettered from A on, in the order of their letters.
+
+    It is empty if there is no list of two or more. A list may also show its letters in another order (C, D, A, B).
+    """
     for pattern in _LISTS:
-        options = _last_list(prompt, list(pattern.finditer(prompt)))
+        marks = list(pattern.finditer(prompt))
+        options = _turned_list(prompt, marks) or _listed_texts(prompt, _last_list(marks))
         if options:
             return options
     return ()
 
 
-def _last_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
+def _turned_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
+    """The options of a prompt whose only marks are the first three or more letters in any order."""
+    letters = [mark[1].upper() for mark in marks]
+    if len(marks) < 3 or sorted(letters) != list(ascii_uppercase[: len(marks)]):
+        return ()
+    texts = _listed_texts(prompt, marks)
+    by_letter = dict(zip(letters, texts, strict=False))
+    return tuple(by_letter[letter] for letter in sorted(by_letter))
+
+
+def _last_list(marks: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
+    """The last marks that are A, B and so on."""
     run: list[re.Match[str]] = []
     last: list[re.Match[str]] = []
     for mark in marks:
@@ -257,17 +273,28 @@ def _last_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
         run.append(mark)
         if len(run) >= 2:
             last = list(run)
-    if not last:
+    return last
+
+
+def _listed_texts(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
+    """The texts behind marks, without the commas that separate all of them; none if a text is empty."""
+    if not marks:
         return ()
-    ends = [mark.start() for mark in last[1:]]
-    line_end = prompt.find("\n", last[-1].end())
+    ends = [mark.start() for mark in marks[1:]]
+    line_end = prompt.find("\n", marks[-1].end())
     ends.append(line_end if line_end >= 0 else len(prompt))
-    texts = [prompt[mark.end() : end].strip() for mark, end in zip(last, ends, strict=True)]
+    texts = [prompt[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
+    if all(text.endswith(",") for text in texts[:-1]):
+        texts = [text.removesuffix(",").strip() for text in texts]
     return tuple(texts) if all(texts) else ()
 
 
 def gold_places(target: str, options: Sequence[str], labels: Sequence[str] = ()) -> tuple[int, ...]:
-    """The place that a target names by its letter, by its text, or by both (`B. a dog`); empty when it names none."""
+    """Return the place of the option that a target names; empty if it names none.
+
+    It names one by its letter, by its text, by both (`B. a dog`), or by words of that option alone (`left` for `to the
+    left`).
+    """
     shown_labels = tuple(labels) or tuple(ascii_uppercase[: len(options)])
     folded_target = target.strip().casefold()
     same = [
@@ -281,7 +308,9 @@ def gold_places(target: str, options: Sequence[str], labels: Sequence[str] = ())
     labelled = _LABELLED.fullmatch(target.strip())
     if labelled and labelled[1].upper() in shown_labels:
         return (shown_labels.index(labelled[1].upper()),)
-    return ()
+    words = f" {folded(target)} "
+    containing = [place for place, option in enumerate(options) if words in f" {folded(option)} "]
+    return (containing[0],) if words.strip() and len(containing) == 1 else ()
 
 
 _LABELLED = re.compile(r"\(?([A-Za-z])[).:]\s*\S.*", re.DOTALL)

@@ -6,9 +6,10 @@ What a column holds is recognised by its name and its cells, as for a table of q
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -46,7 +47,14 @@ from snellen.readers.table import (
     option_texts_of,
     read_answer,
 )
-from snellen.recognition.columns import SEVERAL, Doubt, as_text, folded_name, is_name_of_reply
+from snellen.recognition.columns import (
+    SEVERAL,
+    Doubt,
+    as_text,
+    folded_name,
+    is_name_of_reply,
+    reply_score,
+)
 from snellen.recognition.tables import (
     MESSAGES,
     PROMPTS,
@@ -61,7 +69,7 @@ TITLE = "a table of predictions"
 MOSTLY = 0.9
 MOST_NAMED = 12
 """Columns that an error names."""
-EXECUTIONS = frozenset(("execution", "execution_result", "exec_result"))
+EXECUTIONS = frozenset(("execution", "execution_result", "exec_result", "executed"))
 """Names of columns with what programs gave that a model wrote as replies."""
 HIDDEN = frozenset(("hidden", "unknown", "?"))
 """What files write in place of a right answer that they do not have."""
@@ -69,6 +77,9 @@ HIDDEN = frozenset(("hidden", "unknown", "?"))
 
 _CODE = re.compile(r"^\s*(?:```|def |import |from \w+ import |print\(|\w+ = )", re.MULTILINE)
 """What a line of a program begins with."""
+
+
+_DEFINES = re.compile(r"^def \w+\(.*\).*:\s*$", re.MULTILINE)
 
 
 class TableReading(Struct, frozen=True):
@@ -278,19 +289,28 @@ class _RowReader:
 
     def _results_of_programs(self, reading: TableReading) -> str:
         """The column with the answers of replies that are programs and were run; empty if there are none."""
-        results = [name for name in reading.roles.profiles if folded_name(name) in EXECUTIONS]
-        if not results or reading.is_reply_given or not self._are_programs(reading):
+        if reading.is_reply_given:
             return ""
-        return self._named("reading") or results[0]
-
-    def _are_programs(self, reading: TableReading) -> bool:
-        """Whether most replies look like code in Python."""
-        if not self._reply:
-            return False
-        programs = 0
-        for row in reading.rows:
-            programs += _CODE.search(str(row.cells.get(self._reply, ""))) is not None
-        return programs > len(reading.rows) / 2
+        results = [name for name in reading.roles.profiles if folded_name(name) in EXECUTIONS]
+        if results and _share_of(reading, self._reply, _has_code) > 0.5:
+            return self._named("reading") or results[0]
+        if not _are_programs(reading, self._reply):
+            return ""
+        others = [
+            name
+            for name, profile in reading.roles.profiles.items()
+            if name != self._reply
+            and reply_score(name, profile)
+            and not _are_programs(reading, name)
+        ]
+        if others:
+            return max(others, key=lambda name: _share_of(reading, name, _is_letter))
+        if self._columns.answer and not _are_programs(reading, self._columns.answer):
+            raise DataError(
+                f"{reading.path}: the replies in {self._reply!r} are programs, and no column has what they gave; if one "
+                f"has: snellen score {reading.path} --column reply=NAME"
+            )
+        return ""
 
     def _are_prompts_repeated(self, reading: TableReading) -> bool:
         """Whether nearly all replies begin with their prompts, as those of Hugging Face's `generate` do."""
@@ -334,6 +354,9 @@ class _RowReader:
             self.findings.add(f"rows left out, {fault}", name)
             return
         replies = replies_in_cell(cells.get(self._reply)) if self._reply else asked.replies
+        if references and _is_letter("".join(replies)) and self._lists_options(asked):
+            self.findings.add(LISTED_APART, name)
+            return
         if self._repeats_prompts:
             replies = tuple(_without_prompt(reply, asked) for reply in replies)
         pictures = _picture_names(cells, self._source.pictures)
@@ -395,6 +418,11 @@ class _RowReader:
             return ShownOptions(texts, self._letters)
         return ShownOptions(())
 
+    def _lists_options(self, asked: _Asked) -> bool:
+        """Whether a prompt lists three options or more, so that a letter as a reply is one of them."""
+        listed = listed_options(asked.prompt) or listed_options(asked.question)
+        return not self._is_joined and len(listed) > 2
+
     def _names_one_of(self, cells: Mapping[str, Any], listed: Sequence[str]) -> bool:
         """Whether a row's answer is a letter, or one of the options that its prompt lists."""
         answer = as_text(_one(cells.get(self._columns.answer)))
@@ -429,6 +457,39 @@ class _RowReader:
             except DataError:
                 places = gold_places(text, options, shown.labels)
         return places, (), "" if places else "whose right answer is none of their options"
+
+
+def _are_programs(reading: TableReading, column: str) -> bool:
+    """Whether most cells of a column are programs in Python."""
+    return _share_of(reading, column, _is_program) > 0.5
+
+
+def _share_of(reading: TableReading, column: str, fits: Callable[[str], bool]) -> float:
+    """The share of the rows whose first reply in a column fits."""
+    if not column:
+        return 0.0
+    fitting = 0
+    for row in reading.rows:
+        [reply, *_] = replies_in_cell(row.cells.get(column)) or ("",)
+        fitting += fits(reply)
+    return fitting / len(reading.rows)
+
+
+def _has_code(reply: str) -> bool:
+    return _CODE.search(reply) is not None
+
+
+def _is_program(reply: str) -> bool:
+    """Whether a reply is a program: it defines a function, or is several lines that Python can parse."""
+    if _DEFINES.search(reply):
+        return True
+    if not _has_code(reply) or "\n" not in reply.strip():
+        return False
+    try:
+        ast.parse(reply)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 class ShownOptions(Struct, frozen=True):
@@ -488,7 +549,12 @@ def _letters_of_golds(
 
 
 _LETTER = re.compile(r"[(\[]?([A-Za-z])[)\]]?[.:]?")
+LISTED_APART = "rows left out, whose right answer is none of the options in their prompt"
 _LETTER_AND_TEXT = re.compile(r"[(\[]?([A-Z])[)\].:]\s*\S.*", re.DOTALL)
+
+
+def _is_letter(text: str) -> bool:
+    return bool(_LETTER.fullmatch(text.strip()))
 
 
 def _letter_of(text: str) -> str:
