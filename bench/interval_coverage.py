@@ -29,7 +29,6 @@ import numpy as np
 
 from snellen.analysis.linearisation import linearised_estimates
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, estimate_mean, mean_of_estimates
-from snellen.analysis.template_spread import template_spread
 from snellen.metrics.captions import BLEU_4
 from snellen.metrics.hallucination import POPE
 from snellen.records import Estimate
@@ -256,20 +255,15 @@ def cells() -> Iterator[Cell]:
         ):  # errors that are rare add up to one side
             for label in ("shares near 1", "shares of 0.99", "shares of 0.995"):
                 yield Cell("mean of 20", groups, size, correlation, label)
-    for groups in (3, 5, 10, 30, 100):
-        for label in ("no effect", "0.2 apart"):
-            yield Cell("template spread", groups, "5", "0.3", label, (-1, 1))
 
 
 def simulate(cell: Cell, scale: float) -> Coverage:
     """One cell, seeded by its name; more replicates than one scale are others."""
     rng = np.random.default_rng([*cell.name.encode(), *([ANEW] if scale > 1 else [])])
-    corpus = cell.family in ("corpus", "template spread")
-    replicates = max(1, int((CORPUS_REPLICATES if corpus else REPLICATES) * scale))
+    of_family = CORPUS_REPLICATES if cell.family == "corpus" else REPLICATES
+    replicates = max(1, int(of_family * scale))
     if cell.family == "corpus":
         return _corpus(cell, rng, replicates)
-    if cell.family == "template spread":
-        return _templates(cell, rng, replicates)
     if cell.family.startswith("mean of"):
         return _mean_of(cell, rng, replicates)
     ids = np.repeat(np.arange(cell.groups), sizes_of(cell.groups, cell.size))
@@ -353,27 +347,6 @@ def _mean_of(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
         for replicate in range(replicates)
     ]
     return tallied(cell, parts * len(ids), float(np.mean(truths)), estimates)
-
-
-def _templates(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
-    """Four templates; each question is put with all of them, and hard questions are hard in each."""
-    ids = np.repeat(np.arange(cell.groups), sizes_of(cell.groups, cell.size))
-    gains = (0.1, 0.0, -0.1, 0.0) if "apart" in cell.truth_label else (0.0,) * 4
-    names, estimates = [f"g{place}" for place in ids.tolist()], []
-    for replicate in range(replicates):
-        chance = rng.beta(3, 2, cell.groups)[ids] * 0.8 + 0.1
-        drawn = {
-            f"t{k}": list(
-                zip(
-                    (rng.random(len(ids)) < chance + gain).astype(float).tolist(),
-                    names,
-                    strict=True,
-                )
-            )
-            for k, gain in enumerate(gains)
-        }
-        estimates.append(template_spread(drawn, "coverage", str(replicate)))
-    return tallied(cell, len(ids), max(gains) - min(gains), estimates)
 
 
 def tallied(cell: Cell, n: int, truth: float, estimates: Sequence[Estimate]) -> Coverage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
@@ -113,7 +114,7 @@ def test_questions_about_one_picture_are_one_group(questions: Benchmark, tmp_pat
     assert row.estimate == estimate_mean(values, [pictures[f"q{i:03d}"] for i in range(12)])
 
 
-def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(
+def test_the_deviation_over_templates_is_that_of_their_accuracies(
     questions: Benchmark, tmp_path: Path
 ) -> None:
     def reply(request: Request) -> str:
@@ -129,8 +130,11 @@ def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(
         for row in rows_of(results, benchmark="mine", metric="accuracy")
     }
     assert [accuracy[f"template=choice.generation.{i}"] for i in range(3)] == [1.0, 0.5, 0.0]
-    [spread] = rows_of(results, metric="template_spread")
-    assert spread.estimate.value == 1.0
+    [deviation] = rows_of(results, metric="template_deviation")
+    assert deviation.estimate.value == statistics.stdev([1.0, 0.5, 0.0])
+    assert {row.metric for row in results.rows if "template" in row.metric} == {
+        "template_deviation"
+    }
     assert accuracy[""] == pytest.approx(0.5)
     [entropy] = rows_of(results, benchmark="mine", metric="instability", slice="")
     # Right under all three templates never happens: half of the questions have two kinds of answers 2 : 1, half 1 : 2.

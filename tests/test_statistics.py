@@ -27,7 +27,7 @@ from snellen.analysis.statistics import (
     wilson,
     z,
 )
-from snellen.analysis.template_spread import template_spread
+from snellen.analysis.template_deviation import template_deviation
 from snellen.records import Estimate
 from snellen.report.table import estimate_note
 
@@ -439,89 +439,13 @@ def test_gains_without_losses_reach_below_as_far_as_both_intervals_do(sign: floa
     )
 
 
-def test_templates_that_make_no_difference_have_no_spread_on_average() -> None:
-    """Best minus worst of four equal templates on 60 questions was 0.13."""
-    rng, values, naive = random.Random(3), [], []
-    for replicate in range(300):
-        shares = {
-            f"t{k}": [(float(rng.random() < 0.5), f"picture {q // 3}") for q in range(60)]
-            for k in range(4)
-        }
-        means = [sum(value for value, _ in pairs) / 60 for pairs in shares.values()]
-        naive.append(max(means) - min(means))
-        estimate = template_spread(shares, str(replicate))
-        assert estimate.low is not None
-        assert estimate.high is not None
-        assert estimate.value is not None
-        assert estimate.low <= estimate.value <= estimate.high
-        values.append(estimate.value)
-    mean = sum(values) / len(values)
-    error = math.sqrt(sum((value - mean) ** 2 for value in values)) / len(values)
-    assert abs(mean) <= 3 * error
-    assert sum(naive) / len(naive) > 0.1
-
-
-def shares_of(*right: int, pictures: int = 40) -> dict[str, list[tuple[float, str]]]:
-    """Templates of which the first is right on the first so many pictures, and so on."""
-    return {
-        f"t{k}": [(float(q < n), f"picture {q}") for q in range(pictures)]
-        for k, n in enumerate(right)
-    }
-
-
-def test_the_error_of_the_spread_is_that_of_the_best_and_the_worst_template_paired_by_picture() -> (
-    None
-):
-    estimate = template_spread(shares_of(20, 30, 10), "seed")
-    # On pictures 10 to 29 the best is right and the worst is not; on the others they agree.
-    differences = [float(10 <= q < 30) for q in range(40)]
-    assert estimate.value == pytest.approx(statistics.fmean(differences))
-    assert estimate.stderr == pytest.approx(statistics.stdev(differences) / math.sqrt(40))
-    assert (estimate.n, estimate.groups) == (40, 40)
-
-
-def test_each_template_more_makes_the_lower_limit_of_the_spread_pay_for_the_choice() -> None:
-    two, three = (
-        template_spread(shares_of(30, 10), "seed"),
-        template_spread(shares_of(20, 30, 10), "seed"),
-    )
-    value, error, t = two.value or 0.0, two.stderr or 0.0, 2.022691
-    # Student's t of 39 degrees of freedom, at 1 - 0.05 / 2 for two ordered pairs and / 6 for six (scipy.stats.t).
-    assert value - (three.low or 0.0) == pytest.approx(
-        (value - (two.low or 0.0)) * 2.779568 / 2.331264, rel=1e-5
-    )
-    assert three.high == two.high
-    for end in (value - (value - (two.low or 0.0)) * t / 2.331264, two.high or 0.0):
-        assert (value - end) ** 2 == pytest.approx(
-            (t * error) ** 2 * (1 - end**2) / (1 - value**2), rel=1e-4
-        )
-
-
-def test_the_best_template_is_chosen_on_nine_tenths_of_the_pictures_and_compared_on_the_others() -> (
-    None
-):
-    """One template is right on six of twelve pictures, the other on the other six: ten folds, two of them of a pair.
-
-    Without its fold the other template is the better, by one or two pictures, and loses them all there; a pair with
-    a picture of each is even. So 12, 10 or 8 pictures are lost, as the pairs are alike or not.
-    """
-    equal = {
-        f"t{k}": [(float((q < 6) == bool(k)), f"picture {q}") for q in range(12)] for k in range(2)
-    }
-    lost = {round(12 * (template_spread(equal, str(seed)).value or 0.0), 9) for seed in range(40)}
-    assert lost == {-12.0, -10.0, -8.0}
-
-
-def test_a_spread_needs_pictures_to_choose_templates_by_and_others_to_compare_them_on() -> None:
-    assert template_spread(shares_of(1, 0, pictures=1), "seed").value is None
-    apart = {"t0": [(1.0, "picture 0")] * 5, "t1": [(0.0, "picture 1")] * 5}
-    assert template_spread(apart, "seed").value is None
-    for right in (1.0, 0.0):  # the worst, or the best, was met on one picture alone
-        some = {
-            "t0": [(right, "picture 0"), (right, "picture 1")],
-            "t1": [(1 - right, "picture 2")],
-        }
-        assert template_spread(some, "seed").value is None
+def test_the_deviation_over_templates_needs_two_of_them() -> None:
+    rights = {"a": [1.0, 1.0, 0.0, 0.0], "b": [1.0, 0.0, 0.0], "c": [1.0, 1.0]}
+    estimate = template_deviation(rights)
+    assert estimate.value == pytest.approx(statistics.stdev([1 / 2, 1 / 3, 1]))
+    assert (estimate.low, estimate.high, estimate.n) == (None, None, 2)
+    assert template_deviation({"a": [1.0, 0.0]}).value is None
+    assert template_deviation({}).value is None
 
 
 def test_a_rare_outcome_that_a_large_picture_has_throughout_came_once() -> None:

@@ -25,7 +25,7 @@ from snellen.analysis.statistics import (
     estimate_mean,
     scaled_estimate,
 )
-from snellen.analysis.template_spread import template_deviation, template_spread
+from snellen.analysis.template_deviation import template_deviation
 from snellen.catalogue import suite_facts
 from snellen.errors import DataError
 from snellen.metrics.declaration import (
@@ -252,7 +252,7 @@ def _fields(scored: ScoredBenchmark, scores: Sequence[Score]) -> Iterator[tuple[
 
 
 def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
-    """Accuracy per template and the spread between the best and the worst (ReForm-Eval, Table 25)."""
+    """Accuracy per template and its standard deviation over templates."""
     templates = (prediction.variant.template for prediction in scored.predictions)
     first = next(templates, "")
     if all(template == first for template in templates):
@@ -278,9 +278,8 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         for template, pairs in sorted(by_template.items()):
             share = estimate_mean([value for value, _ in pairs], [group for _, group in pairs])
             yield _row(model, scored, protocol, method, "accuracy", share, f"template={template}")
-        spread = template_spread(by_template, scored.spec.name, protocol)
-        yield _row(model, scored, protocol, method, "template_spread", spread)
-        deviation = template_deviation(by_template)
+        values = {name: [value for value, _ in pairs] for name, pairs in by_template.items()}
+        deviation = template_deviation(values)
         yield _row(model, scored, protocol, method, "template_deviation", deviation)
 
 

@@ -228,7 +228,6 @@ def other_metrics(views: Sequence[RunView]) -> list[str]:
         and not m.endswith(OF_ANSWERED)  # shown beside the row
         and m
         not in (
-            "template_spread",
             "template_deviation",
             HEADLINE,
             CAPABILITY,
