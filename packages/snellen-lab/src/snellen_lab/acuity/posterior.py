@@ -4,13 +4,17 @@
 
 in the parameters of psignifit (Schütt et al. 2016, eq. 1 and 2): F is 0.5 at the threshold, and rises from 0.05 to 0.95
 within the width. x is the logarithm to base 2 of a level, or the level itself, and grows with ease.
+
+F may also rise in two steps with a plateau at 0.5, as where half of the images are harder than the others. Without such
+curves, and without frequent lapses, questions gather where one narrow curve would be told best, and never show that the
+curve is another one.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,19 +24,27 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 THRESHOLDS, WIDTHS = 201, 12
 """Points of the grid along two of its four axes."""
-LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24)
+LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24, 0.32)
 """Shares of answers that are wrong however easy the question is."""
-MANY_LAPSES = (*LAPSES, 0.32)
-"""Those where the answers to easy questions are often wrong: a quarter of them, or more."""
-SILENT_LAPSES, OFTEN = (*LAPSES, 0.4, 0.6), 0.01
-"""Those where some replies named no option, and the density of any of them beside Beta(1, 20): a reader of text may
-find nothing in half of the pictures, however easy."""
+SILENT_LAPSES = (*LAPSES, 0.4, 0.6)
+"""Those where some replies named no option: a reader of text may find nothing in half of the pictures, however easy."""
+FREQUENT_LAPSES = 0.03
+"""Density that is added to (1 - lapse)^19 for any share of lapses: one model in six has any share up to 0.35."""
+SILENT_FREQUENT_LAPSES = 0.01
+"""The same where some replies named no option."""
+RISES = {0.0: 0.6, 0.75: 0.4}
+"""How curves rise, with prior probabilities: at once, or in two steps, each by so much narrower than the width."""
 GUESSES = {0.7: 0.05, 1.0: 0.9, 1.3: 0.05}
 """Shares of right answers to what cannot be seen, in units of chance, with their prior probabilities. Options are
 turned, so that whoever names one each time is right by chance or nearly so, whatever it prefers."""
 SILENT_GUESSES = {0.02: 0.1, 0.35: 0.04, 0.7: 0.08, 1.0: 0.7, 1.3: 0.08}
 """Those where some replies named no option: a reader of text does not guess, and others do not always."""
 STEEPNESS = 2 * np.log(1 / 0.05 - 1)
+OVERDISPERSION = {0.0: 0.8, 0.2: 0.1, 0.4: 0.1}
+"""Prior probabilities of psignifit's eta, by which shares of levels scatter about the curve; 0 is binomial."""
+MISFIT_OVERDISPERSION = {0.2: 0.2, 0.4: 0.4, 0.6: 0.4}
+"""Those where a curve that rises at once does not fit. Curves in two steps are left out then: they fit a notch above the
+threshold as if it were the plateau."""
 MARGIN = 0.5
 """How far beyond the levels a threshold may lie, in parts of their range."""
 CREDIBILITY = 0.95
@@ -65,8 +77,9 @@ class ParameterGrid:
     """All psychometric functions that are considered for a test, and how likely they are before any answer.
 
     Thresholds are equally likely within the levels, and less and less likely beyond. Widths lie around a sixth of the
-    levels' range (an octave for sizes of letters), 95% within a factor of four; lapses follow Beta(1, 20), and guess
-    rates are near chance. Where some replies name no option, more lapses and fewer guesses are likely, too.
+    levels' range (an octave for sizes of letters), 95% within a factor of four. Lapses follow a mixture of Beta(1, 20)
+    and a uniform distribution, and guess rates are near chance. Two curves in five rise in two steps. Where some
+    replies name no option, more lapses and fewer guesses are likely, too.
     """
 
     def __init__(
@@ -74,7 +87,6 @@ class ParameterGrid:
         levels: Sequence[float],
         chance: float,
         always_answers: bool = True,
-        many_lapses: bool = False,
     ) -> None:
         self.levels, self.chance = np.asarray(levels, dtype=float), chance
         guesses = GUESSES if always_answers else SILENT_GUESSES
@@ -82,9 +94,8 @@ class ParameterGrid:
         span = most - least
         self.thresholds = np.linspace(least - MARGIN * span, most + MARGIN * span, THRESHOLDS)
         self.widths = np.geomspace(span / 40, span, WIDTHS)
-        lapses = MANY_LAPSES if many_lapses else LAPSES
-        self.lapses = np.array(lapses if always_answers else SILENT_LAPSES)
-        often = OFTEN if many_lapses or not always_answers else 0.0
+        self.lapses = np.array(LAPSES if always_answers else SILENT_LAPSES)
+        frequent = FREQUENT_LAPSES if always_answers else SILENT_FREQUENT_LAPSES
         self.guesses = np.array(list(guesses)) * chance
         outside = np.maximum(
             np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0
@@ -92,8 +103,9 @@ class ParameterGrid:
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
             np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
-            ((1 - self.lapses) ** 19 + often) * np.gradient(self.lapses),
+            ((1 - self.lapses) ** 19 + frequent) * np.gradient(self.lapses),
             np.array(list(guesses.values())),
+            np.array(list(RISES.values())),
         )
 
     @cached_property
@@ -107,25 +119,34 @@ class ParameterGrid:
     @cached_property
     def right(self) -> npt.NDArray[np.float32]:
         """(T, N, K) probabilities of a right answer at each level."""
-        x = self.levels[:, None]
-        rise = 1 / (1 + np.exp(-STEEPNESS * (x - self.thresholds[:, None, None]) / self.widths))
-        guess, lapse = self.guesses[None, :], self.lapses[:, None]
-        right = guess + (1 - guess - lapse) * rise[..., None, None]
+        distance = self.levels[:, None] - self.thresholds[:, None, None]
+        rises = [_rise(distance, self.widths, narrower) for narrower in RISES]
+        rise = np.stack(rises, axis=-1, dtype=np.float32)[:, :, :, None, None, :]
+        guess = self.guesses[:, None].astype(np.float32)
+        lapse = self.lapses[:, None, None].astype(np.float32)
+        right = guess + (1 - guess - lapse) * rise
         return np.asarray(
             right.reshape(len(self.thresholds), len(self.levels), -1), dtype=np.float32
         )
 
     @cached_property
-    def bins(self) -> tuple[npt.NDArray[np.int64], Array]:
+    def bins(self) -> tuple[npt.NDArray[np.int16], Array]:
         """(N, T * K) which of BINS equal parts of [0, 1] each probability of a right answer is in, and their ends."""
         right = self.right.swapaxes(0, 1).reshape(len(self.levels), -1)
         ends = np.histogram_bin_edges(right, BINS, (0, 1))
-        return np.clip(np.searchsorted(ends, right, side="right") - 1, 0, BINS - 1), ends
+        places = [np.searchsorted(ends, row, side="right") - 1 for row in right]
+        return np.clip(places, 0, BINS - 1).astype(np.int16), ends
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of thresholds, widths, lapses and guess rates."""
-        return len(self.thresholds), len(self.widths), len(self.lapses), len(self.guesses)
+        """Numbers of thresholds, widths, lapses, guess rates and rises."""
+        return (
+            len(self.thresholds),
+            len(self.widths),
+            len(self.lapses),
+            len(self.guesses),
+            len(RISES),
+        )
 
     def likelihood(self, place: int, right: float, wrong: float) -> npt.NDArray[np.float32]:
         """(T, K) logarithms of how likely so many right and wrong answers at a level are."""
@@ -133,6 +154,25 @@ class ParameterGrid:
         return np.asarray(
             np.float32(right) * np.log(probability) + np.float32(wrong) * np.log1p(-probability)
         )
+
+    def overdispersed_likelihood(
+        self, place: int, right: int, wrong: int, eta: float
+    ) -> npt.NDArray[np.float32]:
+        """Return `likelihood` of a beta-binomial distribution, whose parameters sum to 1 / eta^2 - 1.
+
+        The share of a level is drawn from a beta distribution around the curve (Schütt et al. 2016, eq. 4), so that
+        many answers at a level say less than as many at several.
+        """
+        probability = self.right[:, place]
+        total = np.float32(1 / eta**2 - 1)
+        logs = np.zeros_like(probability)
+        for count in range(right):
+            logs += np.log(probability * total + count)
+        for count in range(wrong):
+            logs += np.log((1 - probability) * total + count)
+        for count in range(right + wrong):
+            logs -= np.log(total + count)
+        return np.asarray(logs)
 
     def likelihood_of_silence(self, silent: float, named: float) -> npt.NDArray[np.float32]:
         """(K,) logarithms of how likely so many wrong answers name no option, and so many a wrong one.
@@ -143,7 +183,23 @@ class ParameterGrid:
         names = np.minimum(self.guesses / self.chance, 1 - 1e-3)
         named_share = names * (1 - self.chance) / (1 - names * self.chance)
         logs = named * np.log(named_share) + silent * np.log1p(-named_share)
-        return np.asarray(np.broadcast_to(logs, self.shape[1:]).reshape(-1), dtype=np.float32)
+        logs_by_guess = np.broadcast_to(logs[:, None], self.shape[1:])
+        return np.asarray(logs_by_guess.reshape(-1), dtype=np.float32)
+
+
+def _rise(distance: Array, width: Array, narrower: float) -> Array:
+    """Return F at a distance from the threshold: a logistic function, or the mean of two that are `narrower`.
+
+    Two of width w are as far apart that their mean rises from 0.05 to 0.95 within the whole width: where it is 0.05,
+    the first one is 0.1, a distance of w ln(9) / (2 ln(19)) below the middle of its rise.
+    """
+    step = (1 - narrower) * width
+    apart = width - 2 * step * np.log(9) / STEEPNESS if narrower else np.zeros_like(width)
+    first, second = (
+        1 / (1 + np.exp(np.clip(-STEEPNESS * (distance + side * apart / 2) / step, -60, 60)))
+        for side in (1, -1)
+    )
+    return np.asarray((first + second) / 2)
 
 
 class Posterior:
@@ -156,7 +212,7 @@ class Posterior:
         total: npt.ArrayLike,
         weights: Array | None = None,
         silent: int = 0,
-        overdispersion: float = 1.0,
+        overdispersion: Mapping[float, float] | None = None,
     ) -> None:
         """Weigh the grid by answers.
 
@@ -166,8 +222,8 @@ class Posterior:
             total: Answers at each level, shape (N,).
             weights: In proportion to what follows from the answers, if that is known already.
             silent: Wrong answers that named no option.
-            overdispersion: By how much the variance of answers at a level is greater than that of independent ones
-                (a quasi-likelihood; McCullagh and Nelder 1989, section 4.5).
+            overdispersion: Prior probabilities of eta in `overdispersed_likelihood`; by default, answers at a level
+                are independent.
         """
         self.grid, self.right, self.total = (
             grid,
@@ -175,24 +231,42 @@ class Posterior:
             np.asarray(total, dtype=float),
         )
         if weights is None:
-            logs = np.zeros_like(grid.prior)
-            for place in np.flatnonzero(self.total).tolist():
-                logs += grid.likelihood(
-                    place, self.right[place], self.total[place] - self.right[place]
-                )
+            by_eta = {
+                eta: self._log_likelihood(eta) + math.log(share)
+                for eta, share in (overdispersion or {0.0: 1.0}).items()
+            }
+            most = max(float(logs.max()) for logs in by_eta.values())
+            likelihood = sum(np.exp(logs - most) for logs in by_eta.values())
             if silent:
-                logs += grid.likelihood_of_silence(
+                logs = grid.likelihood_of_silence(
                     silent, float((self.total - self.right).sum()) - silent
                 )
-            logs /= overdispersion
-            weights = grid.prior * np.exp(logs - logs.max())
+                likelihood = likelihood * np.exp(logs - logs.max())
+            weights = grid.prior * likelihood
         self.weights: Array = weights / weights.sum()
         """(T, K) as the grid's prior."""
+
+    def rising_at_once(self) -> Posterior:
+        """Return the posterior of the curves that rise at once."""
+        weights = self.weights.reshape(self.grid.shape).copy()
+        weights[..., 1:] = 0
+        return Posterior(self.grid, self.right, self.total, weights.reshape(self.weights.shape))
+
+    def _log_likelihood(self, eta: float) -> Array:
+        """(T, K) logarithms of how likely the answers are."""
+        logs = np.zeros_like(self.grid.prior)
+        for place in np.flatnonzero(self.total).tolist():
+            right, wrong = self.right[place], self.total[place] - self.right[place]
+            if eta:
+                logs += self.grid.overdispersed_likelihood(place, round(right), round(wrong), eta)
+            else:
+                logs += self.grid.likelihood(place, right, wrong)
+        return logs
 
     def _interval(self, axis: int, values: Array) -> Interval:
         """A parameter's median and central interval, between the points of the grid."""
         cube = self.weights.reshape(self.grid.shape)
-        marginal = cube.sum(axis=tuple({0, 1, 2, 3} - {axis}))
+        marginal = cube.sum(axis=tuple(set(range(cube.ndim)) - {axis}))
         ends = np.concatenate([[values[0]], (values[1:] + values[:-1]) / 2, [values[-1]]])
         return Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(marginal)], ends).tolist())
 

@@ -8,11 +8,12 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
-import numpy as np
 from msgspec import Struct
 
 from snellen.plugin_api import wilson
 from snellen_lab.acuity.posterior import (
+    MISFIT_OVERDISPERSION,
+    OVERDISPERSION,
     Interval,
     ParameterGrid,
     Posterior,
@@ -31,8 +32,6 @@ DIP = 0.005
 """Probability below which a level that is read worse than the curve, and than a harder one, is named."""
 MISFIT = 0.05
 """Probability of so much scatter about the curve below which the curve does not fit."""
-FREQUENT_LAPSES = 0.05
-"""The share of lapses from which on still more frequent ones are considered."""
 STEEP = 1.5
 """A curve that rises within so many gaps between levels is a step for all that answers tell."""
 FEW = 3
@@ -89,18 +88,16 @@ class LevelScale(Struct, frozen=True, dict=True):
     def robust_posterior(self, answers: Answers, chance: float, silent: int = 0) -> Posterior:
         """Return what is known if the curve need not fit: for results, not for the placement of questions.
 
-        If lapses are frequent, more frequent ones are considered, too. If answers scatter more than independent ones
-        do, as of sizes of two kinds, their likelihood counts for as much less.
+        Shares of levels may scatter about the curve (a beta-binomial distribution), and do so where it does not fit.
         """
         posterior = self.posterior(answers, chance, silent)
-        grid = posterior.grid
-        if not silent and posterior.lapse.value >= FREQUENT_LAPSES:
-            grid = _grid(tuple(self.x(level) for level in self.levels), chance, True, True)
-            posterior = Posterior(grid, posterior.right, posterior.total)
-        fit = posterior.fit()
-        if silent or fit.p >= MISFIT:  # what a reader finds nothing in has parameters of its own
+        if silent:  # what a reader finds nothing in has parameters of its own
             return posterior
-        return Posterior(grid, posterior.right, posterior.total, overdispersion=fit.overdispersion)
+        grid, right, total = posterior.grid, posterior.right, posterior.total
+        if posterior.rising_at_once().fit().p >= MISFIT:
+            return Posterior(grid, right, total, overdispersion=OVERDISPERSION)
+        overdispersed = Posterior(grid, right, total, overdispersion=MISFIT_OVERDISPERSION)
+        return overdispersed.rising_at_once()
 
     def interval(self, posterior: Posterior) -> Interval:
         """Return the threshold with its interval, which holds the gap between levels if the curve is steeper than that.
@@ -119,11 +116,9 @@ class LevelScale(Struct, frozen=True, dict=True):
 
 
 @lru_cache(maxsize=48)
-def _grid(
-    levels: tuple[float, ...], chance: float, always_answers: bool, many_lapses: bool = False
-) -> ParameterGrid:
-    """One for all tests of the same levels: each takes some 10 MB."""
-    return ParameterGrid(levels, chance, always_answers, many_lapses)
+def _grid(levels: tuple[float, ...], chance: float, always_answers: bool) -> ParameterGrid:
+    """One for all tests of the same levels: each takes some 15 MB."""
+    return ParameterGrid(levels, chance, always_answers)
 
 
 class LevelPoint(Struct, frozen=True):
@@ -242,9 +237,8 @@ def threshold_of(
     ends, interval = posterior.grid.levels[[0, -1]], scale.interval(posterior)
     verdict = _verdict(posterior)
     points = _level_points(scale, posterior)
-    plain = scale.posterior(answers, chance, silent)
-    is_plain = np.array_equal(plain.weights, posterior.weights)
-    plain_points = points if is_plain else _level_points(scale, plain)
+    plain = scale.posterior(answers, chance, silent).rising_at_once()
+    plain_points = _level_points(scale, plain)
     is_within = verdict == "threshold"
     return Threshold(
         benchmark=benchmark,
