@@ -1,6 +1,6 @@
 """Build a psychometric test as a benchmark: a pool from which a procedure chooses what to ask.
 
-`signs`, `lines`, `scenes` and `degraded` declare the tests (`snellen.psychometrics.trials`).
+`signs`, `lines`, `scenes` and `degraded` declare the tests (`snellen_lab.acuity.trials`).
 """
 
 from __future__ import annotations
