@@ -19,12 +19,12 @@ from typing import TypeVar
 from snellen.analysis.aggregate import results_of
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.common.seeds import rng_for
+from snellen.metrics.questions import AskedQuestion
 from snellen.protocols.base import parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score, Variant
 from snellen.runs.run_folder import RUN_FORMAT, BenchmarkUse, RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.choice_scoring import score_choice
-from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
 
 PROTOCOL = "instability?m=5"

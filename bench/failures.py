@@ -24,10 +24,10 @@ from msgspec.structs import replace
 from snellen.analysis.paired.differences import pair, question_values
 from snellen.analysis.question_means import mean_estimate
 from snellen.catalogue import entries
+from snellen.metrics.questions import AskedQuestion
 from snellen.protocols.base import parse_protocol
 from snellen.records import Answer, Estimate, Failure, Prediction, Sample, Score, Variant
 from snellen.scoring.choice_scoring import score_choice
-from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.scored_run import ScoredBenchmark, by_row
 
 RIGHT, TRUTH, SIZES, TIMES = 0.6, 0.6, (2, 4), 5

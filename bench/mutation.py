@@ -76,9 +76,10 @@ ROOMS: dict[str, dict[str, str]] = {
     "scoring": {
         "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",
         "scoring/choice_scoring.py": "declaration protocols scoring likelihood_rules",
-        "scoring/text_scoring.py": "scoring metrics_pooled declaration marking unfinished",
+        "metrics/open_questions.py": "scoring metrics_pooled declaration marking unfinished",
         "scoring/run_scoring.py": "scoring likelihood_rules presentations declaration matching headlines",
-        "scoring/questions.py": "scoring metrics_pooled likelihood_rules unfinished",
+        "metrics/questions.py": "scoring metrics_pooled likelihood_rules unfinished",
+        "metrics/question_counts.py": "scoring metrics_pooled likelihood_rules unfinished",
         "scoring/journal_reading.py": "likelihood_rules presentations",
         "scoring/unparsed.py": "matching",
     },

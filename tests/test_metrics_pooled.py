@@ -30,12 +30,11 @@ from snellen.metrics.declaration import CorpusCountMetric, corpus_metric, find_m
 from snellen.metrics.hallucination import LEGACY_POPE, POPE
 from snellen.metrics.kie import ENTITY_F1
 from snellen.metrics.numbers import COUNTING
+from snellen.metrics.question_counts import QuestionCounts, question_scores
 from snellen.models.embedded import Scripted
 from snellen.reasons import Reason
 from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn
-from snellen.scoring.questions import QuestionCounts, own_scores
 from snellen.scoring.scored_run import ScoredBenchmark, by_row
-from snellen.scoring.text_scoring import metric_row_names
 from snellen.suites.lvlm_ehub.extraction import KIE_WORD_F1
 
 POOLED = {
@@ -159,7 +158,7 @@ def test_the_legacy_parser_of_pope_takes_everything_else_for_a_yes() -> None:
 @pytest.mark.parametrize("name", POOLED)
 def test_the_first_row_stands_for_its_metric_and_speaks_of_single_questions(name: str) -> None:
     pooled: CorpusCountMetric = POOLED[name]
-    assert metric_row_names(name)[0] == pooled.names[0] == pooled.per_question[0]
+    assert find_metric(name).names[0] == pooled.names[0] == pooled.per_question[0]
     assert set(pooled.per_question) <= set(pooled.names)
 
 
@@ -285,7 +284,8 @@ def test_a_row_that_a_single_question_does_not_have_says_so() -> None:
     assert not isinstance(counts, str)
     tallied = QuestionCounts("vanilla", "generation", "mine", "q0", 0, "counting", counts)
     scores = {
-        score.metric: (score.value, score.reason, score.detail) for score in own_scores([tallied])
+        score.metric: (score.value, score.reason, score.detail)
+        for score in question_scores([tallied], COUNTING)
     }
     assert scores["count_mae"] == (None, "metric undefined", "for a single question")
     assert scores["count_accuracy"] == (0.0, None, "")

@@ -16,9 +16,9 @@ import snellen as sn
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.metrics.declaration import find_metric
+from snellen.metrics.questions import Unscored
 from snellen.protocols.verdict import Verdict
 from snellen.records import Request
-from snellen.scoring.questions import Unscored
 
 PARTS = re.compile(
     r"^(?:Reference|First answer): (.+?)$.*<words>(.+?)</words>", re.MULTILINE | re.DOTALL

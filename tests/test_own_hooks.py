@@ -336,3 +336,40 @@ def test_a_metric_of_choices_that_fails_is_told_with_its_question(
         HookError, match="the metric own, on mine q000: ZeroDivisionError: division by zero"
     ):
         sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(metrics=("own",)))
+
+
+def test_a_kind_of_metric_from_another_package_scores_questions(
+    model: Counted, choices: str, registered: Any, in_a_folder: Path
+) -> None:
+    from snellen.plugin_api import Metric, MetricScores, Unscored, metric_row
+
+    class OptionCount(Metric, frozen=True, kw_only=True):
+        computed_over = "groups"
+
+        def score(self, questions: Any, context: Any) -> MetricScores:
+            first, *others = questions
+            value = float(len(first.turn.options))
+            scores = [first.score("own", value)]
+            scores += [question.score("own", Unscored("metric undefined")) for question in others]
+            return MetricScores(scores)
+
+    registered("metrics", "own", OptionCount(what="options", rows=(metric_row("own"),)))
+    results = sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(metrics=("own",)))
+
+    [row] = [row for row in results.rows if (row.metric, row.slice) == ("own", "")]
+    assert (row.estimate.value, row.estimate.n, row.estimate.unscored) == (3.0, 1, 2)
+
+
+def test_a_kind_of_metric_without_score_is_named(
+    model: Counted, choices: str, registered: Any, in_a_folder: Path
+) -> None:
+    from snellen.plugin_api import Metric, metric_row
+
+    class Incomplete(Metric, frozen=True, kw_only=True):
+        computed_over = "reply"
+
+    registered("metrics", "own", Incomplete(what="", rows=(metric_row("own"),)))
+    with pytest.raises(
+        HookError, match="own is of the kind Incomplete, which has no method `score`"
+    ):
+        sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(metrics=("own",)))

@@ -26,6 +26,9 @@ from snellen.analysis.question_means import censored_mean
 from snellen.experiments.scored_folders import command_to_go_on
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.numbers import COUNTING
+from snellen.metrics.question_counts import count_questions
+from snellen.metrics.questions import AskedQuestion
+from snellen.metrics.scoring_context import ScoringContext
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.choice import Circular, Vanilla
 from snellen.records import Answer, Failure, Prediction, Request, Sample, Score, Turn, Variant
@@ -38,9 +41,7 @@ from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 from snellen.scoring.kept_scoring import has_ended, load_scoring
-from snellen.scoring.questions import AskedQuestion, count_questions
 from snellen.scoring.scored_run import RunExtent, extent_of
-from snellen.scoring.text_scoring import score_texts
 from snellen.viewing.run_summary import headline_of
 from view_runs import Replying, serving
 
@@ -324,6 +325,7 @@ def test_a_request_that_failed_was_asked_and_rounds_after_it_are_not_waited_for(
 
 def test_an_answer_that_never_came_counts_as_the_worst_even_where_silence_would_be_right() -> None:
     lenient = reply_metric(lambda reply, references: 1.0, name="lenient", low=0.0, high=1.0)
+    context = ScoringContext("lenient", small.spec_of(Path("mine.jsonl"), "mine"))
     sample = Sample("1", "mine", "What is it?")
     came = Prediction(
         "instability?m=3", "generation", "mine", "1", Variant(test=1), "", text="a cat"
@@ -331,12 +333,18 @@ def test_an_answer_that_never_came_counts_as_the_worst_even_where_silence_would_
     asked = AskedQuestion(
         parse_protocol("instability?m=3"), sample, 0, Answer("1", "mine", texts=("a cat",)), (came,)
     )
-    [score] = score_texts([asked], lenient)
+    [score] = lenient.score([asked], context).scores
     assert (score.value, score.n_presentations) == (1.0, 1)
     final = replace(asked, final=True)
-    assert [prediction.variant.test for prediction in final.counted.predictions] == [1, 0, 2]
-    assert {prediction.reason for prediction in final.counted.predictions[1:]} == {"not asked"}
-    [score] = score_texts([final], lenient)
+    assert [prediction.variant.test for prediction in final.missing_as_wrong.predictions] == [
+        1,
+        0,
+        2,
+    ]
+    assert {prediction.reason for prediction in final.missing_as_wrong.predictions[1:]} == {
+        "not asked"
+    }
+    [score] = lenient.score([final], context).scores
     assert (score.value, score.n_presentations) == (pytest.approx(1 / 3), 3)
 
 
@@ -354,7 +362,7 @@ def test_what_never_came_of_biased_presentations_changes_nothing_of_the_others()
     asked = AskedQuestion(
         Circular(), sample, 0, Answer("1", "mine", options=(0,)), (right,), final=True
     )
-    assert asked.counted is not asked and asked.counted_unbiased is asked
+    assert asked.missing_as_wrong is not asked and asked.missing_unbiased_as_wrong is asked
 
 
 def test_a_mean_of_a_stopped_run_says_of_which_benchmark_it_is_and_what_was_not_asked_is_no_error(

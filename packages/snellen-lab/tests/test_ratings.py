@@ -31,7 +31,7 @@ from snellen.scoring.rating_study import (
     find_rating_study,
     read_rating_study,
 )
-from snellen.scoring.text_scoring import RATINGS, RunRatings
+from snellen.scoring.run_ratings import RATINGS, RunRatings
 from snellen_lab.analyses.observations import capabilities
 from snellen_lab.ratings.form import CHECK, FORM_FILE, make_form, replies_of
 from snellen_lab.ratings.sheets import (

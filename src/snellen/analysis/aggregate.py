@@ -33,15 +33,15 @@ from snellen.metrics.declaration import (
     ChoiceMetric,
     ReplyMetric,
     declared,
+    find_metric,
     metric_of,
     printed_unit,
 )
+from snellen.metrics.question_counts import QuestionCounts
 from snellen.records import Convention, Estimate, Method, Prediction, Result, Score
 from snellen.scoring.choice_metrics import LEGACY_INSTABILITY
 from snellen.scoring.published_means import PUBLISHED_MEAN
-from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row, run_labels
-from snellen.scoring.text_scoring import metric_row_names
 
 AS_PUBLISHED_ONLY = LEGACY_INSTABILITY.names
 """Rows that only tables of a run scored as published have."""
@@ -100,7 +100,7 @@ def _benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
 
 def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
     """Yield rows of means over scores."""
-    corpus_rows = {row for tally in scored.tallies for row in metric_row_names(tally.metric)}
+    corpus_rows = {row for tally in scored.tallies for row in find_metric(tally.metric).names}
     for (protocol, method, metric), records in scored.score_rows.items():
         scores = list(records)
         place = (model, scored, protocol, method)
@@ -143,7 +143,7 @@ def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             metric != PUBLISHED_MEAN
         ):  # it weighs the parts of a benchmark, and a slice has few of them
             parts += _slices(scored, tallied)
-            parts += _by_answer(scored, tallied, metric_row_names(metric)[0])
+            parts += _by_answer(scored, tallied, find_metric(metric).names[0])
         for slice_name, members in parts:
             for name, value in corpus_estimates(scored, members).items():
                 if declared(name).sliced or not slice_name:

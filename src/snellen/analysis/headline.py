@@ -13,7 +13,13 @@ from msgspec.structs import replace
 
 from snellen.analysis.statistics import mean_of_estimates
 from snellen.catalogue import BenchmarkSpec, aggregation_of
-from snellen.metrics.declaration import Metric, MetricRow, declared
+from snellen.metrics.declaration import (
+    DEFAULT_TEXT_METRICS,
+    Metric,
+    MetricRow,
+    declared,
+    find_metric,
+)
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import Reason
 from snellen.records import Estimate, MeanOver, Method, Result
@@ -25,7 +31,6 @@ from snellen.scoring.published_means import (
     published_chance,
 )
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 
 HEADLINE = "headline"
 """Name of the row with the number of a run."""
@@ -72,7 +77,7 @@ def leading_headline(scored: ScoredBenchmark) -> str:
     """Return the first row of `headlines_of` that the benchmark was scored by."""
     measured = {metric for _, _, metric in scored.score_rows}
     for tally in scored.tallies:
-        measured.update(metric_row_names(tally.metric))
+        measured.update(find_metric(tally.metric).names)
     names = headlines_of(scored)
     return next((name for name in names if name in measured), names[-1])
 
@@ -97,7 +102,7 @@ def headline_chance(scored: ScoredBenchmark, metric: str) -> float | None:
 
 def first_text_metric(spec: BenchmarkSpec) -> str:
     """Return the first row of the metrics of a benchmark's open questions."""
-    return metric_row_names((spec.metrics or DEFAULT_TEXT_METRICS)[0])[0]
+    return find_metric((spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0]
 
 
 def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:

@@ -14,9 +14,9 @@ from operator import mul
 
 from snellen.analysis.question_means import with_counts
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of
-from snellen.metrics.declaration import Counts, Metric, metric_row, share, summed_metric
+from snellen.metrics.declaration import Metric, metric_row, share, summed_metric
+from snellen.metrics.question_counts import Counts, QuestionCounts
 from snellen.records import Estimate, Sample, Score
-from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark
 
 FEWEST_GROUPS = 3

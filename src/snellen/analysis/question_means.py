@@ -33,12 +33,18 @@ from snellen.analysis.statistics import (
     group_spread,
     interval_of,
 )
-from snellen.metrics.declaration import OF_ANSWERED, MetricRow, ReplyMetric, declared, metric_of
+from snellen.metrics.declaration import (
+    OF_ANSWERED,
+    MetricRow,
+    ReplyMetric,
+    declared,
+    find_metric,
+    metric_of,
+)
+from snellen.metrics.question_counts import QuestionCounts
 from snellen.reasons import Reason
 from snellen.records import Estimate, Result, Score
-from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.text_scoring import metric_row_names
 
 LITTLE = 0.05
 """The share of the questions of which nothing may be known without the mean being withheld."""
@@ -337,7 +343,7 @@ def _is_mean_over_questions(run: ScoredRun, metric: str) -> bool:
         row
         for scored in run.benchmarks
         for tally in scored.tallies
-        for row in metric_row_names(tally.metric)
+        for row in find_metric(tally.metric).names
     }
     declaring = metric_of(metric)
     by_answer = isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers"

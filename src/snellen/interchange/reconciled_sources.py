@@ -20,11 +20,11 @@ from snellen.interchange.harness_rules import RULES, Rule
 from snellen.interchange.predictions.joining import shown_labels
 from snellen.interchange.predictions.rows import PredictedRow, gold_places
 from snellen.interchange.predictions.taking import FileReading, TakenFile, taken_files
+from snellen.metrics.declaration import DEFAULT_TEXT_METRICS, find_metric
 from snellen.metrics.vqa import typed_match
 from snellen.records import Exchange, TextPart
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 
 SNELLEN = "snellen"
 DRAWS_AT_RANDOM = frozenset({"mmmu"})
@@ -215,7 +215,7 @@ def _items_of_run(
     exchanges: Mapping[tuple[str, int], Exchange],
     readings: Mapping[tuple[str, int], int | None],
 ) -> list[ReconciledItem]:
-    first_metric = metric_row_names((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0])[0]
+    first_metric = find_metric((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0]
     verdicts: dict[tuple[str, int], tuple[str, Fraction]] = {}
     for metric in ("accuracy", first_metric):
         for score in scored.scores_of(metric, label):

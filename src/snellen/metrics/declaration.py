@@ -2,7 +2,8 @@
 
 Tables, axes, intervals and means over benchmarks read the declaration; there is no list of names elsewhere. A metric
 is registered in the group `metrics` (`snellen.registry.register`, or the entry point group `snellen.metrics`). It is
-one of the kinds below, or a plain function of a reply and its references, which declares nothing:
+one of the kinds below, one of a kind of your own (a subclass of `Metric` with a method `score`), or a plain function
+of a reply and its references, which declares nothing:
 
     @reply_metric(unit="seconds", better="lower")
     def seconds_off(reply, references):
@@ -14,7 +15,7 @@ one of the kinds below, or a plain function of a reply and its references, which
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Literal, overload
@@ -23,8 +24,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.errors import DataError, HookError
-from snellen.records import Answer, Better, Prediction
+from snellen.errors import DataError, HookError, SnellenError
+from snellen.metrics.open_questions import (
+    corpus_values,
+    open_questions,
+    reply_values,
+    score_open_questions,
+)
+from snellen.metrics.question_counts import (
+    Counts,
+    QuestionCounts,
+    count_questions,
+    question_scores,
+)
+from snellen.metrics.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, why_unanswered
+from snellen.metrics.scoring_context import MetricScores, ScoringContext
+from snellen.records import Answer, Better, Prediction, Score
 
 IntervalKind = Literal["proportion", "mean", "linearised", "none"]
 """`proportion`: values between 0 and 1; `mean`: any numbers; `linearised`: not a mean over questions
@@ -38,6 +53,8 @@ MetricInput = Literal[
 ]
 Measure = Callable[[str, Sequence[str]], float]
 """`measure(reply, references)` scores one reply against the accepted texts."""
+DEFAULT_TEXT_METRICS = ("exact_match", "word_accuracy")
+"""Metrics of open questions for a benchmark whose entry names none."""
 SHARE = "share"
 """The unit of a share, between 0 and 1, which is shown in percent."""
 OF_ANSWERED = "_of_answered"
@@ -48,6 +65,7 @@ the place of the number as read."""
 AS_READ = "_as_read"
 """Ends the name of the row with a number as it was read, where a corrected one has taken its place."""
 _AS_PRINTED = " x "
+_UNDEFINED = Unscored("metric undefined", "for this question")
 
 
 class MetricRow(Struct, frozen=True, kw_only=True):
@@ -170,6 +188,25 @@ class Metric(Struct, frozen=True, kw_only=True):
         """Names of the rows."""
         return tuple(row.name for row in self.rows)
 
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score questions of a benchmark that one protocol asked. A kind of metric overrides this method.
+
+        Args:
+            questions: With `computed_over` "corpus" or "groups", all questions of the benchmark; else
+                some of them, and the method is called again for the others.
+            context: The benchmark, judges and ratings.
+
+        Raises:
+            HookError: The kind declares an input, but has no such method.
+        """
+        if self.computed_over != "derived":
+            kind = type(self).__name__
+            raise HookError(
+                f"the metric {context.metric} is of the kind {kind}, which has no method `score`; "
+                "add one, or set computed_over to 'derived'"
+            )
+        return MetricScores(())
+
 
 class ReplyMetric(Metric, frozen=True, kw_only=True):
     """A number for one reply and its references; a benchmark's value is the mean."""
@@ -184,6 +221,15 @@ class ReplyMetric(Metric, frozen=True, kw_only=True):
     def __call__(self, reply: str, references: Sequence[str]) -> float:
         return self.measure(reply, references)
 
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score the open questions; a reply that will never be received has the worst value."""
+        counted = [question.missing_as_wrong for question in open_questions(questions)]
+        headline = self.names[0]
+        scores = score_open_questions(
+            counted, self.rows, lambda measurable: {headline: reply_values(measurable, self)}
+        )
+        return MetricScores(scores)
+
 
 class CorpusMetric(Metric, frozen=True, kw_only=True):
     """A number per reply that depends on all replies (CIDEr weighs words by all references); averaged likewise."""
@@ -191,6 +237,15 @@ class CorpusMetric(Metric, frozen=True, kw_only=True):
     computed_over: ClassVar[MetricInput] = "corpus"
     measure: Callable[..., Any]
     """(replies, references) -> a `snellen.metrics.captions.CorpusScore`."""
+
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score the open questions; a reply that will never be received counts as an empty one."""
+        counted = [question.missing_as_wrong for question in open_questions(questions)]
+        headline = self.names[0]
+        scores = score_open_questions(
+            counted, self.rows, lambda measurable: {headline: corpus_values(measurable, self)}
+        )
+        return MetricScores(scores)
 
 
 class ChoiceMetric(Metric, frozen=True, kw_only=True):
@@ -201,6 +256,41 @@ class ChoiceMetric(Metric, frozen=True, kw_only=True):
 
     computed_over: ClassVar[MetricInput] = "choices"
     measure: Callable[[Sequence[Prediction], Answer], float | None] | None = None
+
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score the questions with options by `measure`; without it, another module computes the scores."""
+        if self.measure is None:
+            return MetricScores(())
+        return MetricScores(self._scores(questions, self.measure))
+
+    def _scores(
+        self,
+        questions: Sequence[AskedQuestion],
+        measure: Callable[[Sequence[Prediction], Answer], float | None],
+    ) -> Iterator[Score]:
+        [row] = self.rows
+        for asked in questions:
+            if not asked.turn.options:
+                continue
+            question = asked.missing_unbiased_as_wrong
+            presentations = question.answered_unbiased
+            if not presentations:
+                yield question.score(row.name, why_unanswered(question))
+                continue
+            if question.answer is None:
+                yield question.score(row.name, HIDDEN_ANSWER)
+                continue
+            try:
+                value = measure(presentations, question.answer)
+            except SnellenError:
+                raise
+            except Exception as error:  # foreign code may raise anything
+                raise HookError(f"the metric {row.name}, on {question.place}", error) from error
+            if value is None:
+                yield question.score(row.name, _UNDEFINED, len(presentations))
+            else:
+                checked = row.check(value, question.place)
+                yield question.score(row.name, checked, len(presentations))
 
 
 @overload
@@ -394,8 +484,6 @@ def _metrics_by_row(key: Hashable) -> dict[str, tuple[Metric, str]]:
 # --- metrics of the whole: what each counts on a question, and what follows from the sums -----------------------------
 
 
-Counts = tuple[float, ...]
-"""What a corpus metric counts on one question; counts of several questions are added."""
 Golds = Sequence[Sequence[str]]
 
 
@@ -407,6 +495,17 @@ class SummedMetric(Metric, frozen=True, kw_only=True):
     per_question: tuple[str, ...] = ()
     """The rows that also make sense for a single question; the first row is one of them."""
 
+    def tallies(
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
+    ) -> list[QuestionCounts]:
+        """Count questions. A kind of metric overrides this method; without it, nothing is counted."""
+        return []
+
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Count questions, and score each in the rows that make sense for a single question."""
+        tallies = self.tallies(questions, context)
+        return MetricScores(question_scores(tallies, self), tallies)
+
 
 class CorpusCountMetric(SummedMetric, frozen=True, kw_only=True):
     """A metric computed from counts on replies, summed."""
@@ -417,6 +516,13 @@ class CorpusCountMetric(SummedMetric, frozen=True, kw_only=True):
     those of a run come in parts. Raises DataError or MissingExtraError if no reply can be counted."""
     applies: Callable[[Sequence[str]], bool] = lambda options: False
     """Whether a question with these options counts too; its reply is then the text of the chosen option."""
+
+    def tallies(
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
+    ) -> list[QuestionCounts]:
+        """Count the questions that the metric applies to, missing replies as empty ones."""
+        counted = [question.missing_unbiased_as_wrong for question in questions]
+        return count_questions(counted, context.metric, self)
 
 
 def reply_by_reply(

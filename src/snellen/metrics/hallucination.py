@@ -10,14 +10,9 @@ from snellen.common.late import late_pattern
 from snellen.errors import DataError
 from snellen.extraction.asked_reply import question_of
 from snellen.extraction.closed_answers import YesNo, answer_text, says_yes_or_no
-from snellen.metrics.declaration import (
-    CorpusCountMetric,
-    Counts,
-    MetricRow,
-    pooled_row,
-    reply_by_reply,
-)
+from snellen.metrics.declaration import CorpusCountMetric, MetricRow, pooled_row, reply_by_reply
 from snellen.metrics.normalise import standard_normalise
+from snellen.metrics.question_counts import Counts
 
 # These match normalised clauses: no punctuation, one case, "isn't" as "isn t".
 _IDIOM = late_pattern(

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from snellen.formats.quantities import quantities_agree
 from snellen.metrics.declaration import (
     CorpusCountMetric,
-    Counts,
     pooled_row,
     reply_by_reply,
     reply_metric,
 )
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.ocr import normalised_references
+from snellen.metrics.question_counts import Counts
 
 
 def entity_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:

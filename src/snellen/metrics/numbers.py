@@ -16,7 +16,6 @@ from snellen.extraction.closed_answers import declines, stated_answer
 from snellen.formats.quantities import quantities, units_agree, whole_quantity
 from snellen.metrics.declaration import (
     CorpusCountMetric,
-    Counts,
     Marks,
     MetricRow,
     metric_row,
@@ -27,6 +26,7 @@ from snellen.metrics.declaration import (
 )
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.ocr import normalised_references
+from snellen.metrics.question_counts import Counts
 from snellen.metrics.vqa import number_in
 
 _TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared, find_metric
 from snellen.records import Result
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.scoring.text_scoring import metric_row_names
 
 
 def missing_values(runs: Iterable[ScoredRun], rows: Sequence[Result]) -> list[str]:
@@ -24,7 +23,7 @@ def missing_values(runs: Iterable[ScoredRun], rows: Sequence[Result]) -> list[st
 
 def _why(scored: ScoredBenchmark, name: str, rows: Sequence[Result]) -> str:
     """Why a metric has no value on a benchmark; empty if it has one."""
-    names = metric_row_names(name)
+    names = find_metric(name).names
     own = [
         row
         for row in rows

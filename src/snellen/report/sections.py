@@ -21,7 +21,13 @@ from snellen.analysis.headline import (
 )
 from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.building.benchmark import RandomPart
-from snellen.metrics.declaration import OF_ANSWERED, SHARE, declared
+from snellen.metrics.declaration import (
+    DEFAULT_TEXT_METRICS,
+    OF_ANSWERED,
+    SHARE,
+    declared,
+    find_metric,
+)
 from snellen.reasons import word_reason
 from snellen.records import Method, Result
 from snellen.report.run_view import (
@@ -55,7 +61,6 @@ from snellen.report.table import (
 )
 from snellen.runs.run_folder import BenchmarkUse, RunManifest
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, without_address
-from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 
 NO_ROW = (
     "not measured here: the benchmark is not part of the run, or the metric does not apply to it"
@@ -246,7 +251,7 @@ def benchmark_metric_rows(scored: ScoredBenchmark) -> list[str]:
     return [
         row
         for metric in scored.spec.metrics or DEFAULT_TEXT_METRICS
-        for row in metric_row_names(metric)
+        for row in find_metric(metric).names
     ]
 
 

@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from snellen.formats.shown_text import short_name
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared, find_metric
 from snellen.records import Estimate
 from snellen.report.content import suite_sections
 from snellen.report.headline_table import headline_by_model, headline_table, side_table
@@ -52,7 +52,6 @@ from snellen.report.table import (
     superscript,
 )
 from snellen.runs.run_progress import ProgressListener, RunProgress, SessionPace
-from snellen.scoring.text_scoring import metric_row_names
 
 LEAST = 60
 """Characters: wider than any column, narrower than any table."""
@@ -201,7 +200,7 @@ def other_tables(views: Sequence[RunView]) -> list[RichTable]:
     pooled = {
         tally.metric for view in views for scored in view.run.benchmarks for tally in scored.tallies
     }
-    followers = {row for metric in pooled for row in metric_row_names(metric)[1:]}
+    followers = {row for metric in pooled for row in find_metric(metric).names[1:]}
     tables = []
     for line in method_rows(views):
         estimates = {

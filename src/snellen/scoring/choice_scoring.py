@@ -7,8 +7,17 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from snellen.errors import HookError, SnellenError
-from snellen.metrics.declaration import ChoiceMetric
+from snellen.metrics.questions import (
+    HIDDEN_ANSWER,
+    NOT_ASKED,
+    NOT_ROTATED,
+    AnswersInARow,
+    AskedQuestion,
+    Unscored,
+    has_baseline,
+    why_unanswered,
+    why_unparsed,
+)
 from snellen.records import Answer, Score
 from snellen.scoring.choice_metrics import (
     ACCURACY,
@@ -37,20 +46,8 @@ from snellen.scoring.choice_metrics import (
     unsure_rate,
     without_unsure,
 )
-from snellen.scoring.questions import (
-    HIDDEN_ANSWER,
-    NOT_ASKED,
-    NOT_ROTATED,
-    AnswersInARow,
-    AskedQuestion,
-    Unscored,
-    has_baseline,
-    why_unanswered,
-    why_unparsed,
-)
 
 NO_LABELS = Unscored("metric undefined", "options were listed without labels")
-UNDEFINED_HERE = Unscored("metric undefined", "for this question")
 
 Verdict = Callable[[Passes], float | None]
 """Function of the first passes of a question that returns a value, or None if they do not settle it."""
@@ -59,7 +56,7 @@ Verdict = Callable[[Passes], float | None]
 def score_choice(question: AskedQuestion) -> Iterator[Score]:
     """Yield a score for each choice metric that the protocol of a question supports."""
     declared = question.declaration
-    passes = _with_baseline(question.unbiased)
+    passes = _with_baseline(question.answered_unbiased)
     yield from _accuracy_scores(question, passes)
     yield _score_or_unanswered(question, "unparsed_rate", unparsed_rate, passes)
     if declared.circular:
@@ -98,13 +95,13 @@ def _hit_rate_score(question: AskedQuestion, passes: Passes) -> Score:
 
 def _accuracy_scores(asked: AskedQuestion, asked_passes: Passes) -> Iterator[Score]:
     """Yield the headline, the accuracy of parsed replies, and the bounds."""
-    question = asked.counted_unbiased
+    question = asked.missing_unbiased_as_wrong
     # Usually nothing is missing, and the passes need not be computed again.
-    passes = asked_passes if question is asked else _with_baseline(question.unbiased)
+    passes = asked_passes if question is asked else _with_baseline(question.answered_unbiased)
     answer = question.answer
     if answer is None or not passes:
         absence = why_unanswered(question)
-        if answer is None and _with_baseline(question.came):
+        if answer is None and _with_baseline(question.answered):
             absence = HIDDEN_ANSWER
         for name in ACCURACY.names:
             yield question.score(name, absence)
@@ -139,7 +136,7 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
         question, "consistency", lambda passes: consistency(passes, rotations)
     )
     if answer is None:
-        absence = HIDDEN_ANSWER if question.came else _why_incomplete(question)
+        absence = HIDDEN_ANSWER if question.answered else _why_incomplete(question)
         for name in names:
             yield question.score(name, absence)
         return
@@ -147,7 +144,7 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) -> Iterator[Score]:
-    counted = question.counted
+    counted = question.missing_as_wrong
     first_passes = _first_passes(counted)
     has_ended = _has_ended(counted, first_passes)
 
@@ -215,7 +212,7 @@ def _has_ended(question: AskedQuestion, passes: Passes) -> bool:
 
 
 def _why_incomplete(question: AskedQuestion) -> Unscored:
-    if len(question.came) < len(question.predictions):
+    if len(question.answered) < len(question.predictions):
         return why_unanswered(question)
     return NOT_ASKED
 
@@ -229,7 +226,7 @@ def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
     Failed replies are left out of pass@k, whose expectation does not depend on their number. The majority vote needs
     all replies, because a majority of fewer replies is less often correct.
     """
-    answered = question.came
+    answered = question.answered
     answer = question.answer
     k = question.declaration.repeated_for
     n = len(answered) or 1
@@ -256,7 +253,7 @@ def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _instability_scores(question: AskedQuestion) -> Iterator[Score]:
-    passes = _with_baseline(question.came)
+    passes = _with_baseline(question.answered)
     n = len(passes) or 1
     if len(passes) < question.declaration.n_presentations(question.sample):
         absence = why_unanswered(question)
@@ -265,32 +262,3 @@ def _instability_scores(question: AskedQuestion) -> Iterator[Score]:
         return
     yield question.score("instability", instability(passes), n)
     yield question.score("legacy_instability", legacy_instability(passes), n)
-
-
-# --- metrics of other packages ---------------------------------------------------------------------------------------
-
-
-def score_choice_metric(question: AskedQuestion, metric: ChoiceMetric) -> Iterator[Score]:
-    """Yield the score of a choice metric from another package; `score_choice` computes those of Snellen.
-
-    Raises:
-        HookError: The metric raised an exception.
-    """
-    if metric.measure is None:
-        return
-    [row] = metric.rows
-    passes = question.unbiased
-    if question.answer is None or not passes:
-        absence = HIDDEN_ANSWER if passes else why_unanswered(question)
-        yield question.score(row.name, absence)
-        return
-    try:
-        value = metric.measure(passes, question.answer)
-    except SnellenError:
-        raise
-    except Exception as error:  # foreign code may raise anything
-        raise HookError(f"the metric {row.name}, on {question.place}", error) from error
-    if value is None:
-        yield question.score(row.name, UNDEFINED_HERE, len(passes))
-    else:
-        yield question.score(row.name, row.check(value, question.place), len(passes))

@@ -18,22 +18,21 @@ from snellen.errors import DataError, MissingExtraError
 from snellen.extraction.asked_reply import AskedReply
 from snellen.metrics.declaration import (
     CorpusCountMetric,
-    Counts,
     MetricInput,
     ReplyMetric,
     SummedMetric,
     find_metric,
     share,
 )
-from snellen.records import Prediction
-from snellen.scoring.questions import (
+from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
+from snellen.metrics.questions import (
     HIDDEN_ANSWER,
     AskedQuestion,
-    QuestionCounts,
     Unscored,
-    tally_of,
     why_unanswered,
 )
+from snellen.metrics.scoring_context import ScoringContext
+from snellen.records import Prediction
 
 
 class GroupedMetric(SummedMetric, frozen=True, kw_only=True):
@@ -43,9 +42,9 @@ class GroupedMetric(SummedMetric, frozen=True, kw_only=True):
 
     @abstractmethod
     def tallies(
-        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """One for each group, or why it has none; it stands under the first question of the group."""
+        """Count each group of questions. The counts are stored under the first question of the group."""
 
 
 class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
@@ -56,16 +55,18 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
     `groups`, all of the cluster where it names none."""
 
     def tallies(
-        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        right = right_answer_rule(spec)
         groups: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
-            groups[self._key(question, spec)].append(question)
-        return [
-            tally_of(members[0], name, all_right([rights_of(member, right) for member in members]))
-            for members in groups.values()
-        ]
+            groups[self._key(question, context.benchmark)].append(question)
+
+        right = right_answer_rule(context.benchmark)
+        tallies: list[QuestionCounts] = []
+        for members in groups.values():
+            rights = [rights_of(member, right) for member in members]
+            tallies.append(tally_of(members[0], context.metric, all_right(rights)))
+        return tallies
 
     def _key(self, question: AskedQuestion, spec: BenchmarkSpec) -> Hashable:
         if self.kind == "one":
@@ -86,14 +87,15 @@ def _id(question: AskedQuestion) -> Hashable:
 
 def rights_of(question: AskedQuestion, right: Right) -> Rights:
     """Whether a question is right in each presentation; an answer that never will come is not."""
-    counted = question.counted_unbiased
-    if not counted.unbiased:
+    counted = question.missing_unbiased_as_wrong
+    if not counted.answered_unbiased:
         return why_unanswered(counted)
     if counted.answer is None:
         return HIDDEN_ANSWER
     try:
         return {
-            prediction.variant.test: right(counted, prediction) for prediction in counted.unbiased
+            prediction.variant.test: right(counted, prediction)
+            for prediction in counted.answered_unbiased
         }
     except (MissingExtraError, DataError) as error:
         return Unscored("metric undefined", str(error))

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.metrics.questions import AnswersInARow
 from snellen.protocols.base import (
     Conclude,
     Conclusion,
@@ -31,7 +32,6 @@ from snellen.records import ContinuationScore, Exchange, Prediction, Response, S
 from snellen.runs.journal import JournalReader, numbered_journals, read_entries, read_exchanges
 from snellen.runs.mending import check_fits
 from snellen.runs.run_folder import RunManifest
-from snellen.scoring.questions import AnswersInARow
 from snellen.scoring.request_costs import (
     CostTally,
     RequestCost,

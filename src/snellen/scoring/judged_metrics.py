@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
+from snellen.metrics.open_questions import open_questions, score_open_questions
+from snellen.metrics.questions import AskedQuestion, Unscored, Value
+from snellen.metrics.scoring_context import MetricScores, ScoringContext
 from snellen.protocols.prompts.role_prompts import prompt_versions
 from snellen.protocols.verdict import (
     MARKS,
@@ -18,12 +21,12 @@ from snellen.protocols.verdict import (
     majority_verdict,
 )
 from snellen.scoring.judges import JudgeEnsemble
-from snellen.scoring.questions import AskedQuestion, Unscored, Value
 
 Versions = Callable[[tuple[str, ...]], Sequence[str]]
 """Function of the reference answers that returns the versions of the prompt to use."""
 Reduce = Callable[[list[list[Verdict]]], "dict[str, float] | Unscored"]
 """Function of a question's verdicts, a list per presentation, that returns its rows or why there are none."""
+NO_JUDGE = Unscored("no judge", "score with --judge MODEL")
 
 
 class JudgedMetric(Metric, frozen=True, kw_only=True):
@@ -36,6 +39,16 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
     """Turns the verdicts on a question into its rows."""
     scale: tuple[int, int] = MARKS
     """Lowest and highest mark."""
+
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score the open questions that received a reply; those without one are not sent to judges."""
+
+        def measure(measurable: Sequence[AskedQuestion]) -> Mapping[str, Sequence[Value]]:
+            if context.judges is None:
+                return {row: [NO_JUDGE] * len(measurable) for row in self.names}
+            return self.measure(measurable, context.judges)
+
+        return MetricScores(score_open_questions(open_questions(questions), self.rows, measure))
 
     def measure(
         self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
@@ -59,7 +72,7 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
                 tasks.append(task)
                 positions.append((question_index, presentation_index))
 
-        verdicts = [_empty_lists(len(question.came)) for question in questions]
+        verdicts = [_empty_lists(len(question.answered)) for question in questions]
         for position, verdicts_on_task in zip(positions, panel.verdicts(tasks), strict=True):
             question_index, presentation_index = position
             verdicts[question_index][presentation_index].extend(verdicts_on_task)
@@ -76,7 +89,7 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
     ) -> Iterator[tuple[int, JudgedMarking]]:
         """Yield the index of a presentation and a task on it, for each presentation and version of the prompt."""
         references = question.answer.texts if question.answer else ()
-        for index, prediction in enumerate(question.came):
+        for index, prediction in enumerate(question.answered):
             for version in self.versions(references):
                 yield (
                     index,

@@ -24,6 +24,7 @@ from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.whole_files import write_atomically
+from snellen.metrics.question_counts import QuestionCounts
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
 from snellen.records import Method, Prediction, Result, Score
@@ -32,8 +33,8 @@ from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import answers_at_hand, with_answer_tags
 from snellen.scoring.judges import JudgeUse
-from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.request_costs import RoleUse
+from snellen.scoring.run_ratings import RATINGS
 from snellen.scoring.run_scoring import rules_of, spec_by_rules
 from snellen.scoring.scored_run import (
     RunExtent,
@@ -49,7 +50,6 @@ from snellen.scoring.stored_records import (
     faults_told,
     open_records,
 )
-from snellen.scoring.text_scoring import RATINGS
 
 SCORINGS = "scores"
 SCORING = "scoring.json"

@@ -14,10 +14,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.catalogue import BenchmarkSpec
-from snellen.metrics.declaration import SHARE, Counts, Metric, SummedMetric, declared, share
+from snellen.metrics.declaration import (
+    DEFAULT_TEXT_METRICS,
+    SHARE,
+    Metric,
+    SummedMetric,
+    declared,
+    find_metric,
+    share,
+)
+from snellen.metrics.question_counts import Counts, QuestionCounts
 from snellen.records import Sample, Score
-from snellen.scoring.questions import QuestionCounts
-from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 
 QUESTION_SCORE = "question_score"
 QUESTION_SCORE_METRIC = Metric(
@@ -98,7 +105,7 @@ def headline_rule(spec: BenchmarkSpec, samples: Iterable[Sample]) -> HeadlineRul
 
 
 def _text_row(spec: BenchmarkSpec) -> str:
-    return metric_row_names((spec.metrics or DEFAULT_TEXT_METRICS)[0])[0]
+    return find_metric((spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0]
 
 
 class HeadlineScores:

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from snellen.errors import DataError
 from snellen.metrics.declaration import Metric, MetricInput, metric_row, share
+from snellen.metrics.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
+from snellen.metrics.scoring_context import MetricScores, ScoringContext
 from snellen.records import Answer, Score
-from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
 
 
 def gold_rank(scores: Sequence[float], gold: int) -> float:
@@ -83,6 +84,17 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
 
     computed_over: ClassVar[MetricInput] = "ranks"
 
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score the questions whose options were ranked by likelihood."""
+        return MetricScores(self._scores(questions))
+
+    def _scores(self, questions: Sequence[AskedQuestion]) -> Iterator[Score]:
+        for question in questions:
+            if not question.turn.options or question.protocol.method != "likelihood":
+                continue
+            for row, value in self.measure(question).items():
+                yield question.score(row, value, len(question.answered) or 1)
+
     def measure(self, question: AskedQuestion) -> dict[str, Value]:
         """One value per row, the mean over presentations, or why there is none.
 
@@ -90,11 +102,13 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
         """
         answer = question.answer or Answer(question.sample.id)
         rows = self.names if answer.relevance else self.names[:-1]
-        if not question.came or not answer.options:
-            return dict.fromkeys(rows, HIDDEN_ANSWER if question.came else why_unanswered(question))
+        if not question.answered or not answer.options:
+            return dict.fromkeys(
+                rows, HIDDEN_ANSWER if question.answered else why_unanswered(question)
+            )
         try:
             ranks = [
-                min(gold_rank(p.scores, gold) for gold in answer.options) for p in question.came
+                min(gold_rank(p.scores, gold) for gold in answer.options) for p in question.answered
             ]
         except DataError as error:  # an option without a likelihood
             return dict.fromkeys(rows, Unscored("metric undefined", str(error)))
@@ -110,7 +124,7 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
 
 def _ndcg(question: AskedQuestion, relevance: Sequence[float]) -> Value:
     try:
-        return _mean_of([ndcg(p.scores, relevance) for p in question.came])
+        return _mean_of([ndcg(p.scores, relevance) for p in question.answered])
     except DataError as error:  # no option is right at all
         return Unscored("metric undefined", str(error))
 
@@ -145,12 +159,3 @@ RANKING = OptionRanking(
         ),
     ),
 )
-
-
-def score_ranks(questions: Sequence[AskedQuestion], ranking: OptionRanking) -> Iterator[Score]:
-    """The rows of a ranking metric for the questions whose options were scored by likelihood."""
-    for question in questions:
-        if not question.turn.options or question.protocol.method != "likelihood":
-            continue
-        for row, measured in ranking.measure(question).items():
-            yield question.score(row, measured, len(question.came) or 1)

@@ -17,7 +17,7 @@ from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.metrics.declaration import metric_row
 from snellen.registry import find
-from snellen.scoring.text_scoring import RatedMetric
+from snellen.scoring.run_ratings import RatedMetric
 
 
 class RatingDimension(Struct, frozen=True, forbid_unknown_fields=True):

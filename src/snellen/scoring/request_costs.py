@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from snellen.metrics.declaration import Metric, metric_row
+from snellen.metrics.questions import AskedQuestion, Unscored, why_unanswered
 from snellen.records import EVALUATED, Exchange, Response, Score, Usage
 from snellen.runs.drivers import cost_of
 from snellen.runs.journal import JournalReader, read_stored_lines
@@ -24,7 +25,6 @@ from snellen.runs.journal_lines import (
 )
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import TokenPrice
-from snellen.scoring.questions import AskedQuestion, Unscored, why_unanswered
 
 PERCENTILES = (50, 95, 99)
 Place = tuple[str, str]

@@ -19,15 +19,15 @@ from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError, HookError, SnellenError, UnknownNameError
 from snellen.extraction import find_extractor
 from snellen.metrics.declaration import (
-    ChoiceMetric,
-    CorpusCountMetric,
-    CorpusMetric,
-    ReplyMetric,
+    DEFAULT_TEXT_METRICS,
     check_row,
     find_metric,
     is_given_unasked,
 )
 from snellen.metrics.kept_programs import programs_kept
+from snellen.metrics.question_counts import QuestionCounts
+from snellen.metrics.questions import AnswersInARow, AskedQuestion
+from snellen.metrics.scoring_context import ScoringContext
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
 from snellen.runs.locks import is_read_only
@@ -35,8 +35,7 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import Key, open_answers, with_answer_tags
-from snellen.scoring.choice_scoring import score_choice, score_choice_metric
-from snellen.scoring.grouped import GroupedMetric
+from snellen.scoring.choice_scoring import score_choice
 from snellen.scoring.journal_reading import (
     PartRead,
     PartReader,
@@ -47,18 +46,10 @@ from snellen.scoring.journal_reading import (
     look_through,
     read_on,
 )
-from snellen.scoring.judged_metrics import JudgedMetric
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.published_means import HeadlineRule, HeadlineScores, headline_rule
-from snellen.scoring.questions import (
-    AnswersInARow,
-    AskedQuestion,
-    QuestionCounts,
-    count_questions,
-    own_scores,
-)
-from snellen.scoring.ranking import OptionRanking, score_ranks
 from snellen.scoring.request_costs import TalkCost, score_cost
+from snellen.scoring.run_ratings import RunRatings, read_run_ratings
 from snellen.scoring.scored_run import (
     RowKey,
     RunExtent,
@@ -68,14 +59,6 @@ from snellen.scoring.scored_run import (
     extent_of,
 )
 from snellen.scoring.stored_records import LineRange, RecordSpool, StoredRecords
-from snellen.scoring.text_scoring import (
-    DEFAULT_TEXT_METRICS,
-    RatedMetric,
-    RunRatings,
-    read_run_ratings,
-    score_ratings,
-    score_texts,
-)
 from snellen.scoring.unparsed import reading_stages
 
 DEFAULT = ScoringSpec()
@@ -381,50 +364,20 @@ def _score_part(
         choice_scores = _choice_scores(questions, part_read.costs)
         scored.add_scores((number, 0), headline.watch(choice_scores))
         names = _metrics_of(scorable.spec, metrics)
-        for place, name in enumerate(names, 1):
+        for position, name in enumerate(names, 1):
+            section = (number, position)
+            context = ScoringContext(name, scorable.spec, panel, scorable.ratings)
             try:
-                _score_metric((number, place), name, questions, scorable, panel, scored, headline)
+                metric_scores = find_metric(name).score(questions, context)
+                scored.add_tallies(section, metric_scores.counts)
+                scored.add_scores(section, headline.watch(metric_scores.scores))
             except SnellenError:
                 raise
-            except Exception as error:  # a metric of others: anything may be raised
+            except Exception as error:  # foreign code may raise anything
                 raise HookError(f"the metric {name}, on {scorable.name}", error) from error
         scored.add_scores((number, len(names) + 1), headline.question_scores())
         scored.add_tallies((number, len(names) + 1), headline.tallies(part.samples))
     scored.add_predictions(_in_sample_order(part, presented))
-
-
-def _score_metric(
-    section: Section,
-    name: str,
-    questions: Sequence[AskedQuestion],
-    scorable: _Scorable,
-    panel: JudgeEnsemble | None,
-    scored: _ScoredParts,
-    headline: HeadlineScores,
-) -> None:
-    metric = find_metric(name)
-    open_questions = [question for question in questions if not question.turn.options]
-    if isinstance(metric, ChoiceMetric):
-        counted = (q.counted_unbiased for q in questions if q.turn.options)
-        choice_scores = (s for question in counted for s in score_choice_metric(question, metric))
-        scored.add_scores(section, headline.watch(choice_scores))
-    elif isinstance(metric, OptionRanking):
-        scored.add_scores(section, headline.watch(score_ranks(questions, metric)))
-    elif isinstance(metric, (GroupedMetric, CorpusCountMetric)):
-        if isinstance(metric, GroupedMetric):
-            tallied = metric.tallies(questions, name, scorable.spec)
-        else:
-            tallied = count_questions(
-                [question.counted_unbiased for question in questions], name, metric
-            )
-        scored.add_tallies(section, tallied)
-        scored.add_scores(section, headline.watch(own_scores(tallied)))
-    elif isinstance(metric, RatedMetric):
-        ratings = score_ratings(open_questions, metric, scorable.ratings)
-        scored.add_scores(section, headline.watch(ratings))
-    elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
-        text_scores = score_texts(open_questions, metric, panel)
-        scored.add_scores(section, headline.watch(text_scores))
 
 
 def _rounds_before(

@@ -24,6 +24,8 @@ from snellen.catalogue.suites import AsPublished
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import declared
+from snellen.metrics.question_counts import QuestionCounts
+from snellen.metrics.questions import AT_ONCE, AskedQuestion
 from snellen.models.model_strings import model_string, parse_spec
 from snellen.models.request_options import DEFAULT_REASONING_TOKENS
 from snellen.reasons import Reason
@@ -32,7 +34,6 @@ from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
 from snellen.scoring.choice_metrics import settles
 from snellen.scoring.judges import JudgeUse
-from snellen.scoring.questions import AT_ONCE, AskedQuestion, QuestionCounts
 from snellen.scoring.request_costs import RequestCost, RoleUse
 
 RowKey = tuple[str, Method, str]

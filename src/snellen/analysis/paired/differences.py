@@ -46,17 +46,17 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.common.late import data_frame
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import (
-    Counts,
     MetricRow,
     ReplyMetric,
     declared,
+    find_metric,
     metric_of,
     summed_metric,
 )
+from snellen.metrics.question_counts import Counts
 from snellen.reasons import Reason
 from snellen.records import Better, Estimate, Method, ReadingDoubt, Score
 from snellen.scoring.scored_run import RowKey, ScoredBenchmark
-from snellen.scoring.text_scoring import metric_row_names
 
 if TYPE_CHECKING:
     import polars
@@ -387,7 +387,7 @@ def question_values(
             counts[tally.protocol, tally.method, tally.metric][tally.sample_id, tally.turn] = (
                 tally.counts
             )
-    from_counts = {row for _, _, metric in counts for row in metric_row_names(metric)}
+    from_counts = {row for _, _, metric in counts for row in find_metric(metric).names}
     for (protocol, method, metric), records in scored.score_rows.items():
         if metric in from_counts or not (metrics is None or metric in metrics):
             continue
@@ -416,7 +416,7 @@ def question_values(
                 doubts=doubts,
             )
     for (protocol, method, metric), by_counts in counts.items():
-        for row in metric_row_names(metric):
+        for row in find_metric(metric).names:
             if metrics is None or row in metrics:
                 yield QuestionMeasures(
                     scored, protocol, method, row, counts=by_counts, counted_by=metric

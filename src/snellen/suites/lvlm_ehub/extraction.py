@@ -24,7 +24,6 @@ from snellen.metrics.captions import pooled_bleu, pooled_meteor
 from snellen.metrics.declaration import (
     ChoiceMetric,
     CorpusCountMetric,
-    Counts,
     Golds,
     class_mean,
     corpus_metric,
@@ -33,6 +32,7 @@ from snellen.metrics.declaration import (
     share,
 )
 from snellen.metrics.normalise import contains_words, legacy_ocr_normalise, vqa_normalise
+from snellen.metrics.question_counts import Counts
 from snellen.records import Answer, Prediction
 
 

@@ -9,20 +9,14 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
 
-from snellen.catalogue import BenchmarkSpec
 from snellen.formats.json_files import packaged_toml
-from snellen.metrics.declaration import Counts, metric_row, share
+from snellen.metrics.declaration import metric_row, share
+from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
+from snellen.metrics.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, why_unanswered
+from snellen.metrics.scoring_context import ScoringContext
 from snellen.protocols.prediction import holds_shares
 from snellen.records import Prediction
 from snellen.scoring.grouped import GroupedMetric
-from snellen.scoring.questions import (
-    HIDDEN_ANSWER,
-    AskedQuestion,
-    QuestionCounts,
-    Unscored,
-    tally_of,
-    why_unanswered,
-)
 
 LEAST_LOSS = 1e-9
 Weighing = Callable[[Sequence[float]], Sequence[float]]
@@ -52,19 +46,22 @@ class PictureMean(GroupedMetric, frozen=True, kw_only=True):
     """Which options are weighed, and in which order."""
 
     def tallies(
-        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """One for each question that a protocol of likelihoods asks; it stands under the sample of its first picture.
+        """Count each question that a protocol scores by likelihood; nothing if the entry names no tag `pictures`.
 
-        Nothing where the entry names no tag. A question of which a picture was not answered is not counted, and says
-        why.
+        The counts are stored under the sample of the question's first image. A question without a response for one
+        of its images has no counts.
         """
+        tag = context.benchmark.groups.get("pictures")
+        if not tag:
+            return []
         by_question: dict[str, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
-            if (tag := spec.groups.get("pictures")) and _is_scored(question):
+            if _is_scored(question):
                 by_question[question.sample.tags.get(tag, question.sample.id)].append(question)
         return [
-            tally_of(members[0], name, _count_pictures(self, members))
+            tally_of(members[0], context.metric, _count_pictures(self, members))
             for members in by_question.values()
         ]
 
@@ -92,7 +89,7 @@ def _count_pictures(metric: PictureMean, members: Sequence[AskedQuestion]) -> Co
     places = metric.listed(first.turn.options, first.answer.options)
     right, ties = list[float](), 0
     for test in range(presentations):
-        tests = [next((p for p in m.came if p.variant.test == test), None) for m in members]
+        tests = [next((p for p in m.answered if p.variant.test == test), None) for m in members]
         answered = [prediction for prediction in tests if prediction is not None]
         if len(answered) < len(tests):
             return why_unanswered(members[tests.index(None)])

@@ -22,11 +22,11 @@ from snellen.extraction.reading import (
     published_rule,
 )
 from snellen.metrics.declaration import share
+from snellen.metrics.questions import Unscored
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.prompts.templates import packaged_templates
 from snellen.protocols.verdict import MARKS, Verdict
 from snellen.scoring.judged_metrics import JudgedMetric, mean_mark, unmarked_reason, valid_marks
-from snellen.scoring.questions import Unscored
 
 
 def mmbench_step1(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from statistics import mean
 
 from snellen.metrics.declaration import MetricRow, metric_row, share
+from snellen.metrics.questions import Unscored
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.verdict import RIGHT_OR_WRONG, Verdict
 from snellen.scoring.judged_metrics import JudgedMetric, grade_shares, unmarked_reason, valid_marks
-from snellen.scoring.questions import Unscored
 
 TENTHS = (0, 10)
 LLAVA_MARKS = (1, 10)

@@ -10,9 +10,12 @@ from statistics import fmean
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
-from snellen.metrics.declaration import Counts, metric_row, reply_metric, share
+from snellen.metrics.declaration import metric_row, reply_metric, share
 from snellen.metrics.numbers import read_numbers
 from snellen.metrics.ocr import edit_distance
+from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
+from snellen.metrics.questions import AskedQuestion, Unscored
+from snellen.metrics.scoring_context import ScoringContext
 from snellen.records import Prediction
 from snellen.scoring.grouped import (
     GroupedMetric,
@@ -22,7 +25,6 @@ from snellen.scoring.grouped import (
     right_answer_rule,
     rights_of,
 )
-from snellen.scoring.questions import AskedQuestion, QuestionCounts, Unscored, tally_of
 
 PERCEPTION = (
     "existence", "count", "position", "color", "posters", "celebrity", "scene", "landmark", "artwork", "OCR",
@@ -57,16 +59,16 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
     rule: Callable[[BenchmarkSpec], Right] = right_answer_rule
 
     def tallies(
-        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        right = self.rule(spec)
+        right = self.rule(context.benchmark)
         clusters: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
             clusters[question.sample.group, question.sample.tags.get("category")].append(question)
         return [
             tally_of(
                 members[0],
-                name,
+                context.metric,
                 self._count(members[0], [rights_of(member, right) for member in members]),
             )
             for members in clusters.values()
@@ -142,10 +144,10 @@ class ShareByRule(GroupedMetric, frozen=True, kw_only=True):
     rule: Right
 
     def tallies(
-        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
         return [
-            tally_of(question, name, all_right([rights_of(question, self.rule)]))
+            tally_of(question, context.metric, all_right([rights_of(question, self.rule)]))
             for question in questions
         ]
 
@@ -241,16 +243,16 @@ class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
     """What a model makes of problems of several steps and of each step alone; the clusters are problems."""
 
     def tallies(
-        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+        self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        right = right_answer_rule(spec)
+        right = right_answer_rule(context.benchmark)
         problems: dict[str, dict[str, AskedQuestion]] = defaultdict(dict)
         for question in questions:
             problems[question.sample.group][question.sample.tags.get("part", "")] = question
         return [
             tally_of(
                 next(iter(parts.values())),
-                name,
+                context.metric,
                 _mastered({part: rights_of(q, right) for part, q in parts.items()}),
             )
             for parts in problems.values()

@@ -18,10 +18,10 @@ from snellen.plugin_api import (
     Score,
     ScoredBenchmark,
     ScoredRun,
+    find_metric,
     is_censored,
     labelled_declaration,
     metric_of,
-    metric_row_names,
     shortened,
 )
 from snellen_lab.audit.estimate import (
@@ -307,7 +307,7 @@ def _scores(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Score]:
 def _tallies(scored: ScoredBenchmark, protocol: str, metric: str) -> list[QuestionCounts]:
     """What a metric of the whole counted on each question with options."""
     names = {tally.metric for tally in scored.tallies if tally.protocol == protocol}
-    own = {name for name in names if metric in metric_row_names(name)}
+    own = {name for name in names if metric in find_metric(name).names}
     return [t for t in scored.tallies if t.protocol == protocol and t.metric in own and t.counts]
 
 

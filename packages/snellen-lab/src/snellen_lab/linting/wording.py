@@ -21,9 +21,9 @@ from snellen.plugin_api import (
     ScoredBenchmark,
     ScoredRun,
     estimate_mean,
+    find_metric,
     fold_text,
     labelled_declaration,
-    metric_row_names,
     results_of,
 )
 from snellen_lab.linting.golds import UNLIKELY
@@ -399,7 +399,7 @@ def text_only(run: ScoredRun) -> dict[str, list[Finding]]:
 def _findings(scored: ScoredBenchmark, rows: list[Result]) -> Iterator[Finding]:
     headline_rows = (
         "accuracy",
-        metric_row_names((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0])[0],
+        find_metric((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0],
     )
     for row in rows:
         estimate = row.estimate

@@ -1,0 +1,86 @@
+"""Ratings by people as a metric.
+
+ratings.json    mean ratings of the replies of a run, next to its journals
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from snellen.common.foreign import TABLE_BYTES, read_file
+from snellen.errors import StoreError
+from snellen.formats.whole_files import write_atomically
+from snellen.metrics.declaration import Metric, MetricInput
+from snellen.metrics.open_questions import open_questions
+from snellen.metrics.questions import AskedQuestion, Unscored, why_unanswered
+from snellen.metrics.scoring_context import MetricScores, ScoringContext
+from snellen.records import Score
+
+RATINGS = "ratings.json"
+
+
+class RunRatings(Struct, frozen=True):
+    """Mean ratings of the replies of a run."""
+
+    study: str
+    raters: int
+    means: dict[str, dict[str, float]]
+    """By `question_place`, then by dimension and overall mean of the study; high is good."""
+
+
+class RatedMetric(Metric, frozen=True, kw_only=True):
+    """Ratings of replies in a study, with a row for each of its overall means and dimensions."""
+
+    computed_over: ClassVar[MetricInput] = "ratings"
+    study: str
+    columns: tuple[str, ...]
+    """Name of each row in the study."""
+
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score the open questions whose replies were rated."""
+        means: dict[str, dict[str, float]] = {}
+        if context.ratings is not None and context.ratings.study == self.study:
+            means = context.ratings.means
+        return MetricScores(self._scores(open_questions(questions), means))
+
+    def _scores(
+        self, questions: Sequence[AskedQuestion], means: dict[str, dict[str, float]]
+    ) -> Iterator[Score]:
+        not_rated = Unscored("not rated", f"snellen rate form --study {self.study}")
+        for row, column in zip(self.rows, self.columns, strict=True):
+            for question in questions:
+                ratings = means.get(question.place, {})
+                if not question.answered:
+                    yield question.score(row.name, why_unanswered(question))
+                elif column in ratings:
+                    rating = row.check(ratings[column], question.place)
+                    yield question.score(row.name, rating)
+                else:
+                    yield question.score(row.name, not_rated)
+
+
+def read_run_ratings(run: Path) -> RunRatings | None:
+    """Read the ratings of a run, or return None if there are none.
+
+    Raises:
+        StoreError: The file is damaged.
+    """
+    path = run / RATINGS
+    try:
+        return msgspec.json.decode(read_file(path, TABLE_BYTES), type=RunRatings)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(
+            f"{path}: not the ratings of a run ({error}); `snellen rate give` writes them again"
+        ) from None
+
+
+def write_run_ratings(run: Path, ratings: RunRatings) -> None:
+    """Write ratings into the folder of a run. They apply when it is next scored."""
+    write_atomically(run / RATINGS, msgspec.json.encode(ratings))
