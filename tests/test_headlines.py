@@ -55,9 +55,9 @@ def test_the_head_of_a_report_counts_each_reply_once_and_the_benchmarks_that_wer
     head = (
         results.report("both.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
     )
-    assert "<b>10</b> of 10 replies to questions with options name none" in head
+    assert "<b>10</b> of 10 replies to questions with options unparsed" in head
     assert (
-        "<b>2</b> benchmarks asked" in head
+        "<b>2</b> benchmarks evaluated" in head
         and "<b>14</b> requests" in head
         and "<b>0</b> requests failed" in head
     )
@@ -65,7 +65,7 @@ def test_the_head_of_a_report_counts_each_reply_once_and_the_benchmarks_that_wer
     head = (
         results.report("turned.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
     )
-    assert "<b>1</b> of 2 benchmarks asked" in head and "<b>0</b> of 20 replies" in head
+    assert "<b>1</b> of 2 benchmarks evaluated" in head and "<b>0</b> of 20 replies" in head
 
 
 def test_a_model_that_is_right_on_40_and_unparsedable_on_60_percent_prints_40(

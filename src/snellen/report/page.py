@@ -1,4 +1,4 @@
-"""The report as one HTML page that opens offline and requests nothing; reports and comparisons as files of any form."""
+"""Reports and comparisons as files, among them one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from snellen.report.table import FOLDED
 from snellen.scoring.scored_run import ScoredRun, flat_row
 
 MOST_NAMES = 6
-"""Runs up to which the heading names all."""
+"""Greatest number of runs that the heading names."""
 
 
 FIGURES = {
@@ -72,16 +72,17 @@ FIGURES = {
     "controls": (("", "doses"),),
     "cost": (("", "cost"),),
 }
-"""The figures above the tables of a section, each with its heading, besides those of dimensions."""
+"""Figures above the tables of each section, with their headings. `_dimension_figures` adds those of dimensions."""
 FOLDED_TABLES = ("dimensions", "parts")
-"""The sections whose tables are folded, each under its title."""
+"""Sections whose tables are folded, each under its title."""
 FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
-"""How sections are at first, those aside that are folded."""
+"""Initial state of the sections that are not folded."""
 
 
 def html_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
-    """The whole page."""
-    gallery, comparisons = choose_gallery(views), compare_views(views)
+    """Return the page as HTML."""
+    gallery = choose_gallery(views)
+    comparisons = compare_views(views)
     sentences = findings(views, standard_comparison(comparisons))
     return offline_document(
         _title(views),
@@ -94,78 +95,97 @@ def html_report(views: Sequence[RunView], further: Sequence[ReportSection] = ())
 
 def _title(views: Sequence[RunView]) -> str:
     labels = [view.label for view in views]
-    return "Snellen report: " + (", ".join(labels) if len(labels) < 4 else f"{len(labels)} runs")
+    if len(labels) < 4:
+        return "Snellen report: " + ", ".join(labels)
+    return f"Snellen report: {len(labels)} runs"
 
 
 def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
+    dates = sorted({view.run.manifest.started[:10] for view in views})
+    period = ""
+    if len(dates) == 1:
+        period = dates[0]
+    elif dates:
+        period = f"{dates[0]} to {dates[-1]}"
+
+    names = tuple(view.label for view in views)
+    more = ""
+    if len(names) > MOST_NAMES:
+        more = f"{len(names)} runs"
+        names = ()
+    facts = _head_facts(views)
+    return Head(f"Snellen report · {period}", names, more, facts, tuple(sentences[:1]))
+
+
+def _head_facts(views: Sequence[RunView]) -> tuple[tuple[int, str], ...]:
+    """Return numbers of the runs, each with the words after it."""
+    benchmarks = benchmarks_of(views)
+    evaluated: set[str] = set()
+    for view in views:
+        evaluated.update(scored.spec.name for scored in view.run.benchmarks if was_asked(scored))
+    benchmark_words = "benchmark" if len(benchmarks) == 1 else "benchmarks"
+    if len(evaluated) < len(benchmarks):
+        benchmark_words = f"of {len(benchmarks)} {benchmark_words}"
+
     totals = [count_once(view.run) for view in views]
-    every = benchmarks_of(views)
-    asked = {
-        scored.spec.name for view in views for scored in view.run.benchmarks if was_asked(scored)
-    }
-    replies = sum(each.with_options for each in totals)
-    of_all = f"of {len(every)} " if len(asked) < len(every) else ""
-    facts = (
+    replies = sum(total.with_options for total in totals)
+    unparsed = sum(total.unparsed for total in totals)
+    return (
         (len(views), "run" if len(views) == 1 else "runs"),
-        (len(asked), f"{of_all}{'benchmark' if len(every) == 1 else 'benchmarks'} asked"),
+        (len(evaluated), f"{benchmark_words} evaluated"),
         (sum(view.run.asked for view in views), "requests"),
-        (
-            sum(each.unparsed for each in totals),
-            f"of {replies:,} replies to questions with options name none",
-        ),
+        (unparsed, f"of {replies:,} replies to questions with options unparsed"),
         (sum(view.run.failed for view in views), "requests failed"),
     )
-    dates = sorted({view.run.manifest.started[:10] for view in views})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else ""
-    names = tuple(view.label for view in views)
-    names, more = (names, "") if len(names) <= MOST_NAMES else ((), f"{len(names)} runs")
-    return Head(f"Snellen report · {when}", names, more, facts, tuple(sentences[:1]))
 
 
 def _sections(
     views: Sequence[RunView],
     gallery: Gallery,
     sentences: Sequence[str],
-    of_report: Sequence[ReportSection],
+    shown_sections: Sequence[ReportSection],
 ) -> list[Section]:
     figures = report_figures(views)
-    samples = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
-    samples |= {view.label: urlencode({"model": place}) for place, view in enumerate(views)}
-    sections = []
-    for section in of_report:
+    sample_queries = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
+    for index, view in enumerate(views):
+        sample_queries[view.label] = urlencode({"model": index})
+
+    sections: list[Section] = []
+    for section in shown_sections:
         anchor = section.anchor
-        blocks: list[Block] = [_samples(views, gallery)] if anchor == "samples" else []
+        blocks: list[Block] = []
+        if anchor == "samples":
+            blocks.append(_samples(views, gallery))
         if anchor == "dimensions":
             blocks += _dimension_figures(figures)
         for heading, name in FIGURES.get(anchor, ()):
             blocks += _figure(heading, figures[name])
+
+        kind: Kind = "matrix"
+        table_views = views
         if anchor == "summary":
             blocks.append(SentencesBlock(tuple(sentences)))
-        kind: Kind = "summary" if anchor == "summary" else "matrix"
-        fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
-        shown = (
-            _best_first(views)
-            if anchor == "summary" and len(method_rows(views)) > FOLDED
-            else views
-        )
-        blocks += [
-            TableBlock(replace(table, samples=samples), kind, fold)
-            for table in section.tables(shown)
-        ]
-        sections.append(
-            Section(anchor, section.title, tuple(blocks), section.lead, FOLDS.get(anchor, "folded"))
-        )
+            kind = "summary"
+            if len(method_rows(views)) > FOLDED:
+                table_views = _best_first(views)
+        table_fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
+        for table in section.tables(table_views):
+            linked = replace(table, samples=sample_queries)
+            blocks.append(TableBlock(linked, kind, table_fold))
+        fold = FOLDS.get(anchor, "folded")
+        sections.append(Section(anchor, section.title, tuple(blocks), section.lead, fold))
     return sections
 
 
 def _best_first(views: Sequence[RunView]) -> list[RunView]:
-    """As the chart above has them: the first rows of a long table are those that are seen."""
+    """Sort runs as the chart above the table does, because a long table shows only its first rows."""
 
-    def merit(view: RunView) -> float:
-        numbers = [line.headline for line in view.method_rows]
-        return max((number.estimate.value or 0.0 for number in numbers if number), default=0.0)
+    def best_headline(view: RunView) -> float:
+        headlines = [line.headline for line in view.method_rows]
+        values = [headline.estimate.value or 0.0 for headline in headlines if headline]
+        return max(values, default=0.0)
 
-    return sorted(views, key=merit, reverse=True)
+    return sorted(views, key=best_headline, reverse=True)
 
 
 def _figure(heading: str, figure: ChartBlock) -> list[Block]:
@@ -175,40 +195,43 @@ def _figure(heading: str, figure: ChartBlock) -> list[Block]:
 
 
 def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[Block]:
-    """The radar with a switch to bars, or bars alone if there are few dimensions; the heat map."""
-    radar, bars = figures["radar"], figures["dimensions"]
-    both: list[Block] = [ViewsBlock(radar, bars)] if radar.panels else _figure("", bars)
-    return [*both, *_figure("All models and dimensions", figures["dimension-heat-map"])]
+    """Return the radar with a switch to bars, or bars alone if there are few dimensions; then the heat map."""
+    radar = figures["radar"]
+    bars = figures["dimensions"]
+    blocks: list[Block] = []
+    if radar.panels:
+        blocks.append(ViewsBlock(radar, bars))
+    else:
+        blocks += _figure("", bars)
+    blocks += _figure("All models and dimensions", figures["dimension-heat-map"])
+    return blocks
 
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:
-    numbers = {digest: i for i, digest in enumerate(gallery.images)}
-    outcomes = [
-        outcome
-        for outcome in OUTCOMES
-        if any(entry.outcome == outcome for entry in gallery.entries)
+    image_numbers = {digest: number for number, digest in enumerate(gallery.images)}
+    cards = [
+        sample_card(entry, gallery, views[entry.model].label, image_numbers)
+        for entry in gallery.entries
     ]
-    choices = {
-        "model": [(str(i), view.label) for i, view in enumerate(views)],
-        "benchmark": _same(benchmarks_of(views)),
-        "protocol": _same(
-            dict.fromkeys(label for view in views for label in view.run.manifest.protocols)
-        ),
-        "outcome": _same(outcomes),
-    }
-    return SamplesBlock(
-        tuple(
-            sample_card(entry, gallery, views[entry.model].label, numbers)
-            for entry in gallery.entries
-        ),
-        tuple((name, tuple(offered)) for name, offered in choices.items()),
-        tuple(gallery.left_out.items()),
+
+    models = tuple((str(index), view.label) for index, view in enumerate(views))
+    protocols: dict[str, None] = {}
+    for view in views:
+        protocols.update(dict.fromkeys(view.run.manifest.protocols))
+    entry_outcomes = {entry.outcome for entry in gallery.entries}
+    outcomes = [outcome for outcome in OUTCOMES if outcome in entry_outcomes]
+    choices = (
+        ("model", models),
+        ("benchmark", _as_choices(benchmarks_of(views))),
+        ("protocol", _as_choices(protocols)),
+        ("outcome", _as_choices(outcomes)),
     )
+    return SamplesBlock(tuple(cards), choices, tuple(gallery.left_out.items()))
 
 
-def _same(values: Iterable[str]) -> list[tuple[str, str]]:
-    """Choices whose words are their values."""
-    return [(value, value) for value in values]
+def _as_choices(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return choices of a menu, each with its value as text."""
+    return tuple((value, value) for value in values)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -220,13 +243,20 @@ def write_report(
     path: Path,
     further: Sequence[ReportSection] = (),
 ) -> Path:
-    """Write the report of `runs`, whose results are `rows`, and return its path.
+    """Write the report of some runs.
 
-    `.html` is one self-contained page, `.md` and `.tex` its tables, `.csv`, `.json` and `.parquet` all rows. `further`
-    sections are added to the first three.
+    Args:
+        runs: The runs.
+        rows: Their results.
+        path: File to write. `.html` is one self-contained page, `.md` and `.tex` have its tables, and `.csv`, `.json`
+            and `.parquet` all rows.
+        further: Sections to add to the first three forms.
+
+    Returns:
+        The path.
 
     Raises:
-        DataError: The suffix is another one.
+        DataError: The path has another suffix.
         StoreError: The file cannot be written.
     """
     forms: dict[str, Callable[[Sequence[RunView]], str | bytes]] = {
@@ -241,35 +271,34 @@ def write_report(
 
 
 def csv_report(views: Sequence[RunView]) -> str:
-    """All rows as CSV."""
-    return csv_table([flat_row(row) for view in views for row in view.rows])
+    """Return all rows as CSV."""
+    rows = [flat_row(row) for view in views for row in view.rows]
+    return csv_table(rows)
 
 
 def json_report(views: Sequence[RunView]) -> str:
-    """All rows as a JSON list, as in a run's `results.json`."""
-    return (
-        json.dumps(
-            [flat_row(row) for view in views for row in view.rows], indent=1, ensure_ascii=False
-        )
-        + "\n"
-    )
+    """Return all rows as a JSON list, as in `results.json` of a run."""
+    rows = [flat_row(row) for view in views for row in view.rows]
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
 def parquet_report(views: Sequence[RunView]) -> bytes:
-    """All rows as Parquet, with the columns of the CSV."""
+    """Return all rows as Parquet, with the columns of the CSV."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    arrow = {int: pa.int64(), float | None: pa.float64()}
-    kinds = {name: arrow[kind] for name, kind in get_type_hints(Estimate).items()}
-    names = [
-        *(name for name in Result.__struct_fields__ if name != "estimate"),
-        *Estimate.__struct_fields__,
-    ]
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in names])
+    names = [name for name in Result.__struct_fields__ if name != "estimate"]
+    names += Estimate.__struct_fields__
+    number_types = {int: pa.int64(), float | None: pa.float64()}
+    estimate_types = get_type_hints(Estimate)
+    columns = []
+    for name in names:
+        is_number = name in estimate_types
+        columns.append((name, number_types[estimate_types[name]] if is_number else pa.string()))
+
     rows = [flat_row(row) for view in views for row in view.rows]
     file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema), file)
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(columns)), file)
     return file.getvalue()
 
 
@@ -277,11 +306,19 @@ def parquet_report(views: Sequence[RunView]) -> bytes:
 
 
 def write_comparison(comparison: Comparison, path: Path) -> Path:
-    """Write a comparison and return its path.
+    """Write a comparison.
 
-    `.md` holds its tables, `.csv` one row per difference, `.json` everything, the questions that flipped included. All
-    have the differences in circular accuracy where headlines were compared.
-    Raises DataError for another suffix, StoreError when the file cannot be written.
+    Args:
+        comparison: The comparison.
+        path: File to write. `.md` has its tables, `.csv` one row per difference, and `.json` everything, including the
+            questions that flipped. If headlines were compared, all have the differences in circular accuracy.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: The path has another suffix.
+        StoreError: The file cannot be written.
     """
     advice = "`snellen report` shows it in an HTML page"
     return write_in_form(path, "a comparison", comparison, COMPARISON_FORMS, advice)

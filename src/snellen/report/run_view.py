@@ -1,4 +1,4 @@
-"""Runs as a report sees them: each under its own label, with its rows indexed and split by method."""
+"""Views of runs for reports: labelled, with their results indexed and split by method."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from snellen.metrics.declaration import (
     of_answered,
     unit_multiplier,
 )
-from snellen.protocols.base import labelled_declaration
+from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.reasons import word_reason
-from snellen.records import METHODS, Estimate, MeanOver, Method, Prediction, Result, Score
+from snellen.records import METHODS, Estimate, MeanOver, Method, Prediction, Result
 from snellen.report.table import percent
 from snellen.scoring.choice_metrics import CHOICE_METRICS
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
@@ -53,7 +53,7 @@ class ReplyCounts(Struct):
     errors: Counter[str] = msgspec.field(default_factory=Counter)
     """Failed presentations by kind of failure."""
     to_grader: int = 0
-    """Presentations whose reply addresses its grader; they are read like any other."""
+    """Presentations whose reply addresses its grader. They are read like any other."""
     unscored: Counter[str] = msgspec.field(default_factory=Counter)
     """Questions without a value of their first metric, by reason."""
 
@@ -70,7 +70,7 @@ class ReplyCounts(Struct):
 
 
 class RotationCounts(Struct, frozen=True):
-    """CircularEval rotations presented, out of all that the questions have."""
+    """CircularEval rotations that were presented, and the total of the questions."""
 
     presented: int
     total: int
@@ -81,12 +81,12 @@ class RotationCounts(Struct, frozen=True):
 
 
 def question_metric(scored: ScoredBenchmark, has_options: bool) -> str:
-    """The first metric of a question: accuracy if it has options."""
+    """Return the first metric of a question: accuracy if it has options."""
     return "accuracy" if has_options else first_text_metric(scored.spec)
 
 
 def count_replies(run: ScoredRun) -> list[ReplyCounts]:
-    """One record per protocol, in the run's order."""
+    """Count the replies of each protocol, in the order of the run."""
     counts = {protocol: ReplyCounts(protocol) for protocol in run.manifest.protocols}
     for scored in run.benchmarks:
         for protocol_counts in counts.values():
@@ -104,7 +104,10 @@ def _count_questions(scored: ScoredBenchmark, counts: ReplyCounts) -> None:
             continue
         for score in scores:
             questions.add((score.sample_id, score.turn))
-            if score.value is None and metric == _own_metric(scored, score):
+            if score.value is not None:
+                continue
+            turn = scored.samples[score.sample_id].rounds[score.turn]
+            if metric == question_metric(scored, bool(turn.options)):
                 counts.unscored[word_reason(score.reason, score.detail)] += 1
     counts.questions += len(questions)
 
@@ -115,59 +118,57 @@ class ReplyTotals(Struct, frozen=True):
     with_options: int
     """Replies to questions with options."""
     unparsed: int
-    """Those that name no option."""
+    """Unparsed replies among them."""
 
 
 def count_once(run: ScoredRun) -> ReplyTotals:
-    """Each reply to a question with options once: a presentation that two protocols have in common is one request."""
-    replies, unparsed = set[tuple[str, str]](), set[tuple[str, str]]()
+    """Count each reply to a question with options once, even if two protocols share its request."""
+    replies: set[tuple[str, str]] = set()
+    unparsed: set[tuple[str, str]] = set()
     for scored in run.benchmarks:
         for prediction in scored.predictions:
-            asked_by = (
-                f"{scored.spec.name} {prediction.sample_id}"
-                if run.manifest.answers_by_sample
-                else ""
-            )
-            key = prediction.key, asked_by
-            if (
-                prediction.error is None
-                and prediction.method == "generation"
-                and prediction.text is None
-            ):
-                replies.add(key)
-                if prediction.choice is None:
-                    unparsed.add(key)
+            if prediction.error is not None or prediction.method != "generation":
+                continue
+            if prediction.text is not None:  # a question without options
+                continue
+            sample = ""
+            if run.manifest.answers_by_sample:
+                sample = f"{scored.spec.name} {prediction.sample_id}"
+            key = (prediction.key, sample)
+            replies.add(key)
+            if prediction.choice is None:
+                unparsed.add(key)
     return ReplyTotals(len(replies), len(unparsed))
 
 
 def was_asked(scored: ScoredBenchmark) -> bool:
-    """Whether any of its questions was asked, which a protocol may be unable to, or a stopped run has not come to."""
+    """Return whether the run has a prediction of the benchmark.
+
+    There is none if no protocol applies to its questions, or if the run was stopped before.
+    """
     return len(scored.predictions) > 0
 
 
-def _own_metric(scored: ScoredBenchmark, score: Score) -> str:
-    return question_metric(scored, bool(scored.samples[score.sample_id].rounds[score.turn].options))
-
-
 def count_rotations(run: ScoredRun) -> RotationCounts | None:
-    """Rotations of the questions that were started; None without a circular protocol."""
-    labels = run.manifest.protocols
-    circular = {
-        label: declaration
-        for label in labels
-        if (declaration := labelled_declaration(label)).circular
-    }
+    """Count the rotations of the questions that were started; None without a circular protocol."""
+    circular: dict[str, Declaration] = {}
+    for label in run.manifest.protocols:
+        declaration = labelled_declaration(label)
+        if declaration.circular:
+            circular[label] = declaration
     if not circular:
         return None
-    presented = total = 0
+
+    presented = 0
+    total = 0
     for scored in run.benchmarks:
-        tests = Counter(
-            (p.protocol, p.sample_id) for p in scored.predictions if p.protocol in circular
-        )
-        presented += sum(tests.values())
-        total += sum(
-            circular[protocol].n_presentations(scored.samples[sample]) for protocol, sample in tests
-        )
+        presentations: Counter[tuple[str, str]] = Counter()
+        for prediction in scored.predictions:
+            if prediction.protocol in circular:
+                presentations[prediction.protocol, prediction.sample_id] += 1
+        presented += presentations.total()
+        for protocol, sample_id in presentations:
+            total += circular[protocol].n_presentations(scored.samples[sample_id])
     return RotationCounts(presented, total)
 
 
@@ -177,28 +178,30 @@ def count_rotations(run: ScoredRun) -> RotationCounts | None:
 CHOICE_ROWS = tuple(
     row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to
 )
-"""The metric rows of every question with options, in the order of the tables."""
-
-
+"""Metric rows of every question with options, in the order of the tables."""
 OVER: dict[MeanOver, str] = {
     "dimensions": "mean of the dimensions",
     "benchmarks": "mean over benchmarks",
     "questions": "over all questions",
 }
-
-
+"""Description of a mean by what has equal weight in it."""
 OF_UNBIASED = ("accuracy", "hit_rate", "unparsed_rate")
-"""Rows over the presentations that no earlier reply has decided."""
+"""Rows computed over unbiased presentations, which do not depend on earlier replies."""
 
 
 def is_of_first_alone(metric: str, protocol: str) -> bool:
-    """Whether a row is of each question's first presentation, though its protocol has several."""
-    declared = labelled_declaration(protocol)
-    return metric in OF_UNBIASED and declared.unbiased == (0,) and declared.presentations != 1
+    """Return whether a row covers only the first of several presentations of each question."""
+    declaration = labelled_declaration(protocol)
+    is_repeated = declaration.presentations != 1
+    return metric in OF_UNBIASED and declaration.unbiased == (0,) and is_repeated
+
+
+ResultKey = tuple[str, str, str, str, str]
+"""Protocol, metric, benchmark, dimension (of a mean over benchmarks only), slice."""
 
 
 class RunView(Struct, frozen=True, dict=True):
-    """One run and its rows, which carry its label (`run_labels`) as model name."""
+    """A run and its results, which have its label (`run_labels`) as model name."""
 
     label: str
     run: ScoredRun
@@ -206,27 +209,22 @@ class RunView(Struct, frozen=True, dict=True):
 
     @cached_property
     def replies_to_grader(self) -> list[Prediction]:
-        """Predictions of the replies that speak to whoever grades them; found in one pass, as several tables ask."""
+        """Predictions whose reply addresses its grader. Cached, because several tables need them."""
         predictions = chain.from_iterable(scored.predictions for scored in self.run.benchmarks)
         return [prediction for prediction in predictions if prediction.addresses_grader]
 
     @cached_property
-    def results_by_key(self) -> dict[tuple[str, str, str, str, str], Result]:
-        """(protocol, metric, benchmark, dimension of a mean, slice) -> result."""
-        return {
-            (
-                row.protocol,
-                row.metric,
-                row.benchmark,
-                row.dimension if row.benchmark == ALL else "",
-                row.slice,
-            ): row
-            for row in self.rows
-        }
+    def results_by_key(self) -> dict[ResultKey, Result]:
+        """Results by key."""
+        results: dict[ResultKey, Result] = {}
+        for row in self.rows:
+            dimension = row.dimension if row.benchmark == ALL else ""
+            results[row.protocol, row.metric, row.benchmark, dimension, row.slice] = row
+        return results
 
     @cached_property
     def benchmark_counts(self) -> Counter[tuple[str, str]]:
-        """(protocol, metric) -> number of benchmarks that have a value."""
+        """Number of benchmarks with a value, by protocol and metric."""
         return Counter(
             (row.protocol, row.metric)
             for row in self.rows
@@ -235,57 +233,60 @@ class RunView(Struct, frozen=True, dict=True):
 
     @cached_property
     def headlines(self) -> dict[Method, dict[str, Result]]:
-        """The row that stands for each benchmark, by method and name of the benchmark."""
-        by_method = headline_rows(self.run, self.rows)
-        return {method: {row.benchmark: row for row in rows} for method, rows in by_method.items()}
+        """The headline of each benchmark, by method and name of the benchmark."""
+        headlines: dict[Method, dict[str, Result]] = {}
+        for method, rows in headline_rows(self.run, self.rows).items():
+            headlines[method] = {row.benchmark: row for row in rows}
+        return headlines
 
     @cached_property
     def reply_counts(self) -> list[ReplyCounts]:
-        """One record per protocol, in the run's order."""
+        """Counts of replies for each protocol, in the order of the run."""
         return count_replies(self.run)
 
     @cached_property
     def substitutes(self) -> dict[str, str]:
-        """Row -> the row that replaces it in tables of a run scored as published."""
-        rules = [scored.published for scored in self.run.benchmarks if scored.published]
-        return {row: substitute for rule in rules for row, substitute in rule.instead.items()}
+        """For a run scored as published, the row that replaces each row in tables."""
+        substitutes: dict[str, str] = {}
+        for scored in self.run.benchmarks:
+            if scored.published:
+                substitutes.update(scored.published.instead)
+        return substitutes
 
     @property
     def method_rows(self) -> list[ModelMethodRow]:
         """One row for each method under which the run has results."""
-        methods = {row.protocol: row.method for row in self.rows}
-        return [
-            ModelMethodRow(
-                self,
-                method,
-                tuple(
-                    sorted((p for p, m in methods.items() if m == method), key=protocol_preference)
-                ),
-            )
-            for method in METHODS
-            if method in methods.values()
-        ]
+        protocols_by_method: dict[Method, list[str]] = defaultdict(list)
+        for protocol, method in {row.protocol: row.method for row in self.rows}.items():
+            protocols_by_method[method].append(protocol)
+        rows: list[ModelMethodRow] = []
+        for method in METHODS:
+            if method in protocols_by_method:
+                protocols = sorted(protocols_by_method[method], key=protocol_preference)
+                rows.append(ModelMethodRow(self, method, tuple(protocols)))
+        return rows
 
     def benchmark(self, name: str) -> ScoredBenchmark | None:
+        """Return the benchmark of that name, or None if the run has no such benchmark."""
         return next((scored for scored in self.run.benchmarks if scored.spec.name == name), None)
 
 
 class HeadlineEstimate(Struct, frozen=True):
-    """An estimate and the protocol it comes from; with secondary estimates where replies were unparsed."""
+    """An estimate and its protocol, with secondary estimates if replies were unparsed."""
 
     protocol: str
     estimate: Estimate
     unit: str = ""
     reason: str = ""
-    """Why there is no value, if the estimate's counts do not say."""
+    """Why there is no value, unless the counts of the estimate say it."""
     secondary: tuple[tuple[str, Estimate], ...] = ()
     """Secondary estimates with their labels."""
     over: MeanOver = ""
-    """What counts alike in it, where it is of several benchmarks."""
+    """What has equal weight in a mean over benchmarks."""
     members: str = ""
-    """The benchmarks in it, with the part of their questions that was asked."""
+    """The benchmarks of a mean, with the part of their questions that was evaluated."""
     partial: str = ""
-    """What of all that its suites name is not in it."""
+    """What the suites name and a mean does not include."""
 
 
 class ModelMethodRow(Struct, frozen=True, dict=True):
@@ -301,17 +302,17 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     @property
     def headlines(self) -> Mapping[str, Result]:
-        """The row that stands for each benchmark, by its name."""
+        """The headline of each benchmark, by its name."""
         return self.view.headlines.get(self.method, {})
 
     @property
     def headline(self) -> Result | None:
-        """The number of the run: the mean of the headlines of its benchmarks."""
+        """The headline of the run: the mean of those of its benchmarks."""
         return self.view.results_by_key.get((self.method, HEADLINE, ALL, ALL, ""))
 
     @cached_property
     def chances(self) -> Mapping[str, float]:
-        """What guessing scores in the headline of each benchmark that has such a level."""
+        """Chance level of the headline of each benchmark that has one."""
         levels: dict[str, float] = {}
         for name, row in self.headlines.items():
             scored = self.view.benchmark(name)
@@ -322,60 +323,75 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     @property
     def chance(self) -> float | None:
-        """What guessing scores in the number of the run; None if a benchmark in it has no such level."""
-        rows = list(self.headlines.values())
-        if not rows or any(row.benchmark not in self.chances for row in rows):
+        """Chance level of the headline of the run; None if a benchmark has none."""
+        headlines = list(self.headlines.values())
+        if not headlines or any(row.benchmark not in self.chances for row in headlines):
             return None
         if self.headline is None or self.headline.detail:  # a sum, or a mean of printed figures
             return None
-        scored = [self.view.benchmark(row.benchmark) for row in rows]
+
+        specs: list[BenchmarkSpec] = []
+        for row in headlines:
+            scored = self.view.benchmark(row.benchmark)
+            if scored:
+                specs.append(scored.spec)
         weights = benchmark_weights(
-            [each.spec for each in scored if each],
-            [row.metric for row in rows],
-            [row.estimate.questions for row in rows],
+            specs,
+            [row.metric for row in headlines],
+            [row.estimate.questions for row in headlines],
         )
-        levels = [self.chances[row.benchmark] for row in rows]
+        levels = [self.chances[row.benchmark] for row in headlines]
         return math.fsum(map(mul, weights, levels))
 
     def overall(self, metric: str) -> HeadlineEstimate | None:
-        """The mean over all benchmarks, by the protocol that covers most of them (of equals, the preferred one)."""
-        metric = self.view.substitutes.get(metric, metric)
-        for protocol in self._order(metric):
-            if estimates := self._find(protocol, metric, ALL, ALL, ""):
-                return estimates
-        return None
+        """Return the mean over all benchmarks, by the protocol of `lookup`."""
+        return self.lookup(metric, ALL, ALL)
 
     def lookup(
         self, metric: str, benchmark: str, dimension: str = "", slice_name: str = ""
     ) -> HeadlineEstimate | None:
-        """The estimate of a benchmark, a slice of it, or (benchmark `*`) a dimension; protocol as in `overall`."""
+        """Find an estimate by the protocol that covers most benchmarks; among equals, by the preferred one.
+
+        Args:
+            metric: Name of the metric row.
+            benchmark: Name of the benchmark, or `*` for a mean over benchmarks.
+            dimension: Dimension of the mean, or `*` for all.
+            slice_name: Slice of the benchmark.
+        """
         metric = self.view.substitutes.get(metric, metric)
-        for protocol in self._order(metric):
-            if estimates := self._find(protocol, metric, benchmark, dimension, slice_name):
-                return estimates
+        counts = self.view.benchmark_counts
+        for protocol in sorted(self.protocols, key=lambda label: -counts[label, metric]):
+            result = self.view.results_by_key.get(
+                (protocol, metric, benchmark, dimension, slice_name)
+            )
+            if result is not None:
+                return self._with_secondary(result, protocol, metric, dimension)
         return None
 
-    def _find(self, protocol: str, metric: str, *key: str) -> HeadlineEstimate | None:
-        benchmark, dimension, slice_name = key
-        numbers = self.view.results_by_key
-        result = numbers.get((protocol, metric, benchmark, dimension, slice_name))
-        if result is None:
-            return None
-        secondary = [
-            (row.label, numbers[protocol, row.name, benchmark, dimension, slice_name].estimate)
-            for row in secondary_rows(metric)
-            if (protocol, row.name, benchmark, dimension, slice_name) in numbers
-        ]
-        # Those of other replies differ from the headline only if something was unparsed, or never came.
-        read = as_read(declared(metric))
-        number_as_read = numbers.get((protocol, read.name, benchmark, dimension, slice_name))
-        if all(
-            (estimate.value, estimate.n) == (result.estimate.value, result.estimate.n)
-            for _, estimate in secondary
-        ):
+    def _with_secondary(
+        self, result: Result, protocol: str, metric: str, dimension: str
+    ) -> HeadlineEstimate:
+        results = self.view.results_by_key
+
+        def same_place(row: str) -> Result | None:
+            return results.get((protocol, row, result.benchmark, dimension, result.slice))
+
+        secondary: list[tuple[str, Estimate]] = []
+        differs = False
+        for row in secondary_rows(metric):
+            other = same_place(row.name)
+            if other is None:
+                continue
+            secondary.append((row.label, other.estimate))
+            headline = (result.estimate.value, result.estimate.n)
+            differs = differs or (other.estimate.value, other.estimate.n) != headline
+        # They differ from the headline only if a reply is unparsed or missing.
+        if not differs:
             secondary.clear()
-        if number_as_read:
-            secondary.append((read.label, number_as_read.estimate))
+        as_read_row = as_read(declared(metric))
+        uncorrected = same_place(as_read_row.name)
+        if uncorrected:
+            secondary.append((as_read_row.label, uncorrected.estimate))
         return HeadlineEstimate(
             protocol,
             result.estimate,
@@ -387,46 +403,48 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
             result.partial,
         )
 
-    def _order(self, metric: str) -> list[str]:
-        counts = self.view.benchmark_counts
-        return sorted(self.protocols, key=lambda protocol: -counts[protocol, metric])
-
 
 def secondary_rows(metric: str) -> list[MetricRow]:
-    """The secondary rows shown beside a headline row: without what never came, and without what was unparsed."""
-    of_choices = (row for choice_metric in CHOICE_METRICS for row in choice_metric.rows)
-    beside = [row for row in of_choices if row.secondary_to == metric and row.label]
-    return [of_answered(declared(metric)), *beside]
+    """Return the rows shown next to a headline row: without missing replies, and without unparsed ones."""
+    rows = [of_answered(declared(metric))]
+    for choice_metric in CHOICE_METRICS:
+        rows += [row for row in choice_metric.rows if row.secondary_to == metric and row.label]
+    return rows
 
 
 def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView]:
-    """A view of each run. `rows` are those of all runs, as `results_of_all` gives them."""
-    tables: dict[str, list[Result]] = defaultdict(list)
+    """Make a view of each run.
+
+    Args:
+        runs: The runs.
+        rows: Their results, from `results_of_all`.
+    """
+    rows_by_model: dict[str, list[Result]] = defaultdict(list)
     for row in rows:
-        tables[row.model].append(row)
+        rows_by_model[row.model].append(row)
     return [
-        RunView(label, run, tuple(tables[label]))
+        RunView(label, run, tuple(rows_by_model[label]))
         for label, run in zip(run_labels(runs), runs, strict=True)
     ]
 
 
 def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
-    """The runs as if they had asked only the benchmarks that all of them have, so that their means are over the same
-    ones; none without such a benchmark."""
+    """Make views of runs restricted to the benchmarks that all of them have, so that their means are comparable.
+
+    Returns:
+        The views; none if the runs share no benchmark.
+    """
     shared = set.intersection(*({scored.spec.name for scored in run.benchmarks} for run in runs))
     if not shared:
         return []
-    narrowed = [
-        run
-        if all(scored.spec.name in shared for scored in run.benchmarks)
-        else replace(
-            run,
-            benchmarks=tuple(b for b in run.benchmarks if b.spec.name in shared),
-            kept_rows=None,
-        )
-        for run in runs
-    ]
-    return run_views(narrowed, results_of_all(narrowed))
+    restricted: list[ScoredRun] = []
+    for run in runs:
+        benchmarks = tuple(scored for scored in run.benchmarks if scored.spec.name in shared)
+        if len(benchmarks) < len(run.benchmarks):
+            restricted.append(replace(run, benchmarks=benchmarks, kept_rows=None))
+        else:
+            restricted.append(run)
+    return run_views(restricted, results_of_all(restricted))
 
 
 def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
@@ -435,82 +453,91 @@ def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
 
 
 def benchmarks_of(views: Sequence[RunView]) -> list[str]:
-    """Names of all benchmarks, ordered by dimension, then as the runs list them."""
-    dimensions = {
-        scored.spec.name: scored.spec.dimension for view in views for scored in view.run.benchmarks
-    }
-    return sorted(dimensions, key=lambda name: _place(dimensions[name]))
+    """Return the names of all benchmarks, ordered by dimension, then as in the runs."""
+    dimensions: dict[str, str] = {}
+    for view in views:
+        for scored in view.run.benchmarks:
+            dimensions[scored.spec.name] = scored.spec.dimension
+    return sorted(dimensions, key=lambda name: _dimension_index(dimensions[name]))
 
 
 def pools_of(views: Sequence[RunView]) -> list[str]:
-    """Names of the pools of benchmarks that have rows of their own."""
-    benchmark_names = dict.fromkeys(
-        row.benchmark for view in views for row in view.rows if row.benchmark != ALL
-    )
-    return [name for name in benchmark_names if all(view.benchmark(name) is None for view in views)]
+    """Return the names of the pools of benchmarks that have rows of their own."""
+    names: dict[str, None] = {}
+    for view in views:
+        names.update(dict.fromkeys(row.benchmark for row in view.rows if row.benchmark != ALL))
+    return [name for name in names if all(view.benchmark(name) is None for view in views)]
 
 
 def overall_label(lines: Sequence[ModelMethodRow]) -> str:
     """Return what has equal weight in the numbers of some runs, as their suites declare it."""
-    numbers = [line.headline for line in lines if line.headline]
-    return " or ".join(dict.fromkeys(OVER[number.over] for number in numbers if number.over))
+    headlines = [line.headline for line in lines if line.headline]
+    labels = dict.fromkeys(OVER[headline.over] for headline in headlines if headline.over)
+    return " or ".join(labels)
 
 
 def dimensions_of(views: Sequence[RunView]) -> list[str]:
-    """The dimensions of all benchmarks in the order of their suites; those of unknown suites come last."""
-    dimensions = {
-        scored.spec.dimension
-        for view in views
-        for scored in view.run.benchmarks
-        if scored.spec.dimension
-    }
-    return sorted(dimensions, key=lambda name: (_place(name), name))
+    """Return the dimensions of all benchmarks in the order of their suites; those of unknown suites are last."""
+    dimensions: set[str] = set()
+    for view in views:
+        dimensions.update(scored.spec.dimension for scored in view.run.benchmarks)
+    dimensions.discard("")
+    return sorted(dimensions, key=lambda name: (_dimension_index(name), name))
 
 
-def _place(dimension: str) -> int:
+def _dimension_index(dimension: str) -> int:
     titles = list(dimension_titles())
     return titles.index(dimension) if dimension in titles else len(titles)
 
 
 def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
-    """The chance level of a mean over benchmarks, or over their questions where the suites say that these count
-    alike."""
-    guessed = [
-        (scored, level) for scored in benchmarks if (level := scored.chance_accuracy) is not None
-    ]
-    if not guessed:
+    """Return the chance level of a mean over benchmarks; None if no benchmark has options.
+
+    It is a mean over their questions if the suites declare that questions have equal weight.
+    """
+    with_options: list[ScoredBenchmark] = []
+    levels: list[float] = []
+    for scored in benchmarks:
+        level = scored.chance_accuracy
+        if level is not None:
+            with_options.append(scored)
+            levels.append(level)
+    if not levels:
         return None
-    by_questions = counted_alike(scored.spec for scored, _ in guessed) == "questions"
-    weights = [scored.n_with_options if by_questions else 1 for scored, _ in guessed]
-    return math.fsum(
-        weight * level for weight, (_, level) in zip(weights, guessed, strict=True)
-    ) / sum(weights)
+    weights = [1] * len(levels)
+    if counted_alike(scored.spec for scored in with_options) == "questions":
+        weights = [scored.n_with_options for scored in with_options]
+    return math.fsum(map(mul, weights, levels)) / sum(weights)
 
 
 def chance_levels(
-    views: Sequence[RunView], is_meant: Callable[[BenchmarkSpec], bool]
+    views: Sequence[RunView], is_included: Callable[[BenchmarkSpec], bool]
 ) -> dict[str, float]:
-    """For each run, by its label, the level of guessing over those of its benchmarks that are meant; runs that were
-    asked no choice of them are left out."""
-    levels = {
-        view.label: mean_chance(
-            [s for s in view.run.benchmarks if was_asked(s) and is_meant(s.spec)]
-        )
-        for view in views
-    }
-    return {label: level for label, level in levels.items() if level is not None}
+    """Return the chance level of each run over some of its benchmarks, by the label of the run.
+
+    Runs without a multiple-choice question of these benchmarks are left out.
+    """
+    levels: dict[str, float] = {}
+    for view in views:
+        included = [
+            scored
+            for scored in view.run.benchmarks
+            if was_asked(scored) and is_included(scored.spec)
+        ]
+        level = mean_chance(included)
+        if level is not None:
+            levels[view.label] = level
+    return levels
 
 
 def common_chance(levels: Mapping[str, float]) -> float | None:
-    """The level that all runs share as it is shown; None where they were asked what is guessed differently."""
-    return (
-        next(iter(levels.values()))
-        if len({percent(level) for level in levels.values()}) == 1
-        else None
-    )
+    """Return the chance level of all runs, or None if the printed levels differ."""
+    printed = {percent(level) for level in levels.values()}
+    return next(iter(levels.values())) if len(printed) == 1 else None
 
 
 def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:
+    """Yield the benchmarks of a run that have a chance level."""
     for scored in view.run.benchmarks:
         if scored.chance_accuracy is not None:
             yield scored
