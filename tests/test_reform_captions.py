@@ -10,8 +10,7 @@ import pytest
 import mini_text
 import reform
 from mini_text import ANSWERS, QUESTIONS
-from snellen.building.benchmark import Benchmark
-from snellen.building.builder import HISTORY
+from snellen.building.benchmark import HISTORY, Benchmark
 from snellen.building.recipe import Recipe
 from snellen.common.drafts import Draft
 from snellen.formats.record_files import read_records

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import small
-from snellen.building import builder
+from snellen.building import staging
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.common.paths import slug
@@ -155,7 +155,7 @@ def test_an_earlier_build_that_was_taken_away_by_a_killed_one_is_put_back(tmp_pa
 def test_where_folders_cannot_be_swapped_the_earlier_build_steps_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builder, "_exchanged", lambda folder, target: False)
+    monkeypatch.setattr(staging, "_exchange", lambda folder, target: False)
     for count in (4, 6):
         assert small.built(small.rows(count), tmp_path / "home" / "made").count() == count
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["made"]
@@ -165,18 +165,18 @@ def test_where_folders_cannot_be_swapped_the_earlier_build_steps_aside(
 def test_builds_that_end_just_before_the_rename_are_replaced_in_turn(
     swaps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, taken, quicker = tmp_path / "home" / "made", builder._renamed, iter((2, 4, 8))
+    target, taken, quicker = tmp_path / "home" / "made", staging._rename, iter((2, 4, 8))
     if not swaps:
-        monkeypatch.setattr(builder, "_exchanged", lambda folder, target: False)
+        monkeypatch.setattr(staging, "_exchange", lambda folder, target: False)
 
     def late(folder: Path, there: Path) -> bool:
         with monkeypatch.context() as patch:
-            patch.setattr(builder, "_renamed", taken)
+            patch.setattr(staging, "_rename", taken)
             if count := next(quicker, 0):
                 small.built(small.rows(count), target)
         return taken(folder, there)
 
-    monkeypatch.setattr(builder, "_renamed", late)
+    monkeypatch.setattr(staging, "_rename", late)
     assert small.built(small.rows(6), target).count() == 6
     assert [path.name for path in target.parent.iterdir()] == ["made"]
 

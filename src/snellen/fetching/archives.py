@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from snellen.building.builder import staging_folder
+from snellen.building.staging import staging_folder
 from snellen.catalogue.places import fits
 from snellen.common.foreign import LimitError, in_bytes, open_file, raised
 from snellen.errors import DataError

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.building.builder import OWN_FILES, staging_folder
+from snellen.building.builder import OWN_FILES
+from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entries, suite_of
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.places import (

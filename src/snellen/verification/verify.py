@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
-from snellen.building.builder import staging_folder
 from snellen.building.recipe import Decisions
 from snellen.building.spec import Votes
+from snellen.building.staging import staging_folder
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
 from snellen.common.paths import benchmark_folder, home

@@ -1,0 +1,121 @@
+"""Set few-shot examples apart from the questions of a benchmark."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import asdict
+
+from snellen.building.checking import Question
+from snellen.catalogue import BenchmarkSpec
+from snellen.common.conditions import Condition
+from snellen.common.drafts import Draft
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.records import Example
+
+ALL = "all"
+
+
+class ExampleDrawer:
+    """Filter that removes few-shot examples from a stream of questions and keeps them in `questions`.
+
+    Args:
+        choice: A number of examples, a condition on tags, `all`, or nothing. For a number, images are taken in a random
+            order, each with all its questions, until there are enough questions with a known answer.
+        spec: The benchmark.
+        seed: Seed of the random order.
+
+    Raises:
+        DataError: `choice` is 0 or not a valid condition.
+    """
+
+    def __init__(self, choice: str, spec: BenchmarkSpec, seed: int) -> None:
+        self.questions: list[Question] = []
+        self._choice = choice.strip()
+        self._spec = spec
+        self._seed = seed
+        self._count: int | None = None
+        self._condition: Condition | None = None
+        if self._choice.isdecimal():
+            self._count = int(self._choice)
+        elif self._choice not in ("", ALL):
+            self._condition = Condition(self._choice, flag="--examples")
+        if self._count == 0:
+            raise DataError(
+                "--examples 0 sets nothing apart; leave it out, or give a number from 1 up"
+            )
+
+    def without_examples(self, questions: Iterable[Question]) -> Iterator[Question]:
+        """Yield the questions that are not examples. Raises DataError at the end if there are too few examples."""
+        if self._count is not None:
+            yield from self._without_first_images(questions, self._count)
+        else:
+            for question in questions:
+                draft, _, _ = question
+                if self._is_example(draft):
+                    self.questions.append(question)
+                else:
+                    yield question
+        if self._choice and not self.questions:
+            raise DataError(f"{self._spec.name}: no question fits --examples {self._choice!r}")
+
+    def _is_example(self, draft: Draft) -> bool:
+        if self._condition is None:
+            return self._choice == ALL
+        return self._condition.holds({**self._spec.facts(), **draft.tags, **draft.answer_tags})
+
+    def _without_first_images(
+        self, questions: Iterable[Question], count: int
+    ) -> Iterator[Question]:
+        """Yield all questions except those about the first images in a random order that have `count` together.
+
+        Each image group has a random position. The groups with the lowest positions are kept, as few as have `count`
+        questions; a group that is no longer needed is released, so memory does not grow with the benchmark.
+        """
+        kept: dict[str, list[Question]] = defaultdict(list)
+        latest_first: list[tuple[float, str]] = []  # a heap of (-position, group)
+        total = 0
+        limit = 1.0  # groups at this position or later are not needed
+        for question in questions:
+            _, sample, golds = question
+            group = sample.group
+            position = rng_for(self._spec.name, group, "examples", self._seed).random()
+            if position >= limit or not golds:
+                yield question
+                continue
+            if group not in kept:
+                heapq.heappush(latest_first, (-position, group))
+            kept[group].append(question)
+            total += 1
+            while True:
+                _, latest = latest_first[0]
+                if total - len(kept[latest]) < count:
+                    break
+                negative_position, _ = heapq.heappop(latest_first)
+                limit = -negative_position
+                total -= len(kept[latest])
+                yield from kept.pop(latest)
+        if total < count:
+            raise DataError(
+                f"{self._spec.name}: only {total} questions have a known answer, so {count} cannot be set apart as "
+                "examples; give a smaller number, or `all` for a benchmark of examples alone"
+            )
+        for _, group in sorted(latest_first, reverse=True):
+            self.questions.extend(kept[group])
+
+    def examples(self) -> Iterator[Example]:
+        """Yield the examples with their answers. Raises DataError for a dialogue and for a hidden answer."""
+        for draft, sample, golds in self.questions:
+            if sample.turns:
+                raise DataError(
+                    f"{draft.where}: a dialogue cannot be an example; set apart questions of one round"
+                )
+            if not golds:
+                raise DataError(
+                    f"{draft.where}: the answer is hidden, so the question cannot be an example"
+                )
+            [gold] = golds
+            yield Example(**asdict(sample), gold=gold.options, texts=gold.texts)

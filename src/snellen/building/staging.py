@@ -1,0 +1,156 @@
+"""Replace a folder completely or not at all, even if several processes build it."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from snellen.building.benchmark import MANIFEST
+from snellen.common.foreign import read_file
+from snellen.common.paths import slug
+from snellen.errors import DataError
+
+EARLIER = "-earlier"
+"""Ending of the name of an earlier folder that was moved aside."""
+MOST_RACES = 100
+CURRENT_FOLDER = -100  # AT_FDCWD
+EXCHANGE = 2  # RENAME_EXCHANGE
+
+
+@contextmanager
+def staging_folder(target: Path) -> Iterator[Path]:
+    """Create a folder that replaces `target` if the block succeeds; otherwise `target` stays as it was.
+
+    Leftovers of killed builds of `target` are removed first. If several processes build the same benchmark, the first
+    to finish wins, and the others discard their identical results.
+
+    Raises:
+        DataError: The folder of `target` cannot be written.
+
+    Example:
+        >>> with staging_folder(Path("made")) as folder:
+        ...     _ = (folder / "benchmark.json").write_text("{}")
+        >>> [path.name for path in Path("made").iterdir()]
+        ['benchmark.json']
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clean(target)
+        folder = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+        before = _identity(target)
+    except OSError as error:
+        raise DataError(
+            f"cannot build in {target.parent}: {error.strerror}; set SNELLEN_HOME or choose a folder"
+        ) from None
+    try:
+        yield folder
+        folder.chmod(0o755)
+        if _identity(target) == before or not _is_same_build(target, folder):
+            _replace(target, folder)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {target}: {error.strerror}; free some space or choose another folder"
+        ) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prefix(target: Path) -> str:
+    """Return the prefix of a staging folder's name, which names its owner: process id and host."""
+    return f".{target.name}-{os.getpid()}@{slug(platform.node())}-"
+
+
+def _clean(target: Path) -> None:
+    """Remove leftovers of dead processes on this host, and put back earlier builds that they had moved aside."""
+    name = re.escape(target.name)
+    host = re.escape(slug(platform.node()))
+    of_this_host = re.compile(rf"\.{name}-(\d+)@{host}-\w+({EARLIER}\d+)?")
+    for path in sorted(target.parent.glob(f".{glob.escape(target.name)}-*")):
+        match = of_this_host.fullmatch(path.name)
+        if match is None or _is_alive(int(match[1])):
+            continue
+        is_earlier_build = match[2] is not None
+        if is_earlier_build and not target.exists():
+            # Killed between moving the earlier build aside and putting the new one in place.
+            with suppress(FileNotFoundError):
+                path.rename(target)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _identity(target: Path) -> tuple[int, int] | None:
+    """Return device and inode of the folder at `target`, or None if there is none."""
+    try:
+        stat = target.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _is_same_build(target: Path, folder: Path) -> bool:
+    try:
+        return read_file(target / MANIFEST) == read_file(folder / MANIFEST)
+    except FileNotFoundError:
+        return False
+
+
+def _replace(target: Path, folder: Path) -> None:
+    """Move `folder` to `target`. The earlier build is deleted only once the new one is there."""
+    earlier: list[Path] = []
+    try:
+        while not _rename(folder, target) and not _exchange(folder, target):
+            aside = folder.with_name(f"{folder.name}{EARLIER}{len(earlier)}")
+            # Another build may just have moved it aside to put its own there.
+            with suppress(FileNotFoundError):
+                target.rename(aside)
+                earlier.append(aside)
+            if len(earlier) > MOST_RACES:
+                raise OSError(errno.EBUSY, "other builds of it end all the time")
+    except OSError:
+        if earlier and not target.exists():
+            earlier.pop().rename(target)
+        raise
+    finally:
+        for folder_aside in earlier:
+            shutil.rmtree(folder_aside, ignore_errors=True)
+
+
+def _exchange(folder: Path, target: Path) -> bool:
+    """Swap two folders atomically, so that `target` always exists. Returns False if the system cannot."""
+    import ctypes
+
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # only Linux has it
+        return False
+    error = swap(CURRENT_FOLDER, os.fsencode(folder), CURRENT_FOLDER, os.fsencode(target), EXCHANGE)
+    return bool(error == 0)
+
+
+def _rename(folder: Path, target: Path) -> bool:
+    """Rename `folder` to `target`. Returns False if a build is already there."""
+    try:
+        folder.rename(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
