@@ -29,6 +29,7 @@ from snellen.building.spec import (
 from snellen.catalogue.entries import BenchmarkSpec, PromptSet, SourceSpec
 from snellen.catalogue.suites import HOOK_GROUPS, AsPublished, HookGroup, Suite
 from snellen.common.record_fields import RecordField, record_fields
+from snellen.experiments.compare_spec import CompareSpec, GateSpec, SubsetSpec
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, QuestionSpec, ScoringSpec
 
 ROOT = Path(__file__).parent.parent
@@ -37,7 +38,7 @@ LAB = ROOT / "packages" / "snellen-lab"
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = [
     REFERENCE / f"{name}.md"
-    for name in ("run-fields", "build-fields", "entry-fields", "suite-fields")
+    for name in ("run-fields", "build-fields", "entry-fields", "suite-fields", "comparison")
 ]
 MARKED = re.compile(r"(<!-- table (.*?) -->\n).*?(<!-- end of table -->\n)", re.DOTALL)
 ARGUMENTS = ("models", "benchmarks", "protocols")
@@ -85,6 +86,22 @@ def build_keywords() -> str:
     return BUILD_STUB.format(
         build=_lines(BUILD_FIELDS.values()), reform=_lines(record_fields(ReformSpec).values())
     )
+
+
+COMPARE_STUB = '''"""The fields of a comparison as keywords of Python, for type checkers and editors. Written by `make fields`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypedDict
+
+class CompareKeywords(TypedDict, total=False):
+{compare}
+'''
+
+
+def compare_keywords() -> str:
+    """Return the text of `snellen.experiments.keywords`."""
+    return COMPARE_STUB.format(compare=_lines(record_fields(CompareSpec).values()))
 
 
 def run_keywords(home: str = "snellen.runs.spec") -> str:
@@ -163,6 +180,16 @@ def build_tables() -> str:
         ("**Benchmarks of the catalogue** alone", EntrySpec, ""),
         ("**Your own questions** alone ([own-data.md](../own-data.md))", TableSpec, ""),
         ("**Questions from annotations** ([reform.md](../reform.md)): `reform`", ReformSpec, ""),
+    )
+    return "\n".join(_table(*part) for part in parts)
+
+
+def compare_tables() -> str:
+    """Return the fields of comparisons in Markdown, a table for each record."""
+    parts = (
+        ("**How runs are compared**: also keywords of `Results.compare`", CompareSpec, ""),
+        ("**Which questions count**: also keywords of `Results.only`", SubsetSpec, ""),
+        ("**Gates** ([gate.md](../gate.md)): flags alone", GateSpec, ""),
     )
     return "\n".join(_table(*part) for part in parts)
 
@@ -324,6 +351,7 @@ def hook_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "run": tables,
     "build": build_tables,
+    "compare": compare_tables,
     "entry": partial(form_table, BenchmarkSpec, name="that of its file"),
     "source": partial(form_table, SourceSpec),
     "prompts": partial(form_table, PromptSet),
@@ -342,6 +370,7 @@ def page(text: str) -> str:
 STUBS: dict[Path, Callable[[], str]] = {
     SOURCES / "runs" / "keywords.pyi": run_keywords,
     SOURCES / "building" / "keywords.pyi": build_keywords,
+    SOURCES / "experiments" / "keywords.pyi": compare_keywords,
 }
 if LAB.exists():
     STUBS[LAB / "src" / "snellen_lab" / "keywords.pyi"] = lab_keywords

@@ -14,6 +14,7 @@ from msgspec import Struct
 from snellen.common.foreign import raise_limits
 from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
+from snellen.experiments.compare_spec import SubsetSpec
 from snellen.fetching.attendance import agree_to_all, go_offline
 from snellen.runs.spec import (
     ExecutionSpec,
@@ -345,25 +346,8 @@ def scoring_flags(command: CommandT) -> CommandT:
     return field_flags(ScoringSpec)(judge_flags(command))
 
 
-_SUBSET_FLAGS = (
-    click.option(
-        "--where",
-        default="",
-        help="Use only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
-    ),
-    click.option(
-        "--common-answered",
-        is_flag=True,
-        help="Use only questions that every run answered without refusal or error.",
-    ),
-)
-
-
-def subset_flags(command: CommandT) -> CommandT:
-    """Give a command the flags that narrow the questions; it passes them on to `Results.only`."""
-    for flag in reversed(_SUBSET_FLAGS):
-        command = flag(command)
-    return command
+subset_flags = field_flags(SubsetSpec, has_negations=False)
+"""Give a command the flags that narrow the questions; it passes them on to `Results.only`."""
 
 
 def flags_on_line(only: Collection[str] = (), but: Collection[str] = ()) -> list[str]:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.analysis.paired.differences import RESAMPLES
+from snellen.common.field_values import convert_fields
 from snellen.common.late import data_frame
+from snellen.common.record_fields import shows_fields
 from snellen.errors import DataError
+from snellen.experiments.compare_spec import CompareSpec
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.base import Exporter
 from snellen.metrics.declaration import row_called
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result
 from snellen.registry import find
-from snellen.runs.spec import as_names
 from snellen.scoring.scored_run import ScoredRun, flat_row, run_labels
 
 # What only some methods use is imported in them: every command that scores shows its results through this module.
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     import polars
 
     from snellen.analysis.paired.differences import Comparison
-    from snellen.analysis.paired.significance import Correction
     from snellen.analysis.sequential import SequentialEstimate
+    from snellen.experiments.keywords import CompareKeywords
     from snellen.report.report_section import ReportSection
 
 
@@ -167,39 +168,42 @@ class Results:
         runs: Sequence[ScoredRun] = subset.filter_runs(self.runs, where) if where else self.runs
         return Results(subset.common_answered(runs) if common_answered else runs)
 
+    @shows_fields(CompareSpec)
     def compare(
-        self,
-        *,
-        metrics: str | Iterable[str] = (),
-        baseline: str | Path = "",
-        correction: Correction = "holm",
-        resamples: int = RESAMPLES,
-        seed: int = 0,
-        to: str | Path | None = None,
+        self, *, to: str | Path | None = None, **fields: Unpack[CompareKeywords]
     ) -> Comparison:
-        """The runs compared question by question: differences with intervals and p-values, ranks with intervals, and
-        the questions on which they differ. `to` is a `.md`, `.csv` or `.json` file to write.
+        """Compare the runs question by question.
 
-        Each benchmark counts by its headline metric, and circular accuracy is compared besides, or by `metrics`: rows,
-        or metrics, each by its first row. All
-        pairs are compared, or with the folder or the label of a run as `baseline` that one with each other. p-values
-        are corrected by `holm`, `bh` or not (`none`). Without `resamples` there are no ranks. Raises DataError for
-        fewer than two runs, for different builds of a benchmark, or where nothing is common; UnknownNameError for a
-        wrong metric or baseline.
+        Each benchmark counts by its headline metric, and circular accuracy is compared as well, or by `metrics`: rows
+        of the results, or metrics, each by its first row.
+
+        Args:
+            to: A `.md`, `.csv` or `.json` file to write.
+            fields: Fields of a `CompareSpec` (docs/reference/comparison.md): `metrics`, `baseline` (the folder or the
+                label of a run), `correction`, `resamples`, `seed`.
+
+        Returns:
+            Differences with 95% intervals and p-values, ranks with intervals unless `resamples` is 0, and the
+            questions on which the runs differ.
+
+        Raises:
+            DataError: There are fewer than two runs, they used different builds of a benchmark, or they have nothing
+                in common.
+            UnknownNameError: A metric, run or correction does not exist.
         """
         from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 
-        labels = {
-            run.folder: label for run, label in zip(self.runs, run_labels(self.runs), strict=True)
-        }
-        names = [row_called(name) for name in as_names(metrics)]
+        spec = convert_fields(fields, CompareSpec)
+        labels = dict(zip((run.folder for run in self.runs), run_labels(self.runs), strict=True))
+        baseline = labels.get(Path(spec.baseline), spec.baseline) if spec.baseline else ""
+        names = [row_called(name) for name in spec.metrics]
         comparison = compare_runs(
             self.runs,
             metrics=names,
-            baseline=labels.get(Path(baseline), str(baseline)) if baseline else "",
-            correction=correction,
-            resamples=resamples,
-            seed=seed,
+            baseline=baseline,
+            correction=spec.correction,
+            resamples=spec.resamples,
+            seed=spec.seed,
         )
         if not comparison.differences:
             raise DataError(

@@ -5,32 +5,38 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from rich.text import Text
 
 from snellen.cli.flags import (
     PATH,
+    GroupedCommand,
     Number,
-    WholeNumber,
     details_flag,
+    field_flags,
     flags_given,
+    given_fields,
     json_flag,
+    judge_flags,
     judge_from_flags,
-    scoring_flags,
     scoring_from_flags,
     subset_flags,
 )
 from snellen.cli.show import announce, out, print_records, print_tables, run_progress
+from snellen.common.field_values import convert_fields, fields_of
+from snellen.common.record_fields import record_fields
 from snellen.errors import DataError, SnellenError
+from snellen.experiments.compare_spec import CompareSpec, GateSpec, SubsetSpec
 from snellen.experiments.gate_file import gate_settings
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
 from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
-from snellen.runs.spec import overlaid, read_run_spec, run_spec
+from snellen.runs.spec import JudgeSpec, ScoringSpec, overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
@@ -42,7 +48,22 @@ GATE_ERROR = 3
 """Exit code of a gate that could not decide because of an error."""
 
 
-@click.command()
+class _Compare(GroupedCommand):
+    usual = ("--metric", "--where", "--baseline", "--output", "--details", "--json", "--help")
+    usual_title = "Options that most comparisons need"
+    titles = MappingProxyType(
+        {
+            CompareSpec: "How runs are compared",
+            GateSpec: "Gates",
+            SubsetSpec: "Which questions count",
+            ScoringSpec: "How replies are read and scored",
+            JudgeSpec: "Models as judges",
+        }
+    )
+    others_title = "Two models that have not run yet"
+
+
+@click.command(cls=_Compare)
 @click.argument("runs", nargs=-1, required=True)
 @click.option(
     "--sequential",
@@ -70,57 +91,8 @@ GATE_ERROR = 3
     help="With --sequential: a TOML file with further settings of a run (limit, runs, workers "
     "...).",
 )
-@click.option(
-    "--baseline",
-    default="",
-    metavar="RUN",
-    help="Run that all others are compared with.  [all pairs]",
-)
-@click.option(
-    "--correction",
-    type=click.Choice(["holm", "bh", "none"]),
-    default="holm",
-    show_default=True,
-    help="Correction of p-values for multiple comparisons: Holm, Benjamini-Hochberg, or none.",
-)
-@click.option(
-    "--resamples",
-    type=WholeNumber(0),
-    default=10_000,
-    show_default=True,
-    help="Bootstrap resamples for ranks; 0 for none.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Random seed of the resamples."
-)
-@click.option(
-    "--fail-if-worse",
-    "margin",
-    default="",
-    metavar="MARGIN",
-    help="With CANDIDATE BASELINE: a gate for pipelines. Exit with 1 if the candidate is worse "
-    "by more than this (1pt), with 2 if there is not enough evidence, otherwise with 0.",
-)
-@click.option(
-    "--on",
-    "gate_on",
-    multiple=True,
-    metavar="BENCHMARK[:METRIC]",
-    help="With --fail-if-worse: metric that must not get worse. Repeat for more.  [the "
-    "headline of the run]",
-)
-@click.option(
-    "--gate",
-    "gate_file",
-    type=PATH,
-    help="TOML file with the rules of a gate, instead of --fail-if-worse and --on.",
-)
-@click.option(
-    "--plan",
-    "is_plan",
-    is_flag=True,
-    help="With a gate: print the smallest drop that these questions can detect, and exit with 0.",
-)
+@field_flags(CompareSpec, has_negations=False)
+@field_flags(GateSpec, has_negations=False)
 @click.option(
     "-o",
     "--output",
@@ -131,7 +103,8 @@ GATE_ERROR = 3
     ".xml (JUnit), .md or .json. Repeat for more.",
 )
 @subset_flags
-@scoring_flags
+@field_flags(ScoringSpec, but=("metrics",))
+@judge_flags
 @details_flag
 @json_flag
 def compare_command(
@@ -140,17 +113,7 @@ def compare_command(
     equivalent: float | None,
     protocols: tuple[str, ...],
     exam: Path | None,
-    baseline: str,
-    correction: Any,
-    resamples: int,
-    seed: int,
-    margin: str,
-    gate_on: tuple[str, ...],
-    gate_file: Path | None,
-    is_plan: bool,
     outputs: tuple[Path, ...],
-    where: str,
-    common_answered: bool,
     with_details: bool,
     as_json: bool,
     **flags: Any,
@@ -173,61 +136,62 @@ def compare_command(
 
     With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md).
     """
-    metrics = flags.pop("metrics")
-    of_runs, of_models = (
-        bool(baseline or outputs or common_answered),
-        equivalent is not None or bool(protocols or exam),
-    )
+    given = given_fields(flags)
+    compare = convert_fields(fields_of(CompareSpec, given), CompareSpec)
+    gate = convert_fields(fields_of(GateSpec, given), GateSpec)
+    subset = convert_fields(fields_of(SubsetSpec, given), SubsetSpec)
+    of_runs = bool(compare.baseline or outputs or subset.common_answered)
+    of_models = equivalent is not None or bool(protocols or exam)
     _check_flags(sequential, of_runs=of_runs, of_models=of_models)
     if sequential:
-        settings = {**flags_given(flags), "protocols": protocols, "where": where, "seed": seed}
-        _ask_both(
-            runs,
-            equivalent or 0.0,
-            metrics,
-            {name: value for name, value in settings.items() if value},
-            exam,
-            as_json,
+        reading = flags_given(
+            {name: value for name, value in given.items() if name not in _OF_COMPARISONS}
         )
+        asked = {"protocols": protocols, "where": subset.where, "seed": compare.seed}
+        settings = {**reading, **{name: value for name, value in asked.items() if value}}
+        _ask_both(runs, equivalent or 0.0, compare.metrics, settings, exam, as_json)
         return
-    asked = tuple(
-        dict.fromkeys(
-            name for name in map(metric_with, metrics) if not is_given_unasked(find_metric(name))
-        )
-    )
-    scoring, judge = scoring_from_flags({**flags, "metrics": asked}), judge_from_flags(flags)
+
+    to_compute = []
+    for name in map(metric_with, compare.metrics):
+        if not is_given_unasked(find_metric(name)) and name not in to_compute:
+            to_compute.append(name)
+    scoring = scoring_from_flags({**flags, "metrics": tuple(to_compute)})
+    judge = judge_from_flags(flags)
     scored = score_folders([Path(run) for run in runs], scoring, judge, announce, kept_will_do=True)
     results = Results(scored)
-    if margin or gate_file:
-        narrowed = results.only(where=where, common_answered=common_answered)
-        _gate(narrowed, margin, gate_on, gate_file, outputs, is_plan=is_plan, as_json=as_json)
+    if gate.fail_if_worse or gate.gate:
+        narrowed = results.only(where=subset.where, common_answered=subset.common_answered)
+        _gate(narrowed, gate, outputs, as_json=as_json)
         return
-    if gate_on or is_plan:
+    if gate.on or gate.plan:
         raise DataError("--on and --plan are for a gate: add --fail-if-worse MARGIN or --gate FILE")
     if any(run.manifest.adaptive_rules for run in scored):
-        _compare_adaptive_runs(scored, as_json, is_narrowed=of_runs or bool(where))
+        _compare_adaptive_runs(scored, as_json, is_narrowed=of_runs or bool(subset.where))
+        return
+
+    narrowed = results.only(where=subset.where, common_answered=subset.common_answered)
+    # Of two runs the difference says all that ranks would: only files hold them.
+    has_ranks = bool(outputs) or len(scored) > 2
+    comparison = narrowed.compare(**asdict(compare if has_ranks else replace(compare, resamples=0)))
+    for path in outputs:
+        _write(comparison, path)
+    if as_json:
+        _print_differences(comparison)
+        return
+    if not compare.metrics:
+        _show_verdict(narrowed, comparison)
+    if with_details:
+        _show_tables(comparison, narrowed)
     else:
-        narrowed = results.only(where=where, common_answered=common_answered)
-        # Of two runs the difference says all that ranks would: only files hold them.
-        resamples = resamples if outputs or len(scored) > 2 else 0
-        comparison = narrowed.compare(
-            metrics=metrics,
-            baseline=baseline,
-            correction=correction,
-            resamples=resamples,
-            seed=seed,
-        )
-        for path in outputs:
-            _write(comparison, path)
-        if as_json:
-            _print_differences(comparison)
-        else:
-            if not metrics:
-                _show_verdict(narrowed, comparison)
-            if with_details:
-                _show_tables(comparison, narrowed)
-            else:
-                _show_short(comparison)
+        _show_short(comparison)
+
+
+_OF_COMPARISONS = {
+    *record_fields(CompareSpec),
+    *record_fields(GateSpec),
+    *record_fields(SubsetSpec),
+}
 
 
 def _check_flags(sequential: bool, *, of_runs: bool, of_models: bool) -> None:
@@ -276,16 +240,7 @@ def _show_short(comparison: Comparison) -> None:
         out.print(Text(step))
 
 
-def _gate(
-    results: Results,
-    margin: str,
-    on: Sequence[str],
-    file: Path | None,
-    outputs: Sequence[Path],
-    *,
-    is_plan: bool,
-    as_json: bool,
-) -> None:
+def _gate(results: Results, gate: GateSpec, outputs: Sequence[Path], *, as_json: bool) -> None:
     """Print whether a candidate is worse than its baseline, and exit with the code of the verdict.
 
     An error exits with 3, so that it is not taken for a lack of evidence.
@@ -300,13 +255,14 @@ def _gate(
     )
 
     try:
-        rules, alpha = gate_settings(margin, on, file)
+        file = Path(gate.gate) if gate.gate else None
+        rules, alpha = gate_settings(gate.fail_if_worse, gate.on, file)
         if len(results.runs) != 2:
             raise DataError(
                 f"a gate is of two runs, CANDIDATE BASELINE; {len(results.runs)} are named"
             )
         candidate, baseline = results.runs
-        if is_plan:
+        if gate.plan:
             plans = plan_gate(candidate, baseline, rules, alpha)
             if as_json:
                 print_records(plans)
