@@ -66,10 +66,25 @@ def export_benchmark(
     *,
     answers: bool = False,
 ) -> list[Path]:
-    """Write a built benchmark, by name or folder, in a form of another tool (docs/exports.md), and return the files.
+    """Write a built benchmark in a format of another tool (docs/exports.md).
 
-    Golds are written with `answers` alone. Raises UnknownNameError, DataError for a form that has no place for a
-    benchmark or golds that are not here, StoreError.
+    Args:
+        benchmark: Name or folder of the benchmark.
+        form: The format (see `snellen list exporters`).
+        path: File or folder to write, depending on the format.
+        answers: Whether to write the ground truth as well.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        UnknownNameError: The benchmark or format does not exist.
+        DataError: The format cannot hold a benchmark, or the answers are hidden.
+        StoreError: The files cannot be written.
+
+    Example:
+        >>> [file.name for file in sn.export_benchmark("eyechart/shape", path="exported")]
+        ['test-00000-of-00001.parquet', 'README.md']
     """
     exporter: Exporter = find("exporters", form)
     if exporter.write_benchmark is None:
@@ -92,23 +107,32 @@ def evaluate(
     announce: Announce = silent,
     **fields: Unpack[RunKeywords],
 ) -> Results:
-    """Evaluate a model and score it; the same call goes on with a run that was interrupted.
+    """Evaluate a model on benchmarks and score it. The same call resumes an interrupted run.
 
-    `model` is a model string (`hf:org/name`, `openai:name@url`, `snellen:tiny`, ...), an object with
-    `generate(requests, images)` and, where it can, `loglikelihood`, or a list of these; each has a run of its own.
-    `benchmarks` are names, globs, suites or folders; `protocols` such as "circular" or "instability?m=5". Without
-    protocols each benchmark is asked as its suite is by `method` (generation, likelihood or both), or once.
+    Args:
+        model: A model string (`hf:org/name`, `openai:name@url`, `snellen:tiny`, ...), an object with
+            `generate(requests, images)` and, if it can, `loglikelihood`, or a list of these. Each model gets its own
+            run.
+        benchmarks: Names, globs, suites or folders.
+        protocols: Protocols such as "circular" or "instability?m=5". By default each benchmark is run as its suite does
+            by `method` (generation, likelihood or both), or once.
+        progress: Called with a `RunProgress` whenever replies arrive, from one thread at a time.
+        announce: Called with lines for a reader, such as what is built, left out, or sent to a judge.
+        fields: Fields of a `RunSpec` (docs/reference/run-fields.md), except that `report` is off by default: `limit`,
+            `name`, `where`, `temperature`, `workers` ... `roles` is a dict of the other models that a protocol needs,
+            strings or objects. `judge` is a model, a list of models or a `JudgeSpec`.
 
-    All other keywords are fields of a `RunSpec`: `limit`, `name`, `where`, `temperature`, `workers` ... (docs/runs.md
-    has them one by one, with those of an exam.toml), but that `report` is off unless asked for. `roles` is a dict of
-    the other models that a protocol asks, strings or objects (docs/reasoning.md); `judge` a model, a list of these or a
-    `JudgeSpec`. `progress` is called with a `RunProgress` whenever something was answered, from one thread at a time;
-    `announce` with lines for a reader (what is built, left out, or asked of a judge).
+    Raises:
+        UnknownNameError, DataError, ModelError, StoreError: A name, a value, a model or the run's folder does not fit.
+        HookError: A metric or extractor of another package fails.
+        SpentBudgetError: `max_cost`, `max_requests` or `max_time` was reached first.
+        ErrorBudgetError: After all models have run: more than `error_budget` (a share) of the requests failed.
+        AbsentBenchmarkError: After all models have run: benchmarks that cannot be fetched were left out.
 
-    Raises UnknownNameError, DataError, ModelError, HookError (a metric or an extractor of others that fails) or
-    StoreError, each with one line that says what to do, SpentBudgetError where `max_cost`, `max_requests` or `max_time`
-    came before the end, and, when all models have been asked, ErrorBudgetError when more than `error_budget` (a share)
-    of a run's requests failed, and AbsentBenchmarkError when benchmarks were left out that cannot be fetched.
+    Example:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
+        >>> results.value()
+        1.0
     """
     models = [
         as_model_string(entry) for entry in (model if isinstance(model, (list, tuple)) else [model])
@@ -133,12 +157,30 @@ def decide(
     announce: Announce = silent,
     **fields: Unpack[RunKeywords],
 ) -> DecidedComparison:
-    """Ask two models the same pictures in a random order until it is decided which is better (docs/adaptive.md).
+    """Run two models on the same images, in a random order, until it is decided which is better (docs/adaptive.md).
 
-    Models, benchmarks, protocols and all other keywords are as in `evaluate` (`limit`, `runs`, `scoring` ...). `metric`
-    is by default each benchmark's headline; `equivalent` the greatest difference that does not matter, in percentage
-    points. `differences` of the result have verdict, interval and what was asked; the two runs go on to whole ones by
-    `evaluate`. Raises as `evaluate` does.
+    Args:
+        first: A model, as in `evaluate`.
+        second: The other model.
+        benchmarks: Names, globs, suites or folders.
+        protocols: Protocols, as in `evaluate`.
+        metric: Metric to decide by. By default the headline metric of each benchmark.
+        equivalent: The largest difference that does not matter, in percentage points.
+        progress: Called with a `RunProgress` whenever replies arrive.
+        announce: Called with lines for a reader.
+        fields: Fields of a `RunSpec`, as in `evaluate`.
+
+    Returns:
+        `differences` with a verdict, an interval that is valid whenever one stops, and the number of questions; and the
+        two runs, which `evaluate` can complete.
+
+    Raises:
+        SnellenError: As `evaluate`.
+
+    Example:
+        >>> decided = sn.decide("snellen:oracle", "snellen:uniform", "eyechart/shape")
+        >>> [difference.verdict for difference in decided.differences]
+        ['first']
     """
     check_known(fields, KEYWORDS, "field", "")
     spec = run_spec({**fields, "benchmarks": benchmarks, "protocols": protocols})
@@ -180,8 +222,9 @@ def build(
         ModelError: The writer of distractors does not reply. What it wrote is kept.
 
     Example:
-        >>> build("eyechart/shape", to="shapes", examples=8).manifest.counts.samples
-        56
+        >>> counts = sn.build("eyechart/shape", to="shapes", examples=8).manifest.counts
+        >>> counts.samples, counts.examples
+        (292, 8)
     """
     spec = build_spec(fields)
     own = is_own(benchmark)
@@ -228,6 +271,14 @@ def reform(
         DataError: A row is wrong, no type of question fits the annotations, or a field does not apply.
         UnknownNameError: A name does not exist.
         ModelError: A model does not reply.
+
+    Example:
+        >>> for colour in ("red", "green", "blue"):
+        ...     Path("photos", colour).mkdir(parents=True)
+        ...     Image.new("RGB", (40, 40), colour).save(Path("photos", colour, "1.png"))
+        >>> benchmark = sn.reform("photos", options=3, to="colours")
+        >>> next(benchmark.samples()).question
+        'What does the picture show?'
     """
     spec = reform_spec(fields)
     source = find_annotations(target, spec, announce=announce)
@@ -242,20 +293,31 @@ def score(
     announce: Announce = silent,
     **fields: Unpack[ScoringKeywords],
 ) -> Results:
-    """Read and score a run again, without asking its model; writes `predictions.jsonl`, `scores.jsonl`
-    and `results.json` beside its journal, or by other settings than the standard ones into a folder of their own under
-    `scores`, so that no scoring overwrites another. A run that cannot be written keeps nothing.
+    """Read and score the stored replies of a run again, without running its model.
 
-    The keywords are the fields of a `ScoringSpec` (docs/runs.md). Replies that are hard to
-    read go to a `judge`: a model string, an object, a list of these, of which the majority counts, or a `JudgeSpec`
-    that also says how they are asked; verdicts are kept in the run's folder. What is
-    still unparsed counts as not right, or is a random guess as published (`unparsed="legacy-random"`, `guess_seed`).
-    `metrics` are computed besides each benchmark's own; the judged ones need a judge. With `as_published` the results
-    are those of the rules behind the tables of each suite's paper (extractor, metrics, scale); `results.json` has them
-    beside the standard ones, by `convention`, the other files are the standard ones. docs/judging.md says more.
+    The files `predictions.jsonl`, `scores.jsonl` and `results.json` are written next to the journal, or, for settings
+    other than the standard ones, into a folder of their own under `scores`. No scoring overwrites another. A run that
+    cannot be written keeps nothing.
 
-    Raises StoreError for a folder that is not a run, UnknownNameError for a name that nobody has, ModelError for a
-    judge that cannot answer, and ErrorBudgetError when a judge gave no verdict on more than its `failures` allow.
+    Args:
+        folder: Folder of the run.
+        judge: A model string, an object, a list of these (the majority counts), or a `JudgeSpec`. It reads replies that
+            rules cannot. Its verdicts are stored in the run's folder (docs/judging.md).
+        announce: Called with lines for a reader.
+        fields: Fields of a `ScoringSpec` (docs/reference/run-fields.md). `metrics` are computed in addition to each
+            benchmark's own. With `as_published`, extraction rules, metrics and scale are those of each suite's paper,
+            and `results.json` has both.
+
+    Raises:
+        StoreError: The folder is not a run.
+        UnknownNameError: A name does not exist.
+        ModelError: A judge cannot reply.
+        ErrorBudgetError: A judge gave no verdict on more replies than its `failures` allow.
+
+    Example:
+        >>> [run] = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4).runs
+        >>> sn.score(run.folder, extractor="strict").value()
+        1.0
     """
     return Results(
         score_folders([Path(folder)], scoring_spec({**fields}), judge_spec(judge), announce)
@@ -263,13 +325,23 @@ def score(
 
 
 def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = None) -> Results:
-    """The results of a run, or of several, as they were scored; nothing is asked, read or scored again.
+    """Load the results of one or several runs as they were scored. No reply is requested, read or scored again.
 
-    `folder` is the run's, or a list of folders for runs that share tables and can be compared. `scoring` is one of the
-    folders under each run's `scores`, "" the scoring by standard settings; unless named it is that one, or else the
-    only one. It works without the benchmark and its answers: the run has its own questions. Raises StoreError for a
-    folder that is not a run, was not scored so, or was asked more since; DataError for an empty list and for a folder
-    that is named twice.
+    This works without the benchmark and its answers: a run contains its own questions.
+
+    Args:
+        folder: Folder of a run, or a list of folders for runs that share tables and can be compared.
+        scoring: Name of a folder under each run's `scores`, or "" for the scoring by standard settings. By default the
+            standard one, or else the only one.
+
+    Raises:
+        StoreError: A folder is not a run, was not scored so, or received replies since.
+        DataError: The list is empty, or a folder is named twice.
+
+    Example:
+        >>> _ = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="first")
+        >>> sn.load_run("runs/first").value()
+        1.0
     """
     folders = [Path(run) for run in ([folder] if isinstance(folder, (str, Path)) else folder)]
     if not folders:

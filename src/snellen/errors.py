@@ -8,13 +8,29 @@ from contextlib import contextmanager
 
 
 class SnellenError(Exception):
-    """An error that the user can fix. Its message names the fault, the place and the remedy."""
+    """An error that the user can fix. Its message is one line: where, what is wrong, and what to do.
+
+    `exit_code` is the exit code of the command line.
+
+    Example:
+        >>> try:
+        ...     sn.evaluate("snellen:oracle", "eyechart/shap")
+        ... except sn.SnellenError as error:
+        ...     print(error, error.exit_code)
+        unknown benchmark 'eyechart/shap'; did you mean eyechart/shape? 2
+    """
 
     exit_code = 2
 
 
 class DataError(SnellenError):
-    """Input data that cannot be used: a bad row, a broken image, a missing file."""
+    """Input that cannot be used: a wrong row or setting, a broken image, a missing file.
+
+    Example:
+        >>> sn.evaluate("snellen:oracle", "eyechart/shape", limit=0)
+        Traceback (most recent call last):
+        snellen.errors.DataError: limit: expected a whole number >= 1
+    """
 
 
 class WrongRowsError(DataError):
@@ -38,7 +54,13 @@ class BuildLimitError(SnellenError):
 
 
 class UnknownNameError(SnellenError):
-    """A benchmark, model, protocol, metric or template that nobody registered."""
+    """A name that does not exist: a benchmark, model, protocol, metric, field ...
+
+    Example:
+        >>> sn.load_model("snellen:tinny")
+        Traceback (most recent call last):
+        snellen.errors.UnknownNameError: unknown embedded model 'tinny'; did you mean tiny?
+    """
 
 
 class NoSourceError(DataError):
@@ -58,11 +80,23 @@ class HookError(SnellenError):
 
 
 class ModelError(SnellenError):
-    """A model that cannot be loaded or does not support what was asked of it."""
+    """A model that cannot be loaded, or does not support what a run needs.
+
+    Example:
+        >>> sn.load_model("hf:org/name?dtyp=bfloat16")
+        Traceback (most recent call last):
+        snellen.errors.ModelError: hf:org/name?dtyp=bfloat16: unknown option 'dtyp'; did you mean dtype?
+    """
 
 
 class StoreError(SnellenError):
-    """A run folder that cannot be written, or was written by something else."""
+    """A folder of a run that cannot be read or written, or is not a run.
+
+    Example:
+        >>> sn.load_run("photos")
+        Traceback (most recent call last):
+        snellen.errors.StoreError: photos is not a run (manifest.json is missing); make one with ...
+    """
 
 
 class Interrupted(KeyboardInterrupt):
@@ -115,7 +149,16 @@ class SpentBudgetError(SnellenError):
 
 
 class ErrorBudgetError(SnellenError):
-    """More requests failed than --error-budget allows; the answers received are stored."""
+    """More requests failed than `error_budget` allows. The replies that arrived are stored.
+
+    Example:
+        >>> from snellen.plugin_api import Failure
+        >>> response = sn.Response(error=Failure("connection", "it was reset"))
+        >>> model = sn.Scripted(lambda request: response, fingerprint="fails")
+        >>> sn.evaluate(model, "eyechart/shape", limit=2)
+        Traceback (most recent call last):
+        snellen.errors.ErrorBudgetError: ...
+    """
 
     exit_code = 3
 

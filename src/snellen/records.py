@@ -71,7 +71,13 @@ class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One question about one picture (or one dialogue: then `turns` holds the questions)."""
+    """One question about its images, or one dialogue (then `turns` holds the questions). It has no answer.
+
+    Example:
+        >>> sample = sn.Sample("q1", "mine", "Which colour?", options=("red", "blue"))
+        >>> sample.formulation
+        'choice'
+    """
 
     id: str
     benchmark: str
@@ -245,7 +251,12 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How a reply is decoded. Greedy by default."""
+    """How a reply is decoded. Greedy by default.
+
+    Example:
+        >>> sn.Decoding(max_new_tokens=512, temperature=0.7).stop
+        ()
+    """
 
     max_new_tokens: int = 30
     temperature: float = 0.0
@@ -293,7 +304,15 @@ def key_of(messages: object, kind: Kind, continuations: object, decoding: object
 
 
 class Request(Struct, frozen=True, omit_defaults=True, dict=True):
-    """What a model is asked. `key` is a digest of which model is asked and of everything that it sees."""
+    """One request to a model. `key` is a digest of the model's role and of everything that the model sees.
+
+    Example:
+        >>> requests = []
+        >>> model = sn.Scripted(lambda request: requests.append(request) or "(A)", fingerprint="A")
+        >>> _ = sn.evaluate(model, "eyechart/shape", limit=1)
+        >>> requests[0].benchmark, requests[0].kind
+        ('eyechart/shape', 'generate')
+    """
 
     benchmark: str
     sample_id: str
@@ -330,7 +349,12 @@ IMPOSSIBLE = -1e30
 
 
 class ContinuationScore(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Log-likelihood of one continuation, in nats, summed over its tokens; `IMPOSSIBLE` for a probability of zero."""
+    """Log-likelihood of one continuation, in nats, summed over its tokens. `IMPOSSIBLE` means a probability of zero.
+
+    Example:
+        >>> sn.ContinuationScore(sum=-4.0, tokens=2).is_impossible
+        False
+    """
 
     sum: float
     tokens: int
@@ -387,7 +411,12 @@ class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Response(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What came back: a text, one score per continuation, or a failure."""
+    """Reply of a model: a text, one score per continuation, or a failure.
+
+    Example:
+        >>> sn.Response(text="(A)", finish="stop").text
+        '(A)'
+    """
 
     text: str | None = None
     """The answer, without the reasoning before it."""

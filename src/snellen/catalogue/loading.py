@@ -132,7 +132,14 @@ class _LateEntry(Struct, frozen=True):
 def add_suites(path: str | Path) -> None:
     """Add the suites and entries of a folder, for this process and its child processes.
 
-    Raises DataError when there are none, for an invalid file, and for a name already taken, naming both files.
+    Raises:
+        DataError: The folder has no suites or entries, a file is invalid, or a name is taken (the message names both
+            files).
+
+    Example:
+        >>> sn.add_suites("photos")
+        Traceback (most recent call last):
+        snellen.errors.DataError: ...
     """
     folder = str(Path(path).expanduser().resolve())
     earlier = folders_named()

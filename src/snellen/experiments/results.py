@@ -104,9 +104,13 @@ class Results:
         Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol.
 
         Example:
+            >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
             >>> results.value()  # of the run
-            >>> results.value(benchmark="modern/mmmu")  # of a benchmark
-            >>> results.value("circular_accuracy")  # another metric, as the mean over the benchmarks that have it
+            1.0
+            >>> results.value(benchmark="eyechart/shape")  # of a benchmark
+            1.0
+            >>> results.value("accuracy_of_parsed")  # another metric, as the mean over the benchmarks that have it
+            1.0
         """
         label = parse_protocol(protocol).label if protocol else ""
         candidates = self.rows if metric else self._headlines(benchmark)

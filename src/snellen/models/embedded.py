@@ -121,10 +121,19 @@ def biased(spec: ModelSpec) -> Instrument:
 
 
 class Scripted(ShownByName):
-    """Replies from a list by sample id, or by rule: `Scripted({"q1": "(A)"})`, `Scripted(lambda request: ...)`.
+    """Model that replies from a dict by sample id, or by a rule.
 
-    Its fingerprint is `fingerprint`, or a digest of its replies or rules. A list answers by sample; a rule that
-    looks at `request.sample_id` says so with `answers_by_sample=True`.
+    Args:
+        replies: Replies by sample id, or a function from a request to a text or a `Response`.
+        scores: A function from a request to log-likelihoods, one per continuation.
+        name: Name of the model.
+        fingerprint: Identity of the replies or rules. By default a digest of them.
+        answers_by_sample: Whether a rule looks at `request.sample_id`.
+
+    Example:
+        >>> model = sn.Scripted(lambda request: "I cannot see it.", fingerprint="blind")
+        >>> sn.evaluate(model, "eyechart/shape", limit=4).value()
+        0.0
     """
 
     kinds: frozenset[Kind] = ALL_KINDS

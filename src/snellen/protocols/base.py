@@ -185,9 +185,14 @@ def needed_kind(protocol: Protocol) -> Kind:
 
 
 def parse_protocol(text: str) -> Protocol:
-    """The protocol behind `name?option=value&...`; `all_passes` alone means `all_passes=true`.
+    """Return the protocol of a text `name?option=value&...`. `all_passes` alone means `all_passes=true`.
 
-    Raises UnknownNameError for an unknown name, option or value.
+    Raises:
+        UnknownNameError: The name, an option or a value does not exist.
+
+    Example:
+        >>> sn.parse_protocol("circular?all_passes").label
+        'circular?all_passes=true'
     """
     name, _, query = text.partition("?")
     form = registry.find("protocols", name)

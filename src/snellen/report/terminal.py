@@ -346,8 +346,12 @@ def progress_lines(write: Callable[[str], object]) -> ProgressListener:
 
 
 def shown_progress() -> ProgressListener:
-    """What shows progress where this program runs: a bar for each run below the cell of a notebook, else a line on
-    standard error every ten seconds. For `evaluate(..., progress=sn.shown_progress())`."""
+    """Return a listener that shows progress: a bar per run in a notebook, otherwise a line on stderr every ten seconds.
+
+    Example:
+        >>> sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, progress=sn.shown_progress()).value()
+        1.0
+    """
     return _bars() if _is_notebook() else progress_lines(lambda line: print(line, file=sys.stderr))  # noqa: T201
 
 

@@ -13,7 +13,14 @@ from snellen.runs.work_items import count_planned_questions
 
 
 class RunProgress(Struct, frozen=True):
-    """State of one model's run."""
+    """State of one model's run.
+
+    Example:
+        >>> states = []
+        >>> _ = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, progress=states.append)
+        >>> states[-1].done, states[-1].total
+        (4, 4)
+    """
 
     model: str
     folder: str

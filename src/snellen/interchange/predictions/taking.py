@@ -122,6 +122,12 @@ def import_run(
         DataError: No row of the file can be used, or it has replies of several models.
         UnknownNameError: No form or benchmark has that name.
         StoreError: The folder holds another run.
+
+    Example:
+        >>> row = {"id": "1", "question": "Is it day?", "A": "yes", "B": "no", "answer": "A", "reply": "(A)"}
+        >>> _ = Path("replies.jsonl").write_text(json.dumps(row))
+        >>> sn.score(sn.import_run("replies.jsonl", model="mine")).value()
+        1.0
     """
     lists = {
         role: (names,) if isinstance(names, str) else tuple(names)
