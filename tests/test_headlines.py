@@ -55,7 +55,7 @@ def test_the_head_of_a_report_counts_each_reply_once_and_the_benchmarks_that_wer
     head = (
         results.report("both.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
     )
-    assert "<b>10</b> of 10 replies to questions with options unparsed" in head
+    assert "<b>10</b> of 10 replies to multiple-choice questions could not be read" in head
     assert (
         "<b>2</b> benchmarks evaluated" in head
         and "<b>14</b> requests" in head

@@ -223,7 +223,7 @@ def test_footnotes_say_what_each_number_lacks_and_once_what_is_taken_of_the_rest
         page = client.get("/run?run=cut").text
     lead = page[page.index('class="lead"') :].split("</p>")[0]
     assert f"and {never_begun} not asked as far as it needs, which it takes to be like them" in lead
-    assert lead.endswith("1 benchmark asked so far")
+    assert lead.endswith("1 benchmark evaluated so far")
 
 
 def test_a_stopped_run_is_stopped_on_the_pages_however_often_it_was_scored(

@@ -608,7 +608,7 @@ def test_a_benchmark_that_no_protocol_can_ask_is_not_counted_as_asked(
         Replying("one", lambda request: 0), folders, "circular", runs=tmp_path / "runs", name="run"
     )
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
-        assert "1 of 2 benchmarks asked" in client.get("/run?run=run").text
+        assert "1 of 2 benchmarks evaluated" in client.get("/run?run=run").text
 
 
 def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(

@@ -134,7 +134,7 @@ def _head_facts(views: Sequence[RunView]) -> tuple[tuple[int, str], ...]:
         (len(views), "run" if len(views) == 1 else "runs"),
         (len(evaluated), f"{benchmark_words} evaluated"),
         (sum(view.run.asked for view in views), "requests"),
-        (unparsed, f"of {replies:,} replies to questions with options unparsed"),
+        (unparsed, f"of {replies:,} replies to multiple-choice questions could not be read"),
         (sum(view.run.failed for view in views), "requests failed"),
     )
 
