@@ -38,7 +38,7 @@ from snellen.cli import cli, show
 from snellen.metrics.declaration import reply_metric
 from snellen.records import Estimate, Failure, Sample, Score
 from snellen.report.findings import findings
-from snellen.report.paired_tables import comparison_tables
+from snellen.report.paired_tables import comparison_tables, needed_words
 from snellen.report.run_view import run_views
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec
@@ -71,6 +71,18 @@ def compared(folder: Path, single: Benchmark) -> Results:
     """Right on 0-29 and on 10-31: each alone right on 10 and 2, together on 20."""
     models = [answering(lambda i: i < 30, "early"), answering(lambda i: 10 <= i < 32, "late")]
     return sn.evaluate(models, str(single.folder), runs=folder / "runs")
+
+
+@pytest.mark.parametrize(
+    ("needed", "words"),
+    [(400, "400"), (800, "800"), (801, "no difference in sight"), (None, "no difference in sight")],
+)
+def test_a_number_of_questions_that_nobody_has_is_no_advice(
+    compared: Results, needed: int | None, words: str
+) -> None:
+    """Of 40 questions; twenty times as many may be found, and 1,374,240 may not."""
+    [one] = [each for each in compared.compare().differences if each.scope == "benchmark"]
+    assert needed_words(replace(one, needed=needed)) == words
 
 
 def test_two_runs_are_compared_as_a_pencil_does(compared: Results) -> None:

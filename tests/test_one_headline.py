@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -37,6 +38,7 @@ from snellen.report.terminal import first_tables, plain_table
 from snellen.scoring.scored_run import flat_row
 from snellen.viewing.run_summary import headline_of
 from test_every_source import point_at
+from view_runs import serving
 
 # --- benchmarks of every kind ----------------------------------------------------------------------------------------
 
@@ -211,6 +213,48 @@ def check_comparison(results: sn.Results) -> None:
         assert (said[1] == "A") == (difference > 0)
     else:
         assert "not significantly different" in sentence
+
+
+@settings(max_examples=6, phases=[Phase.explicit, Phase.generate])
+@given(
+    st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True),
+    st.lists(SHARES, min_size=5, max_size=5),
+)
+def test_written_files_and_served_pages_have_the_number_too(
+    kinds: Mapping[str, Benchmark],
+    tmp_path_factory: pytest.TempPathFactory,
+    names: list[str],
+    shares: list[float],
+) -> None:
+    share_of = dict(zip(KINDS, shares, strict=True))
+    folder = tmp_path_factory.mktemp("files")
+    results = sn.evaluate(
+        answering("A", share_of),
+        [str(kinds[name].folder) for name in names],
+        "vanilla",
+        runs=folder / "runs",
+        name="run",
+    )
+    value = statistics.fmean(expected_headline(name, "A", share_of[name]) for name in names)
+    number = printed(value)
+
+    page = results.report(folder / "report.html").read_text()
+    head, _, body = page.partition("</header>")
+    first_table = body.partition("<tbody>")[2].partition("</tbody>")[0]
+    assert number in head and number in first_table
+    markdown = results.report(folder / "report.md").read_text()
+    assert number in markdown.partition("### Result\n\n")[2].partition("\n\n")[0].splitlines()[-1]
+
+    written = json.loads(results.report(folder / "report.json").read_text())
+    [row] = [row for row in written if row["metric"] == "headline"]
+    assert row["value"] == pytest.approx(value)
+    with results.report(folder / "report.csv").open(newline="") as lines:
+        [row] = [row for row in csv.DictReader(lines) if row["metric"] == "headline"]
+    assert float(row["value"]) == pytest.approx(value)
+
+    with serving(folder / "runs", index=folder / "index.sqlite") as client:
+        for address in ("/run?run=run", "/"):
+            assert number in re.sub(r"<[^>]*>", "", client.get(address).text), address
 
 
 # --- the case of a review --------------------------------------------------------------------------------------------
