@@ -15,7 +15,8 @@ TORCH = $(or $(addprefix --find-links=,$(WHEELS)),--torch-backend auto)
 # Modules are compiled when they are first imported: most never are.
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile -c constraints.txt
 INSTALL = { test -x "$(UV)" && $(UV) pip install -q --python $(BIN)/python -c constraints.txt $(TORCH) $(1); } || $(PIP) $(1)
-DEMO := torch -e '.[hf,demo]'
+# The demo's acuity card is of the lab.
+DEMO := torch -e '.[hf,demo]' $(addprefix -e ,$(LAB))
 DEV := torch -e '.[dev]' $(addprefix -e ,$(LAB)) -e '$(SERVER)[postgres]'
 DOCS := -e '.[docs,release]'
 
@@ -124,7 +125,7 @@ $(VENV)/bin/python:
 	@command -v "$(UV)" >/dev/null || $(PIP) $(if $(UV),uv,--upgrade pip) || true
 
 # torch comes with the constraints: without them an unpinned one brings gigabytes of CUDA packages.
-$(VENV)/demo.done: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/demo.done: $(VENV)/bin/python pyproject.toml $(addsuffix /pyproject.toml,$(LAB)) constraints.txt
 	$(call INSTALL,$(DEMO))
 	@touch $@
 

@@ -45,6 +45,13 @@ def test_the_lab_has_the_version_of_the_harness() -> None:
     assert [text.partition("~=")[2] for text in needed] == [snellen.__version__]
 
 
+def test_the_environment_of_the_demo_has_the_lab(tmp_path: Path) -> None:
+    make = ["make", "--dry-run", f"VENV={tmp_path}", "UV=uv", "demo"]
+    done = subprocess.run(make, capture_output=True, text=True, check=True, cwd=LAB.parents[3])
+    [install] = [line for line in done.stdout.splitlines() if "[hf,demo]" in line]
+    assert "-e packages/snellen-lab" in install
+
+
 def test_public_names_are_imported_when_they_are_used() -> None:
     code = "import sys, snellen_lab; print([m for m in sorted(sys.modules) if 'snellen' in m])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
