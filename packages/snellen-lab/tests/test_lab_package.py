@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -43,6 +44,18 @@ def test_the_lab_has_the_version_of_the_harness() -> None:
     assert snellen_lab.__version__ == snellen.__version__
     needed = [text for text in PROJECT["dependencies"] if text.startswith("snellen")]
     assert [text.partition("~=")[2] for text in needed] == [snellen.__version__]
+
+
+def test_what_the_lab_imports_is_declared() -> None:
+    modules = {"pillow": "PIL"}
+    declared = [re.split(r"[~>=<]", text)[0] for text in PROJECT["dependencies"]]
+    # The server alone loads its pages, and polars comes with an extra of snellen, as everywhere.
+    of_others = {"snellen_lab", "snellen_server", "fastapi", "sqlalchemy", "polars"}
+    imported_packages = {
+        module.partition(".")[0] for file in LAB.rglob("*.py") for module, _ in imports(file)
+    }
+    needed = imported_packages - sys.stdlib_module_names - of_others
+    assert needed <= {modules.get(name, name) for name in declared}
 
 
 def test_the_environment_of_the_demo_has_the_lab(tmp_path: Path) -> None:
