@@ -10,6 +10,9 @@ import pytest
 import snellen as sn
 from snellen import registry
 from snellen.cli import main
+from snellen.runs.run_folder import read_manifest
+from snellen.viewing.indexing import run_stamp
+from view_runs import serving
 
 
 def test_an_audit_that_cannot_be_used_is_announced(
@@ -25,11 +28,36 @@ def test_an_audit_that_cannot_be_used_is_announced(
     score(tmp_path / "run")
     assert "snellen-lab" not in capsys.readouterr().err
     (tmp_path / "run" / "audit.json").write_text("{}")
+    said = "so its numbers are not corrected; they need snellen-lab"
     score(tmp_path / "run")
-    assert (
-        "so its numbers are not corrected; they need snellen-lab: pip install"
-        in capsys.readouterr().err
+    assert f"{said}: pip install" in capsys.readouterr().err
+    told: list[str] = []
+    sn.evaluate(
+        "snellen:always-a",
+        "eyechart/shape",
+        "vanilla",
+        limit=4,
+        runs=tmp_path,
+        name="run",
+        announce=told.append,
     )
+    assert any(f"{said}: pip install" in line for line in told)
+    with serving(tmp_path, index=tmp_path / "index.db") as client:
+        assert f"{said}." in client.get("/run", params={"run": "run"}).text
+
+
+def test_rows_of_the_viewer_are_made_again_when_the_labels_of_an_audit_change(
+    tmp_path: Path,
+) -> None:
+    sn.evaluate("snellen:always-a", "eyechart/shape", "vanilla", limit=4, runs=tmp_path, name="run")
+    folder, manifest = tmp_path / "run", read_manifest(tmp_path / "run")
+    stamps = [run_stamp(folder, manifest)]
+    (folder / "labels.jsonl").write_text("\n")
+    assert run_stamp(folder, manifest) == stamps[0]  # without an audit, labels change no number
+    for file, text in (("audit.json", "{}"), ("labels.jsonl", "\n\n")):
+        (folder / file).write_text(text)
+        stamps.append(run_stamp(folder, manifest))
+    assert len(set(stamps)) == 3
 
 
 def score(run: Path) -> None:

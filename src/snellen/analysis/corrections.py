@@ -6,14 +6,17 @@ in every sentence, table, export and comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
 from snellen import registry
+from snellen.installation import LAB
 from snellen.records import Estimate, Result
 from snellen.scoring.scored_run import ScoredRun
 
+AUDIT_FILE = "audit.json"
+"""The file in the folder of a run of which people have labelled some replies (`snellen audit`, of snellen-lab)."""
 BenchmarkNumber = Callable[[str, str, str], Estimate | None]
 """The corrected number of a benchmark, by its name, protocol and metric; None for one that is not corrected."""
 
@@ -51,6 +54,12 @@ def corrected_numbers(run: ScoredRun) -> BenchmarkNumber:
         return None
 
     return number
+
+
+def unused_audits(run: ScoredRun) -> Iterator[str]:
+    """Yield what to say of a run with an audit if the package that corrects its numbers is not installed."""
+    if (run.folder / AUDIT_FILE).is_file() and "audit" not in registry.targets("corrections"):
+        yield f"the labels of its audit are not used, so its numbers are not corrected; they need {LAB}"
 
 
 def _installed() -> list[NumberCorrection]:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.analysis.aggregate import results_of
+from snellen.analysis.corrections import unused_audits
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
 from snellen.common.paths import as_word
@@ -44,9 +45,6 @@ from snellen.scoring.kept_scoring import (
 )
 from snellen.scoring.run_scoring import check_scoring, score_run
 from snellen.scoring.scored_run import RunExtent, ScoredRun, unknown_suites
-
-AUDIT = "audit.json"
-"""In the folder of a run of which people have labelled some replies (`snellen audit`, of snellen-lab)."""
 
 
 def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
@@ -88,11 +86,6 @@ def score_folders(
     for run in runs:
         for fault in unknown_suites(run):
             announce(f"{run.folder}: {fault}")
-        if (run.folder / AUDIT).is_file() and "audit" not in registry.targets("corrections"):
-            announce(
-                f"{run.folder}: the labels of its audit are not used, so its numbers are not corrected; "
-                f"they need {LAB}: {sibling_install_line(LAB)}"
-            )
         _announce_stop(run, announce)
     return runs
 
@@ -118,6 +111,8 @@ def score_runs(
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))
+        for words in unused_audits(runs[-1]):
+            announce(f"{folder}: {words}: {sibling_install_line(LAB)}")
     if judges and judge.calibrate:
         for calibrate in registry.loadable("calibrations").values():
             for sentence in calibrate(judges, judge, announce):

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from snellen import __version__
+from snellen.analysis.corrections import AUDIT_FILE
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import suite_facts
 from snellen.errors import SnellenError
@@ -24,6 +25,7 @@ from snellen.report.table import shorten
 from snellen.runs.journal import read_journal
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_manifest
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
+from snellen.scoring.reply_labels import LABELS_FILE
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.viewing.index_database import forget_rows, transaction
@@ -58,12 +60,14 @@ def all_answers(use: BenchmarkUse) -> bool:
 def run_stamp(folder: Path, manifest: RunManifest) -> str:
     """Return text that changes when anything changes that the rows of a run depend on."""
     paths = [folder / RUN_MANIFEST, *journals(folder)]
+    if (folder / AUDIT_FILE).exists():
+        paths += [folder / AUDIT_FILE, folder / LABELS_FILE]
     paths.extend(Path(use.folder) / MANIFEST for use in manifest.benchmarks)
     states = [(path.name, *_state(path)) for path in paths]
     suites = {use.name.partition("/")[0] for use in manifest.benchmarks}
     installed_suites = suites & suite_facts().keys()
     installed_procedures = set(manifest.adaptive_rules) & targets("adaptive_procedures").keys()
-    installed = sorted(installed_suites | installed_procedures)
+    installed = [*sorted(installed_suites | installed_procedures), *targets("corrections")]
     return repr((__version__, STANDARD.version, states, installed))
 
 

@@ -178,7 +178,7 @@ class ViewPages:
             "thresholds": details.thresholds,
             "thresholds_fault": details.thresholds_fault,
             "golds_absent": details.golds_absent,
-            "unknown_suites": details.unknown_suites,
+            "not_applied": details.not_applied,
             "asked": details.asked,
             "mean": details.overall if _shows_mean(line, benchmarks, protocol) else None,
             "letters": corrected_letters(letters),

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
+from snellen.analysis.corrections import unused_audits
 from snellen.analysis.headline import (
     HEADLINE,
     headline_chance,
@@ -69,8 +70,8 @@ class RunDetails(Struct, frozen=True):
     """Of an adaptive test: why its thresholds are not shown."""
     golds_absent: bool = False
     """Whether the numbers are those stored with the run, because the ground truth is not on this machine."""
-    unknown_suites: tuple[str, ...] = ()
-    """Notes on suites that are not installed, whose rules for means are not applied."""
+    not_applied: tuple[str, ...] = ()
+    """Notes on rules of suites and corrections that are not applied, since their package is not installed."""
 
 
 def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
@@ -171,7 +172,7 @@ def details_of(
         thresholds=thresholds,
         thresholds_fault=thresholds_fault,
         golds_absent=any(scored.golds_absent for scored in run.benchmarks),
-        unknown_suites=tuple(unknown_suites(run)),
+        not_applied=(*unknown_suites(run), *unused_audits(run)),
     )
 
 
