@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import snellen as sn
 from snellen import registry
 from snellen.cli import main
+from snellen.interchange.exports.packing import pack_runs
 from snellen.runs.run_folder import read_manifest
 from snellen.viewing.indexing import run_stamp
 from view_runs import serving
@@ -58,6 +60,15 @@ def test_rows_of_the_viewer_are_made_again_when_the_labels_of_an_audit_change(
         (folder / file).write_text(text)
         stamps.append(run_stamp(folder, manifest))
     assert len(set(stamps)) == 3
+
+
+def test_an_audit_is_packed_with_its_run_by_the_harness_itself(tmp_path: Path) -> None:
+    sn.evaluate("snellen:always-a", "eyechart/shape", "vanilla", limit=4, runs=tmp_path, name="run")
+    (tmp_path / "run" / "audit.json").write_text("{}")
+    assert "audit" in registry.own_targets("packed_files")
+    pack_runs([tmp_path / "run"], tmp_path / "run.zip")
+    with zipfile.ZipFile(tmp_path / "run.zip") as archive:
+        assert "run/audit.json" in archive.namelist()
 
 
 def score(run: Path) -> None:

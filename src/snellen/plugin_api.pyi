@@ -2,6 +2,7 @@ from snellen.analysis.aggregate import results_of as results_of
 from snellen.analysis.aggregate import scored_predictions as scored_predictions
 from snellen.analysis.capability import CAPABILITY as CAPABILITY
 from snellen.analysis.capability import TASK_CAPABILITY as TASK_CAPABILITY
+from snellen.analysis.corrections import AUDIT_FILE as AUDIT_FILE
 from snellen.analysis.corrections import NumberCorrection as NumberCorrection
 from snellen.analysis.coverage import few_names as few_names
 from snellen.analysis.headline import ALL as ALL

@@ -321,6 +321,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "report_sections": {},
     # Names of files in the folder of a run that packing takes along, and that hold no ground truth.
     "packed_files": {
+        "audit": "snellen.analysis.corrections:AUDIT_FILE",
         "labels": "snellen.scoring.reply_labels:LABELS_FILE",
     },
     # Called one after the other with a run and its rows, before these are put on a printed scale.

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from snellen.analysis.aggregate import results_of
+from snellen.analysis.corrections import AUDIT_FILE
 from snellen.analysis.statistics import estimate_mean, wilson
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
@@ -49,7 +50,6 @@ from snellen_lab.audit.correction import (
     uncorrected_headlines,
 )
 from snellen_lab.audit.draw import (
-    AUDIT,
     AuditDesign,
     allocation,
     design_for,
@@ -267,7 +267,7 @@ def rows_as_read(run: ScoredRun) -> list[Result]:
 
 def audited(run: ScoredRun, limit: int, seed: int = 0) -> dict[str, Result]:
     """The corrected accuracies after a draw, by benchmark; over all of them by `*`."""
-    (run.folder / AUDIT).unlink(missing_ok=True)
+    (run.folder / AUDIT_FILE).unlink(missing_ok=True)
     design_for(run, limit, seed)
     audit = audit_of(run)
     assert audit is not None
@@ -373,7 +373,7 @@ def test_a_wrong_design_gives_wrong_estimates(
     for estimate, design in draws[:25]:
         estimates = [estimate.value or 0.0]
         for wrong in (without_the_large, as_if_each_alike):
-            write_atomically(run.folder / AUDIT, msgspec.json.encode(wrong(design)))
+            write_atomically(run.folder / AUDIT_FILE, msgspec.json.encode(wrong(design)))
             rows = corrected_rows(run, rows_as_read(run), audit_of(run))
             [row] = [
                 row
@@ -387,15 +387,15 @@ def test_a_wrong_design_gives_wrong_estimates(
 
 
 def test_the_design_is_kept_and_grows(run: ScoredRun) -> None:
-    (run.folder / AUDIT).unlink(missing_ok=True)
+    (run.folder / AUDIT_FILE).unlink(missing_ok=True)
     first = design_for(run, 30, 0)
     assert read_design(run.folder) == first == design_for(run, 20, 0)
     assert len(design_for(run, 50, 0).drawn) == 50
     assert first.read_by == (find_extractor("standard").version,)
-    (run.folder / AUDIT).write_text("{")
+    (run.folder / AUDIT_FILE).write_text("{")
     with pytest.raises(StoreError, match="not the design of an audit"):
         read_design(run.folder)
-    (run.folder / AUDIT).unlink()
+    (run.folder / AUDIT_FILE).unlink()
 
 
 # --- who labels ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from snellen import __version__
 from snellen.plugin_api import (
+    AUDIT_FILE,
     JSON_FAULTS,
     DataError,
     LabelItem,
@@ -32,7 +33,6 @@ from snellen.plugin_api import (
 )
 from snellen_lab.audit.population import AuditedUnit, audited_protocols, reply_key
 
-AUDIT = "audit.json"
 EXPECTED_MISREAD = {"certain": 0.02, "open": 0.5}
 """Shares that may be misread, as guessed before any label: they decide how many replies are drawn and nothing else."""
 OTHERWISE = 0.15
@@ -95,7 +95,7 @@ class AuditDesign(Struct, frozen=True, kw_only=True):
 
 def read_design(run: Path) -> AuditDesign | None:
     """The design of a run's audit; None where there is none. Raises StoreError for a damaged file."""
-    path = run / AUDIT
+    path = run / AUDIT_FILE
     if not path.exists():
         return None
     try:
@@ -128,7 +128,9 @@ def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = N
     ):
         wanted = max(1.1, limit / max(len(design.drawn_in(narrowed)), 1))
         design = draw_replies(run, min(replies, math.ceil(len(design.drawn) * wanted)), seed)
-    write_atomically(run.folder / AUDIT, msgspec.json.format(msgspec.json.encode(design), indent=1))
+    write_atomically(
+        run.folder / AUDIT_FILE, msgspec.json.format(msgspec.json.encode(design), indent=1)
+    )
     return design
 
 

@@ -11,6 +11,7 @@ import click
 
 from snellen import JudgeSpec, ScoringSpec, load_model
 from snellen.plugin_api import (
+    AUDIT_FILE,
     LABELS_FILE,
     NO_OPTION,
     RUN_MANIFEST,
@@ -48,7 +49,7 @@ from snellen.plugin_api import (
 from snellen_lab.agreement.readers import agreement_study, calibrate
 from snellen_lab.agreement.statistics import Agreement, agreement_interval_text
 from snellen_lab.audit.correction import audit_of, corrected_rows
-from snellen_lab.audit.draw import AUDIT, design_for, drawn_items
+from snellen_lab.audit.draw import design_for, drawn_items
 from snellen_lab.audit.tables import corrected_table, readings_table
 from snellen_lab.cli.flags import PATH
 from snellen_lab.verification.audit import (
@@ -431,7 +432,7 @@ def _audit_run(
     [scored] = filter_runs([whole], where) if where else [whole]
     design = design_for(whole, limit, seed, scored)
     strata = ", ".join(f"{s.drawn:,} of {s.replies:,} {s.reading}" for s in design.strata)
-    announce(f"drawn: {strata}; kept in {run / AUDIT}")
+    announce(f"drawn: {strata}; kept in {run / AUDIT_FILE}")
     keys = [reply.key for reply in design.drawn_in(scored)]
     if where:
         announce(f"of these, {len(keys):,} are about questions where {where}")
