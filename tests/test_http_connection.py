@@ -184,17 +184,24 @@ def test_no_more_is_read_of_a_reply_than_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "headers"), [("/a b", {}), ("/a\r\nx: y", {}), ("/ä", {}), ("/a", {"x": "y\r\nz: 1"})]
+    ("base", "path", "headers"),
+    [
+        ("/v1", "/a b", {}),
+        ("/v1", "/a\r\nx: y", {}),
+        ("/v1", "/ä", {}),
+        ("/v1", "/a", {"x": "y\r\nz: 1"}),
+        ("/v 1", "/a", {}),
+    ],
 )
 def test_nothing_is_sent_that_would_be_read_as_something_else(
-    path: str, headers: dict[str, str]
+    base: str, path: str, headers: dict[str, str]
 ) -> None:
     async def compose() -> HttpRequest:
         return HttpRequest("GET", path, headers=headers)
 
     async def play() -> None:
         async with listening(replying(OK)) as port:
-            connections = Connections(f"http://127.0.0.1:{port}/v1", {})
+            connections = Connections(f"http://127.0.0.1:{port}{base}", {})
             try:
                 await connections.send(compose)
             finally:
@@ -293,6 +300,19 @@ def test_a_connection_that_was_closed_while_the_event_loop_was_busy_is_not_used_
         return [first, second]
 
     assert [reply.body for reply in asyncio.run(play())] == [b"hi", b"hi"]
+
+
+def test_a_session_ends_with_its_event_loop(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Thread(target=serve_two_connections, args=(listener,), daemon=True)
+        server.start()
+        connections = Connections(f"http://127.0.0.1:{listener.getsockname()[1]}", {})
+        replies = [asyncio.run(send(connections, b"{}")) for _ in range(2)]
+        server.join()
+    del connections
+    gc.collect()
+    assert [reply.body for reply in replies] == [b"hi", b"hi"]
+    assert not caplog.messages  # aiohttp reports sessions that nobody closed
 
 
 def serve_two_connections(listener: socket.socket) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -115,6 +115,23 @@ class _Session:
         self.aiohttp = session
         self.loop = asyncio.get_running_loop()
         self.users = 0
+        self._end = _closed_with_loop(session)
+
+    async def begin(self) -> None:
+        """Have the session closed at the latest with its event loop, whose user may not know of it."""
+        await anext(self._end)
+
+    async def close(self) -> None:
+        await self._end.aclose()
+        await _events_so_far()  # a socket closes some turns of the event loop after the call
+
+
+async def _closed_with_loop(session: aiohttp.ClientSession) -> AsyncGenerator[None]:
+    """Wait for the end of the event loop, which closes the generators that it has begun, and close a session."""
+    try:
+        yield
+    finally:
+        await session.close()
 
 
 class Connections:
@@ -182,14 +199,14 @@ class Connections:
         """Close the connections; those in use when their requests are done. A later request opens new ones."""
         session, self._session = self._session, None
         if session and not session.users:
-            await _close(session)
+            await session.close()
 
     # --- one exchange ---------------------------------------------------------------------------------------------
 
     def _request(self, session: _Session, request: HttpRequest, written: Callable[[], None]) -> Any:
         """The context in which a reply is read. Raises TransportError for what would be read as something else."""
-        _check_request(request)
         base = self._root if request.from_root else self._base
+        _check_request(request, base.removeprefix(self._root))
         return session.aiohttp.request(
             request.method,
             URL(base + request.path, encoded=True),
@@ -223,13 +240,14 @@ class Connections:
         session = self._session
         if session is None or session.loop is not asyncio.get_running_loop():
             session = self._session = _Session(self._new_session())
+            await session.begin()
         session.users += 1
         try:
             yield session
         finally:
             session.users -= 1
             if session is not self._session and not session.users:
-                await _close(session)
+                await session.close()
 
     def _new_session(self) -> aiohttp.ClientSession:
         connecting = aiohttp.TraceConfig()
@@ -267,11 +285,6 @@ class Connections:
             attendance().say(
                 f"{self._url}: no connection after {SLOW_TO_CONNECT:g} s; waiting for up to {CONNECT_TIMEOUT:g} s"
             )
-
-
-async def _close(session: _Session) -> None:
-    await session.aiohttp.close()
-    await _events_so_far()  # a socket closes some turns of the event loop after the call
 
 
 async def _events_so_far() -> None:
@@ -330,9 +343,10 @@ def _check_host(url: str, host: str) -> None:
             ) from None
 
 
-def _check_request(request: HttpRequest) -> None:
-    if not _PATH.fullmatch(request.path):
-        raise TransportError(f"the address {request.path!r} has letters that HTTP does not allow")
+def _check_request(request: HttpRequest, base_path: str) -> None:
+    path = base_path + request.path
+    if not _PATH.fullmatch(path):
+        raise TransportError(f"the address {path!r} has letters that HTTP does not allow")
     for name, value in request.headers.items():
         if _LINE_BREAK.search(f"{name}{value}"):
             raise TransportError(f"the header {name!r} has a line break in it")
