@@ -20,6 +20,7 @@ import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.formats.text_table import write_text_table
 from snellen.interchange.predictions.known_names import known_benchmark
+from snellen.interchange.predictions.rows import gold_places
 from snellen.interchange.predictions.tables import (
     read_predictions,
     recognise_predictions,
@@ -217,6 +218,12 @@ def test_a_prompt_may_list_its_options_in_another_order_and_a_right_answer_be_a_
     assert [row.options[1] for row in file.rows] == ["To the right"] * 3
     assert scored(path)["accuracy"] == pytest.approx(2 / 3)
     assert "whose right answer is none of the options in their prompt: 1 (line 4)" in notes(path)
+
+
+def test_a_right_answer_that_may_be_a_place_is_no_word_of_an_option() -> None:
+    options = ("2 cats", "1 cat", "vitamin D")
+    assert gold_places("1", options) == gold_places("D", options) == ()
+    assert gold_places("vitamin", options) == (2,)
 
 
 def test_letters_without_options_are_labels_and_hidden_answers_are_none() -> None:

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from string import ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import msgspec
@@ -293,7 +293,7 @@ def gold_places(target: str, options: Sequence[str], labels: Sequence[str] = ())
     """Return the place of the option that a target names; empty if it names none.
 
     It names one by its letter, by its text, by both (`B. a dog`), or by words of that option alone (`left` for `to the
-    left`).
+    left`). A letter or a number that may be a place is no such word: 1 need not mean `1 cat`.
     """
     shown_labels = tuple(labels) or tuple(ascii_uppercase[: len(options)])
     folded_target = target.strip().casefold()
@@ -308,9 +308,14 @@ def gold_places(target: str, options: Sequence[str], labels: Sequence[str] = ())
     labelled = _LABELLED.fullmatch(target.strip())
     if labelled and labelled[1].upper() in shown_labels:
         return (shown_labels.index(labelled[1].upper()),)
-    words = f" {folded(target)} "
-    containing = [place for place, option in enumerate(options) if words in f" {folded(option)} "]
-    return (containing[0],) if words.strip() and len(containing) == 1 else ()
+    words = folded(target)
+    is_place = words.isdecimal() and int(words) <= len(options)
+    if not words or is_place or (len(words) == 1 and words in ascii_lowercase):
+        return ()
+    containing = [
+        place for place, option in enumerate(options) if f" {words} " in f" {folded(option)} "
+    ]
+    return (containing[0],) if len(containing) == 1 else ()
 
 
 _LABELLED = re.compile(r"\(?([A-Za-z])[).:]\s*\S.*", re.DOTALL)
