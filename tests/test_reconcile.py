@@ -321,6 +321,12 @@ def test_a_run_and_a_file_of_its_replies_are_reconciled(capsys: pytest.CaptureFi
         assert "From the first number to the second" in report and "50.00" in report
     assert "## Why the numbers differ" in Path("report.md").read_text()
 
+    code, _, err = small.command(
+        capsys, "report", str(run), "--against", "q.jsonl", "-o", "report.csv"
+    )
+    assert code == 2 and "--against adds a section" in err
+    assert not Path("report.csv").exists()
+
 
 def test_a_report_of_several_runs_is_not_against_one(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):

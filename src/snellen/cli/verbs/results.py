@@ -280,8 +280,15 @@ def report_command(
     scored = score_folders(runs, scoring, judge, announce, kept_will_do=True)
     priced = Results([replace(run, price=price) for run in (*standard, *scored)])
     results = priced.only(where=where, common_answered=common_answered)
-    further = [] if against is None else [_why_it_differs(scored, against)]
-    for path in outputs or (report_path(scored),):
+    paths = outputs or (report_path(scored),)
+    further = []
+    if against:
+        if all(path.suffix not in WITH_SECTIONS for path in paths):
+            raise DataError(
+                f"--against adds a section, which only {', '.join(WITH_SECTIONS)} have; name such a file with -o"
+            )
+        further.append(_why_it_differs(results.runs, against))
+    for path in paths:
         out.print(str(results.report(path, further)), soft_wrap=True)
     if figures:
         out.print(
@@ -289,6 +296,10 @@ def report_command(
         )
     if tables:
         out.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
+
+
+WITH_SECTIONS = (".html", ".md", ".tex")
+"""Forms of a report that have sections, not only rows of results."""
 
 
 def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection:
