@@ -273,6 +273,15 @@ def test_the_longest_reply_is_each_benchmarks_own_or_the_one_asked_for(
         asked("none", max_new_tokens=0)
 
 
+def test_none_stands_for_the_default_of_a_keyword() -> None:
+    built = sn.build(
+        "eyechart/shape", source=None, params=None, images=None, seed=None, to="shapes"
+    )
+    assert built.manifest.counts.samples == 300
+    with pytest.raises(sn.DataError, match=r"^metrics\[0\]: expected a text, got None$"):
+        sn.build([{"question": "Is it day?"}], name="mine", metrics=[None])
+
+
 def test_a_run_with_another_longest_reply_is_another_run(
     questions: Benchmark, tmp_path: Path
 ) -> None:

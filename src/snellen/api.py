@@ -228,7 +228,8 @@ def build(
     """
     spec = build_spec(fields)
     own = is_own(benchmark)
-    check_targets(fields, has_tables=own, has_entries=not own)
+    given = [name for name, value in fields.items() if value is not None]
+    check_targets(given, has_tables=own, has_entries=not own)
     if not own:
         is_named = isinstance(benchmark, (str, Path))
         entry = _one_entry(str(benchmark)) if is_named else benchmark

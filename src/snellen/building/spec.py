@@ -338,9 +338,7 @@ def with_column_lists(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields of which `columns` has a list of columns for each role, also where one column was given."""
     given = dict(fields)
     columns = given.get("columns")
-    if columns is None:
-        given.pop("columns", None)
-    elif isinstance(columns, Mapping):
+    if isinstance(columns, Mapping):
         given["columns"] = {
             role: (names,) if isinstance(names, str) else tuple(names)
             for role, names in columns.items()

@@ -31,7 +31,8 @@ def convert_fields(
     """Convert fields to a record.
 
     Args:
-        content: Values by field, or a record. A single string may replace a list of strings, and a path a string.
+        content: Values by field, or a record. A single string may replace a list of strings, a path a string, and None
+            a default.
         form: The record. Its fields have an `Option`.
         where: Prefix of errors.
         table: Prefix of the names of fields in errors, such as `scoring.`.
@@ -56,7 +57,7 @@ def convert_fields(
 def _describe_type(name: str) -> str:
     """Describe a type in an error of msgspec, such as `int | null`, for a reader: a whole number."""
     parts = [_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null"]
-    return " or ".join(parts)
+    return " or ".join(parts) or "None"
 
 
 def _plain_values(
@@ -66,7 +67,11 @@ def _plain_values(
     fields = record_fields(form)
     noun = f"field of [{table.rstrip('.')}]" if table else "field"
     check_known(content, fields, noun, where)
-    values = {name: fields[name].plain(value) for name, value in content.items()}
+    values = {
+        name: fields[name].plain(value)
+        for name, value in content.items()
+        if value is not None or fields[name].default is None
+    }
     for name, value in values.items():
         choices = fields[name].choices
         if not choices:
