@@ -41,7 +41,7 @@ from snellen.errors import (
     UnknownNameError,
     naming_missing_packages,
 )
-from snellen.installation import entry_points_of
+from snellen.installation import LAB, entry_points_of, sibling_install_line
 
 SuiteGroup = Literal[
     "extractors",
@@ -339,6 +339,12 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "analysis_statistics": {},
     "analysis_measures": {},
 }
+_OF_LAB: dict[Group, tuple[str, ...]] = {
+    "suites": ("acuity",),
+    "readers": ("acuity", "jury"),
+    "checks": ("blind", "jury"),
+}
+"""Names that files and flags may hold and that the package snellen-lab brings."""
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""
 _FOLDERS = "snellen.catalogue.loading:folders_named"
@@ -396,7 +402,7 @@ def find(group: Group, name: str) -> Any:
     """
     target = _NAMES[group].get(name) or _added(group).get(name)
     if target is None:
-        raise unknown(singular(group), name, names(group))
+        raise of_lab(group, name) or unknown(singular(group), name, names(group))
     return (
         load_hook(f"the {singular(group)} {name!r} ({target})", target)
         if isinstance(target, str)
@@ -448,6 +454,15 @@ def load_target(target: str) -> Any:
     except AttributeError:
         attributes = [known for known in vars(module) if not known.startswith("_")]
         raise AttributeError(str(unknown("attribute", attribute, attributes))) from None
+
+
+def of_lab(group: Group, name: str) -> UnknownNameError | None:
+    """Return the error for a name that snellen-lab would bring, with the command that installs it; None for others."""
+    if name not in _OF_LAB.get(group, ()) or name in targets(group):
+        return None
+    return UnknownNameError(
+        f"the {singular(group)} {name!r} comes with another package: {sibling_install_line(LAB)}"
+    )
 
 
 def unknown(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError:

@@ -85,19 +85,53 @@ def test_what_the_lab_is_found_by_is_installed(group: str) -> None:
         assert (importlib.import_module(target) if is_suite else imported(target)) is not None
 
 
+def without_lab(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run code in a process that does not find the lab among the installed packages."""
+    hiding = (
+        "import snellen.installation as installation\n"
+        "found = installation._folders\n"
+        "installation._folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_lab'}\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", hiding + code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+
+
 @pytest.mark.parametrize("verb", sorted(PROJECT["entry-points"]["snellen.verbs"]))
 def test_without_the_lab_its_verbs_say_in_one_line_what_to_install(
     verb: str, tmp_path: Path
 ) -> None:
-    code = (
-        "import sys, snellen.installation as installation\n"
-        "found = installation._folders\n"
-        "installation._folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_lab'}\n"
-        f"from snellen.cli import main\nmain([{verb!r}])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = without_lab(f"from snellen.cli import main\nmain([{verb!r}])", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     install = sibling_install_line("snellen-lab")
     assert done.stderr == f"snellen: `snellen {verb}` comes with another package: {install}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["build", "acuity/blur"], "the suite 'acuity'"),
+        (["run", "snellen:oracle", "acuity"], "the suite 'acuity'"),
+        (["list", "studies"], "`snellen list studies`"),
+    ],
+)
+def test_without_the_lab_its_names_say_in_one_line_what_to_install(
+    words: list[str], what: str, tmp_path: Path
+) -> None:
+    done = without_lab(f"from snellen.cli import main\nmain({words!r})", tmp_path)
+    install = sibling_install_line("snellen-lab")
+    assert done.returncode == 2
+    assert done.stderr == f"snellen: {what} comes with another package: {install}\n"
+
+
+def test_without_the_lab_its_readers_and_checks_say_what_to_install(tmp_path: Path) -> None:
+    for group, name in (("readers", "acuity"), ("readers", "jury"), ("checks", "blind")):
+        done = without_lab(
+            f"from snellen import registry\nregistry.find({group!r}, {name!r})", tmp_path
+        )
+        said = f"the {group[:-1]} '{name}' comes with another package: pip install"
+        assert f"UnknownNameError: {said}" in done.stderr

@@ -69,6 +69,9 @@ def unknown_benchmark(pattern: str, others: Iterable[str] = ()) -> UnknownNameEr
     It suggests those whose short names are the first words of it, mmmu for MMMU_DEV_VAL, to which other harnesses add a
     split, and mm-vet for MMVet; or else what is spelt alike.
     """
+    suite = re.split("[/:]", pattern)[0]
+    if of_lab := registry.of_lab("suites", suite):
+        return of_lab
     words, shorts = re.split(r"[^a-z0-9]+", pattern.casefold()), dict[str, list[str]]()
     for name in entries():
         shorts.setdefault(re.sub(r"[^a-z0-9]", "", name.rpartition("/")[2]), []).append(name)
