@@ -193,6 +193,31 @@ def test_a_metric_by_which_a_right_reply_need_not_count_says_so_beside_its_numbe
     )
 
 
+def test_a_report_without_the_models_of_a_paper_says_what_brings_them(
+    make: Callable[..., Benchmark],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [{"id": "q", "question": "Which?", "options": ["cat", "dog"], "answer": 0}]
+    rows[0]["image"] = small.cell()
+    sn.evaluate("snellen:oracle", str(make(rows, suite="mmbench").folder), name="of-a-paper")
+    sn.evaluate("snellen:oracle", "eyechart/shape", name="of-none", limit=2)
+    targets = registry.targets
+
+    def targets_without_lab(group: registry.Group) -> dict[str, Any]:
+        return {} if group == "report_sections" else targets(group)
+
+    monkeypatch.setattr(registry, "targets", targets_without_lab)
+    said = "no section of published models: it comes with another package: pip install"
+    for run, flags, is_said in (
+        ("of-a-paper", ["--as-published"], True),
+        ("of-a-paper", [], False),
+        ("of-none", ["--as-published"], False),
+    ):
+        code, _, err = small.command(capsys, "report", f"runs/{run}", *flags, "-o", "r.html")
+        assert (code, said in err) == (0, is_said), err
+
+
 def test_a_talk_without_labels_has_the_texts_of_options_as_replies() -> None:
     results = sn.evaluate(
         "snellen:oracle", "eyechart/dialogue", "dialogue", templates="lvlm-ehub", limit=5

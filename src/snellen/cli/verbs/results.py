@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.building.benchmark import MANIFEST
+from snellen.catalogue.loading import suite_folders
 from snellen.cli.flags import (
     PATH,
     Number,
@@ -288,6 +289,8 @@ def report_command(
                 f"--against adds a section, which only {', '.join(WITH_SECTIONS)} have; name such a file with -o"
             )
         further.append(_why_it_differs(results.runs, against))
+    if scoring.as_published and "papers" not in registry.targets("report_sections"):
+        _announce_absent_papers(scored)
     for path in paths:
         out.print(str(results.report(path, further)), soft_wrap=True)
     if figures:
@@ -300,6 +303,16 @@ def report_command(
 
 WITH_SECTIONS = (".html", ".md", ".tex")
 """Forms of a report that have sections, not only rows of results."""
+
+
+def _announce_absent_papers(scored: Sequence[ScoredRun]) -> None:
+    """Say that the report lacks the models of papers, if a suite of the runs has the tables of its paper."""
+    folders = suite_folders()
+    suites = {benchmark.spec.suite for run in scored for benchmark in run.benchmarks}
+    if any(folders[suite].joinpath("paper").is_dir() for suite in suites & folders.keys()):
+        announce(
+            f"no section of published models: it comes with another package: {sibling_install_line(LAB)}"
+        )
 
 
 def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection:
