@@ -380,7 +380,7 @@ def _hooks(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _entries(named_folders: tuple[str, ...]) -> Entries:
-    """Raises DataError when two benchmarks have the same name, and for an invalid file of a named folder."""
+    """Raises DataError when two benchmarks have the same name, and for an invalid file or hook of a named folder."""
     places: dict[str, str] = {}
     loaded: dict[str, LoadedEntry] = {}
     late: dict[str, _LateEntry] = {}
@@ -410,6 +410,9 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
                 name = entry.spec.name
                 loaded[name] = by_folder[-1][1][name] = entry
             _claim(places, "benchmark", name, str(file))
+    if named_folders:
+        # Names are looked up among hooks: a fault in those of a named folder is not one of the package looked at.
+        _hooks(named_folders)
     names = {"benchmarks": [*loaded, *late, *faults], "suites": _suites(named_folders)}
     for folder, members in by_folder:
         faults |= _wrong_names(folder, members, names)
