@@ -46,7 +46,7 @@ LONGEST = (
     "docs hf_engine hf_adversaries reading_changes extract demo replies acuity acuity_tests hf_folders hf_edges"
     " hf_architectures hf hf_clips datasheets large_runs server_arena parts leaderboard acuity_ideal example_package"
     " audit scoring published view_changes fetching_cases verification process reform_suite papers paper_studies resume"
-    " view_browser server_pages_browser server_arena_browser"
+    " view_browser server_pages_browser server_arena_browser server_strangers served_limits interrupts"
 ).split()
 """Files that take more than seven seconds of a core, and such as take some with a few tests, the longest first."""
 
