@@ -484,3 +484,7 @@ def test_compare_asks_two_models_on_the_command_line(shared_pictures: Benchmark)
     assert isinstance(same.exception, DataError) and "name two that differ" in str(same.exception)
     alone = CliRunner().invoke(cli, words[:3])
     assert isinstance(alone.exception, DataError) and "two models, not 1" in str(alone.exception)
+    gate = CliRunner().invoke(cli, [*words, "--fail-if-worse", "1pt"])
+    assert isinstance(gate.exception, DataError) and "--fail-if-worse: for runs" in str(
+        gate.exception
+    )

@@ -19,6 +19,7 @@ from snellen.cli.flags import (
     details_flag,
     field_flags,
     flags_given,
+    flags_on_line,
     given_fields,
     json_flag,
     judge_flags,
@@ -142,7 +143,7 @@ def compare_command(
     subset = convert_fields(fields_of(SubsetSpec, given), SubsetSpec)
     of_runs = bool(compare.baseline or outputs or subset.common_answered)
     of_models = equivalent is not None or bool(protocols or exam)
-    _check_flags(sequential, of_runs=of_runs, of_models=of_models)
+    _check_flags(sequential, of_models=of_models)
     if sequential:
         reading = flags_given(
             {name: value for name, value in given.items() if name not in _OF_COMPARISONS}
@@ -192,14 +193,18 @@ _OF_COMPARISONS = {
     *record_fields(GateSpec),
     *record_fields(SubsetSpec),
 }
+_ASKED_TOO = ("metrics", "where", "seed")
+"""Those that --sequential takes, too."""
 
 
-def _check_flags(sequential: bool, *, of_runs: bool, of_models: bool) -> None:
+def _check_flags(sequential: bool, *, of_models: bool) -> None:
     """Raise DataError for flags that do not go together."""
-    if sequential and of_runs:
-        raise DataError(
-            "--sequential asks models: --baseline, -o and --common-answered are for runs"
-        )
+    if sequential:
+        of_runs = [name for name in _OF_COMPARISONS if name not in _ASKED_TOO]
+        if useless := flags_on_line(only=(*of_runs, "outputs")):
+            raise DataError(
+                f"--sequential asks models: {', '.join(useless)}: for runs that are there; leave it out"
+            )
     if of_models and not sequential:
         raise DataError(
             "--equivalent, --protocol and --exam are for --sequential; runs have been asked already"
