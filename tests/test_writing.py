@@ -11,7 +11,6 @@ import pytest
 import small
 from snellen import registry
 from snellen.api import build
-from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError, ModelError
@@ -203,7 +202,7 @@ def test_without_a_writer_the_way_out_is_named(spec: BenchmarkSpec, tmp_path: Pa
 def test_distractors_can_come_from_other_answers_instead(
     spec: BenchmarkSpec, tmp_path: Path
 ) -> None:
-    options = options_of(spec, tmp_path / "one", recipe=Recipe(distractors="pool"))
+    options = options_of(spec, tmp_path / "one", distractors="pool")
     assert options["q1"] == {"red", "pool one", "pool two", "pool three"}
 
 

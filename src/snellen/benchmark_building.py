@@ -75,21 +75,29 @@ def build_entry(
     return _build_fetched(entry, spec, recipe=spec.recipe, decisions=decisions, progress=progress)
 
 
+def check_table_settings(entry: BenchmarkSpec, spec: BuildSpec) -> None:
+    """Raise DataError for `answers` or `lenient` if the entry is not of a table in a suite's form."""
+    if not (spec.answers or spec.lenient):
+        return
+    if entry.source.reader in {form.reader for form in table_forms()}:
+        return
+    flags = []
+    if spec.answers:
+        flags.append("--answers")
+    if spec.lenient:
+        flags.append("--lenient")
+    given = " and ".join(flags)
+    raise DataError(
+        f"{given}: for `snellen build FILE` and {titles_of_forms()}, but {entry.name} has an entry; correct its "
+        f"rows, or leave {given} out"
+    )
+
+
 def _with_table_settings(entry: BenchmarkSpec, spec: BuildSpec) -> BenchmarkSpec:
     """Return an entry with `answers` and `lenient`, which only readers of tables in a suite's form take."""
+    check_table_settings(entry, spec)
     if not (spec.answers or spec.lenient):
         return entry
-    if entry.source.reader not in {form.reader for form in table_forms()}:
-        flags = []
-        if spec.answers:
-            flags.append("--answers")
-        if spec.lenient:
-            flags.append("--lenient")
-        given = " and ".join(flags)
-        raise DataError(
-            f"{given}: for `snellen build FILE` and {titles_of_forms()}, but {entry.name} has an entry; correct its "
-            f"rows, or leave {given} out"
-        )
     answers = Path(spec.answers) if spec.answers else None
     params = params_with(entry.source.params, answers=answers, lenient=spec.lenient)
     return replace(entry, source=replace(entry.source, params=params))

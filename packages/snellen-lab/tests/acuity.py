@@ -25,7 +25,7 @@ from snellen_lab.acuity_suite.signs import SHAPES
 NAMES = tuple(
     name
     for name, target in registry.targets("acuity_tests").items()
-    if "snellen.suites" in str(target)
+    if "snellen_lab.acuity_suite" in str(target)
 )
 
 

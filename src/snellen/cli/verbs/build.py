@@ -17,6 +17,7 @@ from snellen.benchmark_building import (
     build_entry,
     build_own,
     build_reformed,
+    check_table_settings,
     find_annotations,
     find_own,
 )
@@ -160,6 +161,8 @@ def _build_own(target: str, spec: BuildSpec) -> None:
 
 def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec, *, force: bool) -> None:
     """Build benchmarks of the catalogue. Of several, those that cannot be built are named at the end."""
+    for entry in entries:
+        check_table_settings(entry, spec)
     settings = spec.entry
     if settings.decisions:
         settings = replace(settings, decisions=open_benchmark(settings.decisions).decisions())
