@@ -82,7 +82,7 @@ def export_benchmark(
         DataError: The format cannot hold a benchmark, or the answers are hidden.
         StoreError: The files cannot be written.
 
-    Example:
+    Examples:
         >>> [file.name for file in sn.export_benchmark("eyechart/shape", path="exported")]
         ['test-00000-of-00001.parquet', 'README.md']
     """
@@ -129,7 +129,7 @@ def evaluate(
         ErrorBudgetError: After all models have run: more than `error_budget` (a share) of the requests failed.
         AbsentBenchmarkError: After all models have run: benchmarks that cannot be fetched were left out.
 
-    Example:
+    Examples:
         >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
         >>> results.value()
         1.0
@@ -177,7 +177,7 @@ def decide(
     Raises:
         SnellenError: As `evaluate`.
 
-    Example:
+    Examples:
         >>> decided = sn.decide("snellen:oracle", "snellen:uniform", "eyechart/shape")
         >>> [difference.verdict for difference in decided.differences]
         ['first']
@@ -221,7 +221,7 @@ def build(
         UnknownNameError: A name does not exist.
         ModelError: The writer of distractors does not reply. What it wrote is kept.
 
-    Example:
+    Examples:
         >>> counts = sn.build("eyechart/shape", to="shapes", examples=8).manifest.counts
         >>> counts.samples, counts.examples
         (292, 8)
@@ -273,7 +273,7 @@ def reform(
         UnknownNameError: A name does not exist.
         ModelError: A model does not reply.
 
-    Example:
+    Examples:
         >>> for colour in ("red", "green", "blue"):
         ...     Path("photos", colour).mkdir(parents=True)
         ...     Image.new("RGB", (40, 40), colour).save(Path("photos", colour, "1.png"))
@@ -315,7 +315,7 @@ def score(
         ModelError: A judge cannot reply.
         ErrorBudgetError: A judge gave no verdict on more replies than its `failures` allow.
 
-    Example:
+    Examples:
         >>> [run] = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4).runs
         >>> sn.score(run.folder, extractor="strict").value()
         1.0
@@ -339,7 +339,7 @@ def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = No
         StoreError: A folder is not a run, was not scored so, or received replies since.
         DataError: The list is empty, or a folder is named twice.
 
-    Example:
+    Examples:
         >>> _ = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="first")
         >>> sn.load_run("runs/first").value()
         1.0

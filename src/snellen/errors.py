@@ -12,7 +12,7 @@ class SnellenError(Exception):
 
     `exit_code` is the exit code of the command line.
 
-    Example:
+    Examples:
         >>> try:
         ...     sn.evaluate("snellen:oracle", "eyechart/shap")
         ... except sn.SnellenError as error:
@@ -26,7 +26,7 @@ class SnellenError(Exception):
 class DataError(SnellenError):
     """Input that cannot be used: a wrong row or setting, a broken image, a missing file.
 
-    Example:
+    Examples:
         >>> sn.evaluate("snellen:oracle", "eyechart/shape", limit=0)
         Traceback (most recent call last):
         snellen.errors.DataError: limit: expected a whole number >= 1
@@ -56,7 +56,7 @@ class BuildLimitError(SnellenError):
 class UnknownNameError(SnellenError):
     """A name that does not exist: a benchmark, model, protocol, metric, field ...
 
-    Example:
+    Examples:
         >>> sn.load_model("snellen:tinny")
         Traceback (most recent call last):
         snellen.errors.UnknownNameError: unknown embedded model 'tinny'; did you mean tiny?
@@ -82,7 +82,7 @@ class HookError(SnellenError):
 class ModelError(SnellenError):
     """A model that cannot be loaded, or does not support what a run needs.
 
-    Example:
+    Examples:
         >>> sn.load_model("hf:org/name?dtyp=bfloat16")
         Traceback (most recent call last):
         snellen.errors.ModelError: hf:org/name?dtyp=bfloat16: unknown option 'dtyp'; did you mean dtype?
@@ -92,7 +92,7 @@ class ModelError(SnellenError):
 class StoreError(SnellenError):
     """A folder of a run that cannot be read or written, or is not a run.
 
-    Example:
+    Examples:
         >>> sn.load_run("photos")
         Traceback (most recent call last):
         snellen.errors.StoreError: photos is not a run (manifest.json is missing); make one with ...
@@ -151,7 +151,7 @@ class SpentBudgetError(SnellenError):
 class ErrorBudgetError(SnellenError):
     """More requests failed than `error_budget` allows. The replies that arrived are stored.
 
-    Example:
+    Examples:
         >>> from snellen.plugin_api import Failure
         >>> response = sn.Response(error=Failure("connection", "it was reset"))
         >>> model = sn.Scripted(lambda request: response, fingerprint="fails")

@@ -73,7 +73,7 @@ class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
 class Sample(Struct, frozen=True, gc=False, omit_defaults=True):
     """One question about its images, or one dialogue (then `turns` holds the questions). It has no answer.
 
-    Example:
+    Examples:
         >>> sample = sn.Sample("q1", "mine", "Which colour?", options=("red", "blue"))
         >>> sample.formulation
         'choice'
@@ -253,7 +253,7 @@ class Message(Struct, frozen=True, gc=False):
 class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
     """How a reply is decoded. Greedy by default.
 
-    Example:
+    Examples:
         >>> sn.Decoding(max_new_tokens=512, temperature=0.7).stop
         ()
     """
@@ -306,7 +306,7 @@ def key_of(messages: object, kind: Kind, continuations: object, decoding: object
 class Request(Struct, frozen=True, omit_defaults=True, dict=True):
     """One request to a model. `key` is a digest of the model's role and of everything that the model sees.
 
-    Example:
+    Examples:
         >>> requests = []
         >>> model = sn.Scripted(lambda request: requests.append(request) or "(A)", fingerprint="A")
         >>> _ = sn.evaluate(model, "eyechart/shape", limit=1)
@@ -351,7 +351,7 @@ IMPOSSIBLE = -1e30
 class ContinuationScore(Struct, frozen=True, gc=False, omit_defaults=True):
     """Log-likelihood of one continuation, in nats, summed over its tokens. `IMPOSSIBLE` means a probability of zero.
 
-    Example:
+    Examples:
         >>> sn.ContinuationScore(sum=-4.0, tokens=2).is_impossible
         False
     """
@@ -413,7 +413,7 @@ class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
 class Response(Struct, frozen=True, gc=False, omit_defaults=True):
     """Reply of a model: a text, one score per continuation, or a failure.
 
-    Example:
+    Examples:
         >>> sn.Response(text="(A)", finish="stop").text
         '(A)'
     """

@@ -24,7 +24,7 @@ BenchmarkNumber = Callable[[str, str, str], Estimate | None]
 class NumberCorrection(Struct, frozen=True):
     """How the numbers of a run are corrected.
 
-    Example:
+    Examples:
         >>> unchanged = NumberCorrection(lambda run, rows: list(rows), lambda run: lambda name, protocol, metric: None)
     """
 

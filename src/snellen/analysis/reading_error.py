@@ -52,7 +52,7 @@ def widened_by_reading(
         n: The number of questions in the mean.
         bounds: The least and the greatest possible mean.
 
-    Example:
+    Examples:
         >>> estimate = Estimate(0.5, 0.1, 0.3, 0.7, 25)
         >>> doubt = ReadingDoubt(expected=0.75, variance=0.1875, least=0.0, most=1.0)
         >>> widened = widened_by_reading(estimate, [(1.0, doubt)], 25, (0.0, 1.0))

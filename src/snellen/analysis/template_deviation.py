@@ -35,7 +35,7 @@ def template_deviation(rights: Mapping[str, Sequence[float]]) -> Estimate:
         giving. It is above 0 by chance even if templates make no difference. `n` is the number of presentations of
         the template that was shown least.
 
-    Example:
+    Examples:
         >>> template_deviation({"a": [1.0, 1.0], "b": [1.0, 0.0], "c": [0.0, 0.0]}).value
         0.5
     """

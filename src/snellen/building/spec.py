@@ -315,7 +315,7 @@ def build_spec(fields: Mapping[str, Any]) -> BuildSpec:
         DataError: A value has the wrong type or is out of bounds.
         UnknownNameError: A field does not exist, or a name is not one of a field's choices.
 
-    Example:
+    Examples:
         >>> build_spec({"columns": {"tag": "Thema"}, "options": 3}).table.columns
         {'tag': ('Thema',)}
     """

@@ -35,7 +35,7 @@ def staging_folder(target: Path) -> Iterator[Path]:
     Raises:
         DataError: The folder of `target` cannot be written.
 
-    Example:
+    Examples:
         >>> with staging_folder(Path("made")) as folder:
         ...     _ = (folder / "benchmark.json").write_text("{}")
         >>> [path.name for path in Path("made").iterdir()]

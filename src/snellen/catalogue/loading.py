@@ -136,7 +136,7 @@ def add_suites(path: str | Path) -> None:
         DataError: The folder has no suites or entries, a file is invalid, or a name is taken (the message names both
             files).
 
-    Example:
+    Examples:
         >>> sn.add_suites("photos")
         Traceback (most recent call last):
         snellen.errors.DataError: ...

@@ -243,7 +243,7 @@ def decode_image(content: bytes, where: str) -> DecodedImage:
     Raises:
         DataError: The bytes are not a usable image.
 
-    Example:
+    Examples:
         >>> from snellen.common.images import BLANK_PNG
         >>> decode_image(BLANK_PNG, "blank.png").upright.size
         (224, 224)

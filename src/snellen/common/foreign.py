@@ -259,7 +259,7 @@ _known: frozenset[str] = frozenset()
 class Secret:
     """A key or password that no sink prints: it is `***` as text, in formats, in tracebacks and pickled.
 
-    Example:
+    Examples:
         >>> key = Secret("sk-1234567890")
         >>> f"{key} {key!r} {without_secrets('refused: sk-1234567890')}"
         '*** Secret(***) refused: ***'

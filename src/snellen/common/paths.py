@@ -60,7 +60,7 @@ def check_benchmark_name(name: str, where: str = "") -> None:
 def as_word(name: str | Path) -> str:
     """Return a name or path as one word of a command for a shell, in quotes where it needs them.
 
-    Example:
+    Examples:
         >>> as_word("runs/my model")
         "'runs/my model'"
     """

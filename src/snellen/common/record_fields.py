@@ -18,7 +18,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 class Option(Struct, frozen=True):
     """Annotation of a field that users may set.
 
-    Example:
+    Examples:
         >>> class Settings(Struct):
         ...     limit: Annotated[int, Option("Maximum samples.", flag="-n")] = 10
         >>> record_fields(Settings)["limit"].option.help

@@ -103,7 +103,7 @@ class Results:
 
         Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol.
 
-        Example:
+        Examples:
             >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
             >>> results.value()  # of the run
             1.0

@@ -29,7 +29,7 @@ def answer_text(reply: str) -> str:
 def says_yes_or_no(reply: str) -> YesNo | None:
     """Return what a reply says to its yes-no question, or None if that is neither.
 
-    Example:
+    Examples:
         >>> says_yes_or_no(AskedReply("There are three pens.", "Are there two pens?"))
         'no'
     """

@@ -175,7 +175,7 @@ _CHOICES_IN_BRACKETS = late_pattern(
 def without_listed_choices(text: str) -> str:
     """Blank out choices in brackets between "answer" and "is". The length of the text stays the same.
 
-    Example:
+    Examples:
         >>> without_listed_choices("The answer (Yes or No) is No.")
         'The answer             is No.'
     """

@@ -58,7 +58,7 @@ def split_thoughts(text: str, closing: str = "") -> ThoughtfulReply:
         text: A reply, whole or as far as it has come.
         closing: What ends a thought that the prompt is known to have opened; empty if it opened none.
 
-    Example:
+    Examples:
         >>> split_thoughts("<think>It barks.</think> A dog.").answer
         'A dog.'
     """

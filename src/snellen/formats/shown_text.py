@@ -59,7 +59,7 @@ def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def guard_formula(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet would run as a formula; `unguard_formula` takes it away again.
 
-    Example:
+    Examples:
         >>> guard_formula("=1+2"), guard_formula("Anna")
         ("'=1+2", 'Anna')
     """
@@ -69,7 +69,7 @@ def guard_formula(text: str) -> str:
 def unguard_formula(text: str) -> str:
     """Return the text that `guard_formula` was given.
 
-    Example:
+    Examples:
         >>> unguard_formula("'=1+2"), unguard_formula("'tis")
         ('=1+2', "'tis")
     """

@@ -47,7 +47,7 @@ AT_ONCE = AnswersInARow()
 def question_place(benchmark: str, sample_id: str, number: int) -> str:
     """Name a question by its benchmark, its sample and, after the first, its round (`number` counts from 0).
 
-    Example:
+    Examples:
         >>> question_place("eyechart/colour", "q7", 0), question_place("visdial", "q7", 2)
         ('eyechart/colour q7', 'visdial q7 round 3')
     """

@@ -31,7 +31,7 @@ class ScoringContext(Struct, frozen=True):
 class MetricScores(Struct, frozen=True):
     """Scores of questions, and for a metric that is computed from sums its counts on them.
 
-    Example:
+    Examples:
         >>> MetricScores(scores=()).counts
         ()
     """

@@ -24,7 +24,7 @@ class Model(Protocol):
 
     A request that fails on its own gets a Response with `error`. An exception means that the model is unusable.
 
-    Example:
+    Examples:
         >>> from snellen.records import Response
         >>> class Yes:
         ...     name = "yes"

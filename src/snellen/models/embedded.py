@@ -130,7 +130,7 @@ class Scripted(ShownByName):
         fingerprint: Identity of the replies or rules. By default a digest of them.
         answers_by_sample: Whether a rule looks at `request.sample_id`.
 
-    Example:
+    Examples:
         >>> model = sn.Scripted(lambda request: "I cannot see it.", fingerprint="blind")
         >>> sn.evaluate(model, "eyechart/shape", limit=4).value()
         0.0

@@ -32,7 +32,7 @@ def load_model(model: str | Any) -> Model | AsyncModel:
         HookError: Code of others cannot be imported, or fails.
         ModelError: The model cannot be loaded.
 
-    Example:
+    Examples:
         >>> load_model("snellen:tiny").kinds == ALL_KINDS
         True
     """

@@ -84,7 +84,7 @@ def model_string(model: str, **options: Any) -> str:
         model: The model string.
         options: Values by name. None leaves an option out; anything but a string is written as JSON.
 
-    Example:
+    Examples:
         >>> model_string("hf:org/name", dtype="bfloat16", window=4, revision=None)
         'hf:org/name?dtype=bfloat16&window=4'
     """

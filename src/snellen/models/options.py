@@ -37,7 +37,7 @@ def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
     Raises:
         ModelError: An option does not exist or has an invalid value.
 
-    Example:
+    Examples:
         >>> from snellen.models.model_strings import parse_spec
         >>> class Options(Struct):
         ...     window: int = 1

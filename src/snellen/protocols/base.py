@@ -190,7 +190,7 @@ def parse_protocol(text: str) -> Protocol:
     Raises:
         UnknownNameError: The name, an option or a value does not exist.
 
-    Example:
+    Examples:
         >>> sn.parse_protocol("circular?all_passes").label
         'circular?all_passes=true'
     """

@@ -69,7 +69,7 @@ YES_OR_NO = AnswerType("yes-no", metrics=("pope", "typed_match"), why="yes or no
 def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
     """Return the type of questions from the accepted answers of each; those without any do not count.
 
-    Example:
+    Examples:
         >>> answer_type([("left",), ("Right",)] * 5).classes
         ('left', 'Right')
         >>> answer_type([("3",), ("12",), ("1,200",)]).kind

@@ -21,7 +21,7 @@ def no_tables(views: Sequence[RunView]) -> list[Table]:
 class ReportSection(Struct, frozen=True):
     """A section of a report. Sections whose tables are empty are left out.
 
-    Example:
+    Examples:
         >>> def run_names(views):
         ...     rows = tuple((view.label, str(view.run.folder)) for view in views)
         ...     return [Table("Folders", ("model", "folder"), rows)]

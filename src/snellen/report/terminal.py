@@ -348,7 +348,7 @@ def progress_lines(write: Callable[[str], object]) -> ProgressListener:
 def shown_progress() -> ProgressListener:
     """Return a listener that shows progress: a bar per run in a notebook, otherwise a line on stderr every ten seconds.
 
-    Example:
+    Examples:
         >>> sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, progress=sn.shown_progress()).value()
         1.0
     """

@@ -15,7 +15,7 @@ from snellen.runs.work_items import count_planned_questions
 class RunProgress(Struct, frozen=True):
     """State of one model's run.
 
-    Example:
+    Examples:
         >>> states = []
         >>> _ = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, progress=states.append)
         >>> states[-1].done, states[-1].total

@@ -331,7 +331,7 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How replies are read and scored. Scoring again with other settings sends no requests to the model.
 
-    Example:
+    Examples:
         >>> scoring = sn.ScoringSpec(extractor="strict")
         >>> sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, scoring=scoring).value()
         1.0
@@ -377,7 +377,7 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Models that read the replies that rules cannot and mark open questions, and how they are prompted.
 
-    Example:
+    Examples:
         >>> judge = sn.JudgeSpec(models=("snellen:uniform",), failures=1.0)
         >>> sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, judge=judge).value()
         1.0

@@ -74,7 +74,7 @@ SURFACE_FEATURES = (
 def hits_p_value(hits: float, chances: Sequence[float]) -> float:
     """Return the two-sided p-value of `hits` in independent trials with these chances, by the normal approximation.
 
-    Example:
+    Examples:
         >>> round(hits_p_value(60, [0.5] * 100), 3)
         0.046
     """

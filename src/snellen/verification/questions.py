@@ -130,7 +130,7 @@ def fold_text(text: str) -> str:
 
     A text of signs alone is returned as it is, so only an empty text folds to an empty one.
 
-    Example:
+    Examples:
         >>> fold_text("The Boat!"), fold_text("x < 5")
         ('boat', 'x 5 <')
     """

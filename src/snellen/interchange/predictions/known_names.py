@@ -45,7 +45,7 @@ class KnownBenchmark(Struct, frozen=True):
 def known_benchmark(title: str) -> KnownBenchmark | None:
     """Return the benchmark that a file's title names, or None. The longest name at its end counts.
 
-    Example:
+    Examples:
         >>> known_benchmark("vila_13b_MMMU_DEV_VAL").spec.name
         'modern/mmmu'
     """

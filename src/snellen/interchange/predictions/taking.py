@@ -123,7 +123,7 @@ def import_run(
         UnknownNameError: No form or benchmark has that name.
         StoreError: The folder holds another run.
 
-    Example:
+    Examples:
         >>> row = {"id": "1", "question": "Is it day?", "A": "yes", "B": "no", "answer": "A", "reply": "(A)"}
         >>> _ = Path("replies.jsonl").write_text(json.dumps(row))
         >>> sn.score(sn.import_run("replies.jsonl", model="mine")).value()
