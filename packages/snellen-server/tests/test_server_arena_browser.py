@@ -38,7 +38,7 @@ def fight(page: Page, server: RunningServer, folder: Path) -> None:
     replies = page.run("[...document.querySelectorAll('.reply')].map(one => one.textContent)")
     assert replies == [MARKUP, MARKUP]
     assert page.run("document.querySelectorAll('.reply *').length") == 0
-    assert page.run("document.querySelector('#picture').naturalWidth") == 20
+    page.wait_until("document.querySelector('#picture').naturalWidth === 20")
     fill(page, "#more textarea", "Wait: wait numbat")
     page.run("document.querySelector('#more button').click()")
     page.wait_until(f"{BUSY} === 1")
@@ -162,7 +162,7 @@ def test_an_example_is_ready_and_a_picture_is_pasted_dropped_or_removed(tmp_path
             assert violations(page) == [] and page.run(ALL_SHOWN)
         page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("!document.querySelector('#votes').hidden")
-        assert page.run("document.querySelector('#picture').naturalWidth") == 30
+        page.wait_until("document.querySelector('#picture').naturalWidth === 30")
         page.run("document.querySelector('[data-outcome=left]').click()")
         page.wait_until("!document.querySelector('#names').hidden")
         page.run("document.querySelector('#again').click()")

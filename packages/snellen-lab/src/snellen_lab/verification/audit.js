@@ -31,7 +31,8 @@ function keep() {
 
 function send(record) {
   if (!audit.sends) return;
-  fetch(audit.sends, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(record) })
+  // `keepalive`: a label on its way arrives even if the page is left.
+  fetch(audit.sends, { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(record) })
     .then((answer) => { trouble = answer.ok ? "" : "The last label could not be kept: see the terminal."; })
     .catch(() => { trouble = "The last label could not be kept: the command has ended. Start it again and load this page anew."; })
     .finally(() => { if (trouble) showItem(); });
