@@ -100,19 +100,19 @@ def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[La
     pictures: dict[tuple[int, int], list[LazyImage]] = {}
     with _opened_pack(path) as pack:
         members = set(pack.namelist())
-        for drawing in (
-            target
-            for target in _related(pack, _sheets(pack)[number], members).values()
-            if "drawings/drawing" in target
-        ):
-            anchors, media = _Anchors(), _related(pack, drawing, members)
+        parts = _related(pack, _sheets(pack)[number], members).values()
+        for drawing in parts:
+            if "drawings/drawing" not in drawing:
+                continue
+            anchors = _Anchors()
             _parse(pack, drawing, anchors)
+            media = _related(pack, drawing, members)
             for row, column, name in anchors.places:
-                if member := media.get(name):
-                    read = partial(_member, path, member)
-                    pictures.setdefault((row + 1, column), []).append(
-                        LazyImage(f"{path}: {member}", read)
-                    )
+                member = media.get(name)
+                if not member:
+                    continue
+                image = LazyImage(f"{path}: {member}", partial(_member, path, member))
+                pictures.setdefault((row + 1, column), []).append(image)
     return pictures
 
 
@@ -168,17 +168,22 @@ def _sheets(pack: zipfile.ZipFile) -> list[str]:
 
 
 def _sheet(pack: zipfile.ZipFile, number: int, *, as_shown: bool = False) -> Sheet:
+    """Read one sheet of an open file. Texts and formats of dates are kept in members of their own."""
+    shared_texts = _Strings()
+    for member in pack.namelist():
+        if member.lower() == "xl/sharedstrings.xml":
+            _parse(pack, member, shared_texts)
+            break
+
+    dates = None
+    if as_shown:
+        dates = _Dates()
+        if "xl/styles.xml" in pack.namelist():
+            _parse(pack, "xl/styles.xml", dates)
+            dates.first = _book(pack).first_day
+
     sheets = _sheets(pack)
-    strings = _Strings()
-    if shared := next(
-        (name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""
-    ):
-        _parse(pack, shared, strings)
-    dates = _Dates()
-    if as_shown and "xl/styles.xml" in pack.namelist():
-        _parse(pack, "xl/styles.xml", dates)
-        dates.first = _book(pack).first_day
-    cells = _Cells(strings.found, dates if as_shown else None)
+    cells = _Cells(shared_texts.found, dates)
     _parse(pack, sheets[number], cells)
     cells.sheet.others = len(sheets) - 1
     return cells.sheet

@@ -162,6 +162,7 @@ def question_scores(tallies: Sequence[QuestionCounts], metric: SummedMetric) -> 
             reason = tally.reason
             detail = tally.detail
             if value is None and (reason is None or tally.absent):
+                # There are counts, but one question alone gives no value, as a ratio over zero.
                 reason = "metric undefined"
                 detail = "for a single question"
             yield Score(
