@@ -67,9 +67,16 @@ def blink(clone: Clone) -> Iterator[Case]:
                 read = index_of((entry.get("prediction") or "").strip("() "), labels)
                 model = name.split("/")[2]
                 yield case(
-                    "BLINK", model, f"{task}:{entry['idx']}", question, options, labels,
-                    entry["full_prediction"], read, gold,
-                )  # fmt: skip
+                    "BLINK",
+                    model,
+                    f"{task}:{entry['idx']}",
+                    question,
+                    options,
+                    labels,
+                    entry["full_prediction"],
+                    read,
+                    gold,
+                )
 
 
 def mathvista(clone: Clone) -> Iterator[Case]:
@@ -111,9 +118,16 @@ def mmmu_pro(clone: Clone) -> Iterator[Case]:
             labels = letters(options)
             if isinstance(entry.get("response"), str):
                 yield case(
-                    "MMMU-Pro", Path(name).stem, entry["id"], entry["question"], options, labels, entry["response"],
-                    index_of(entry.get("pred_indexs"), labels), index_of(entry["answer"], labels),
-                )  # fmt: skip
+                    "MMMU-Pro",
+                    Path(name).stem,
+                    entry["id"],
+                    entry["question"],
+                    options,
+                    labels,
+                    entry["response"],
+                    index_of(entry.get("pred_indexs"), labels),
+                    index_of(entry["answer"], labels),
+                )
 
 
 def emma(clone: Clone) -> Iterator[Case]:
@@ -126,9 +140,16 @@ def emma(clone: Clone) -> Iterator[Case]:
             labels = letters(options)
             read = index_of(str(entry.get("extraction") or "").strip("(). "), labels)
             yield case(
-                "EMMA", Path(name).stem, entry["pid"], entry["question"], options, labels, entry["response"], read,
+                "EMMA",
+                Path(name).stem,
+                entry["pid"],
+                entry["question"],
+                options,
+                labels,
+                entry["response"],
+                read,
                 index_of(entry["answer"], labels),
-            )  # fmt: skip
+            )
 
 
 def visonlyqa(clone: Clone) -> Iterator[Case]:
@@ -150,16 +171,30 @@ def visonlyqa(clone: Clone) -> Iterator[Case]:
             if truth in ("True", "False"):
                 options: tuple[str, ...] = ("True", "False")
                 yield case(
-                    "VisOnlyQA", model, row, asked, options, (), entry["response"], index_of(read, options),
+                    "VisOnlyQA",
+                    model,
+                    row,
+                    asked,
+                    options,
+                    (),
+                    entry["response"],
+                    index_of(read, options),
                     index_of(truth, options),
-                )  # fmt: skip
+                )
             elif split:
                 question = f"{split[0]}\n\n{tail}"
                 labels = split[2]
                 yield case(
-                    "VisOnlyQA", model, row, question, split[1], labels, entry["response"], index_of(read, labels),
+                    "VisOnlyQA",
+                    model,
+                    row,
+                    question,
+                    split[1],
+                    labels,
+                    entry["response"],
+                    index_of(read, labels),
                     index_of(truth, labels),
-                )  # fmt: skip
+                )
 
 
 def logicvista(clone: Clone) -> Iterator[Case]:

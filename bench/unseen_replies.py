@@ -70,9 +70,16 @@ def commonsense(clone: Clone) -> Iterator[Case]:
             continue
         labels = letters(options)
         read = case(
-            "CSQA-CoT", entry["condition"], entry["idx"], entry["question"], options, labels, entry["response"], "?",
+            "CSQA-CoT",
+            entry["condition"],
+            entry["idx"],
+            entry["question"],
+            options,
+            labels,
+            entry["response"],
+            "?",
             index_of(entry["gold"], labels),
-        )  # fmt: skip
+        )
         yield {**read, "authors_right": entry["correct"]}
 
 
@@ -88,8 +95,16 @@ def spatial_prompts(clone: Clone) -> Iterator[Case]:
         read = index_of(stated, labels) if by_letter else index_of(stated.capitalize(), sides)
         question = re.split(r"Choose one|Your answer must", entry["prompt"])[0]
         yield case(
-            "SpatialPrompts", entry["prompt_label"], number, question.strip(), sides, labels, reply, read, truth
-        )  # fmt: skip
+            "SpatialPrompts",
+            entry["prompt_label"],
+            number,
+            question.strip(),
+            sides,
+            labels,
+            reply,
+            read,
+            truth,
+        )
 
 
 def spatial_statements(clone: Clone) -> Iterator[Case]:
@@ -101,9 +116,16 @@ def spatial_statements(clone: Clone) -> Iterator[Case]:
                 continue
             question = f"Statement: {row['statement']} Is it true or false?"
             yield case(
-                "VSR", model, row["id"], question, PREDICATES, (), row["raw_output"],
-                index_of(row["prediction"], PREDICATES), index_of(row["ground_truth"], PREDICATES),
-            )  # fmt: skip
+                "VSR",
+                model,
+                row["id"],
+                question,
+                PREDICATES,
+                (),
+                row["raw_output"],
+                index_of(row["prediction"], PREDICATES),
+                index_of(row["ground_truth"], PREDICATES),
+            )
 
 
 UNSEEN: dict[str, Any] = {
