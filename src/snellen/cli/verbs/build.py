@@ -126,10 +126,10 @@ def build_command(what: tuple[str, ...], force: bool, **flags: Any) -> None:
       snellen build mmbench/dev-en --source MMBench_DEV_EN.tsv
       snellen build reform-eval/vqav2 --hub
 
-    Which column of your own table holds what is recognised by names and content, said, asked where it is unsure,
-    and written beside the table, for the next build. Wrong rows are all named with their lines, and nothing half-built
-    is left behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form, whose circular copies
-    become one question.
+    Snellen recognises the columns of your own table by their names and content, and says what it found. It asks where it
+    is unsure, and writes the result next to the table for the next build. All wrong rows are named with their lines, and a
+    failed build leaves nothing behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form, whose
+    circular copies become one question.
     """
     fields = given_fields(flags)
     spec = build_spec(fields)

@@ -35,7 +35,7 @@ def measure_acuity(
     announce: Announce = silent,
     **fields: Unpack[RunKeywords],
 ) -> list[AcuityRun]:
-    """Measure thresholds: how small, faint or crowded a thing may be for a model to see it (docs/acuity.md).
+    """Measure thresholds: how small, faint or crowded an object may be for a model to see it (docs/acuity.md).
 
     `models` are as in `evaluate`; `tests` are names (`letter-size`), all by default. `budget` is the most questions
     that a model is asked in all, else 48 for each test; a test ends early once its 95% interval is narrower than

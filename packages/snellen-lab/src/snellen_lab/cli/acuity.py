@@ -94,16 +94,16 @@ def acuity_command(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Measure how small, faint or crowded a thing may be for MODELS to see it.
+    """Measure how small, faint or crowded an object may be before MODELS no longer see it.
 
     \b
       snellen acuity snellen:tiny
       snellen acuity hf:org/name openai:name@http://host:port/v1 --test letter-size --test contrast
       snellen acuity openai:name@http://host:port/v1 --budget 300 --dry-run
 
-    Each test draws pictures along one dimension and asks where an answer tells most, as at an optician's; the result is
-    a threshold with a 95% interval, or a bound where the tests' levels do not hold it. The same command goes on with
-    what is not answered yet. See docs/acuity.md.
+    Each test draws images that get harder along one dimension. Like an optician, it asks next where the answer is most
+    informative. The result is a threshold with a 95% interval, or a bound if the threshold lies outside the test's
+    levels. Repeat the command to resume. See docs/acuity.md.
     """
     from snellen.plugin_api import check_budget
     from snellen_lab.acuity.measuring import acuity_forecasts, measure_spec
