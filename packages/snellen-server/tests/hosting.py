@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from http_browser import PASSWORD, Browser
-from snellen.viewing.serving import listen
+from snellen.viewing.serving import open_listener
 from snellen_server.hosting import accounts, features
 from snellen_server.hosting.application import HostingServer
 from snellen_server.hosting.configuration import load_configuration
@@ -93,7 +94,7 @@ class RunningServer:
 def hosted(folder: Path, *, limited: bool = False, **settings: Any) -> Iterator[RunningServer]:
     """A server over `folder` while the block runs, without rate limits unless they are asked for."""
     configuration = load_configuration(folder, None, **settings)
-    listener = listen(0)
+    listener = open_listener(0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     services = open_services(configuration.at_port(listener.getsockname()[1]))
     if not limited:
@@ -104,6 +105,8 @@ def hosted(folder: Path, *, limited: bool = False, **settings: Any) -> Iterator[
         target=loop.run_until_complete, args=(server.serve(sockets=[listener]),)
     )
     thread.start()
+    while not server.started and thread.is_alive():  # what features open is there from then on
+        time.sleep(0.01)
     running = RunningServer(services, url, loop)
     try:
         yield running

@@ -27,7 +27,15 @@ def hidden_benchmark(folder: Path, name: str = "animals", count: int = QUESTIONS
 
 
 def board(benchmark: Benchmark, **settings: Any) -> dict[str, Any]:
-    return {"name": "animals", "benchmarks": [str(benchmark.folder)], "a_day": 1000, **settings}
+    return {
+        "name": "animals",
+        "benchmarks": [str(benchmark.folder)],
+        "a_day": 1000,
+        "noise_answers": 2.0,
+        "budget": 1e6,
+        "alike": 0.0,
+        **settings,
+    }
 
 
 def gold(number: int) -> str:

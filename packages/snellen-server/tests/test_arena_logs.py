@@ -22,6 +22,7 @@ from snellen_server.arena_ratings.log import (
     VoteLog,
     battle_table,
     read_votes,
+    vote_log,
     write_votes,
 )
 from snellen_server.arena_ratings.rating import (
@@ -109,18 +110,18 @@ def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reaso
             )
         ]
     )
-    assert log.left_out == {
+    assert log.excluded_votes == {
         "not a vote but a chat": 1,
         "not a vote but another event": 1,
         VOTED_AGAIN: 1,
-        "the names shown are not those of the conversations": 1,
+        "the names shown differ from those of the conversations": 1,
         "a reply is missing": 1,
         "a reply is an error of the server": 1,
-        "no name of a model": 1,
-        "fields missing or of the wrong kind": 1,
+        "a model has no name": 1,
+        "missing fields or wrong types": 1,
         "not a JSON object": 2,
     }
-    assert log.read == 13 and log.forms == ("fastchat-conversations",)
+    assert log.row_count == 13 and log.forms == ("fastchat-conversations",)
     first, second, third = battles_of(log.battles)
     assert (first.left, first.right, first.outcome, first.time) == (
         "vicuna",
@@ -178,7 +179,11 @@ def test_cleaned_battles_are_read_and_votes_of_judges_told_from_those_of_people(
     path = tmp_path / "clean_battle_20230522.json"
     path.write_text(json.dumps(rows, indent=2), "utf-8")
     log = read_votes([path], salt=b"1")
-    assert log.left_out == {"outcome unknown": 1, "no name of a model": 1, "not a JSON object": 1}
+    assert log.excluded_votes == {
+        "unknown outcome": 1,
+        "a model has no name": 1,
+        "not a JSON object": 1,
+    }
     by_id = {battle.id: battle for battle in battles_of(log.battles)}
     assert list(by_id) == ["clean_battle_20230522.json:00000007", "q6", "q3", "q2", "q1"]  # by time
     assert [by_id[f"q{n}"].voter_kind for n in (1, 2, 3)] == ["person", "person", "judge"]
@@ -220,7 +225,7 @@ def test_all_words_for_two_bad_replies_are_known(tmp_path: Path) -> None:
     rows = [{**CLEAN, "winner": word, "tstamp": n} for n, word in enumerate(words)]
     log = votes_of(rows, tmp_path / "v.json")
     assert log.battles["outcome"].to_list() == ["both bad"] * 4
-    assert not log.left_out
+    assert not log.excluded_votes
 
 
 @pytest.mark.parametrize("name", ["judge_hash", "evaluation_session_id"])
@@ -235,7 +240,7 @@ def test_voters_are_known_by_the_fields_of_later_logs(name: str, tmp_path: Path)
 def test_a_vote_that_is_there_twice_counts_once_and_is_noted(tmp_path: Path) -> None:
     rows = [{**CLEAN, "tstamp": n} for n in range(3)]
     log = votes_of(rows * 2, tmp_path / "v.json")
-    assert (log.battles.height, log.left_out) == (3, {"voted again on the same battle": 3})
+    assert (log.battles.height, log.excluded_votes) == (3, {"voted again on the same battle": 3})
     nameless = [{k: v for k, v in CLEAN.items() if k not in ("judge", "tstamp")}] * 2
     assert votes_of(nameless, tmp_path / "w.json").battles.height == 2
 
@@ -247,7 +252,7 @@ def test_rows_that_the_log_itself_takes_out_are_counted_apart(tmp_path: Path) ->
     ]
     log = votes_of(rows, tmp_path / "v.json")
     assert log.battles.height == 2
-    assert log.left_out == {"taken out by the log's own removal of duplicates (dedup_tag)": 1}
+    assert log.excluded_votes == {"taken out by the log's own removal of duplicates (dedup_tag)": 1}
 
 
 @pytest.mark.parametrize("ending", ["json", "csv"])
@@ -303,10 +308,10 @@ def test_logs_of_the_multimodal_arena_are_read_in_their_order(tmp_path: Path) ->
         None,
     )
     assert two.outcome == "both bad" and one.image != two.image and len(one.image or "") == 32
-    assert log.left_out == {
+    assert log.excluded_votes == {
         "not a vote but a chat": 1,
         "a reply is missing or an error of the server": 1,
-        "outcome unknown": 1,
+        "unknown outcome": 1,
     }
 
 
@@ -340,14 +345,14 @@ def test_what_is_written_is_read_again(
     assert sorted(battles_of(log.battles), key=lambda row: row.id) == sorted(
         rows, key=lambda row: row.id
     )
-    assert not log.left_out and log.forms == ("snellen",)
+    assert not log.excluded_votes and log.forms == ("snellen",)
 
 
 def test_own_rows_that_are_no_battles_are_counted_in_either_form(tmp_path: Path) -> None:
     good = {"id": "1", "left": "a", "right": "b", "outcome": "left"}
     bad = [
         ("id", "", "no id"),
-        ("left", "  ", "no name of a model"),
+        ("left", "  ", "a model has no name"),
         ("propensity", 0.0, "propensity not in (0, 1]"),
     ]
     rows = [
@@ -355,14 +360,14 @@ def test_own_rows_that_are_no_battles_are_counted_in_either_form(tmp_path: Path)
         *({**good, "id": str(n), name: value} for n, (name, value, _) in enumerate(bad, 2)),
     ]
     expected = {reason: 1 for _, _, reason in bad}
-    assert read_votes([lines(tmp_path / "v.jsonl", *rows)]).left_out == expected
+    assert read_votes([lines(tmp_path / "v.jsonl", *rows)]).excluded_votes == expected
     path = tmp_path / "v.parquet"
     pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
-    assert read_votes([path]).left_out == expected
+    assert read_votes([path]).excluded_votes == expected
     odd = lines(
         tmp_path / "odd.jsonl", good, {**good, "outcome": "draw"}, {**good, "colour": "red"}
     )
-    assert read_votes([odd]).left_out == {"fields missing or of the wrong kind": 2}
+    assert read_votes([odd]).excluded_votes == {"missing fields or wrong types": 2}
 
 
 def test_files_that_are_no_logs_are_refused_with_what_was_found(tmp_path: Path) -> None:
@@ -373,7 +378,7 @@ def test_files_that_are_no_logs_are_refused_with_what_was_found(tmp_path: Path) 
     for path, fault in (
         (
             lines(tmp_path / "other.jsonl", {"question": 1}, {"question": 2}),
-            "2 of no known form.*known forms are",
+            "2 unknown form.*known forms are",
         ),
         (lines(tmp_path / "empty.jsonl"), "no votes .the file is empty"),
         (tmp_path / "missing.jsonl", "no such file"),
@@ -441,3 +446,20 @@ def test_the_command_imports_rates_freezes_and_checks(
     )
     assert "model-00  model-01" in run("pairs", votes)
     assert "0 of 1" in run("voters", votes)
+
+
+def test_a_model_between_two_groups_is_not_said_to_have_lost_or_won_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = ["ab", "ba", "cd", "dc", "am", "mc"]  # m lost to a and won against c
+    battles = [
+        Battle(id=str(n), left=won, right=lost, outcome="left", voter=str(n), time=float(n))
+        for n, (won, lost) in enumerate(results)
+    ]
+    votes = tmp_path / "v.jsonl"
+    write_votes(votes, vote_log(battles).battles)
+    with pytest.raises(SystemExit):
+        main(["arena", "rate", str(votes), "--resamples", "20"])
+    shown = capsys.readouterr().out
+    assert "not rated, because no chain of votes connects them with other models" in shown
+    assert "in both directions: m\n" in shown

@@ -168,10 +168,7 @@ def test_a_run_without_numbers_says_that_its_answers_are_hidden(folders: list[Pa
     with hosted(folders[0] / "server", feature=settings(answers_of=[])) as server:
         asyncio.run(index_public_runs(server.services))
         page = server.visitor().get("/explorer/run?run=first").text
-    assert (
-        "Its answers are hidden here, and so are its numbers." in page
-        and "Nothing is scored yet" not in page
-    )
+    assert "Its answers and scores are hidden." in page and "Nothing is scored yet" not in page
 
 
 def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: list[Path]) -> None:
@@ -190,7 +187,7 @@ def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: l
     with hosted(folders[0] / "server", feature=feature) as server:
         asyncio.run(index_public_runs(server.services))
         assert (
-            "No question fits"
+            "No question matches"
             in server.visitor().get("/explorer/questions?unstable=1&q=nothing-like-it").text
         )
         page = server.visitor().get("/explorer/questions?outcome=right&benchmark=open").text
@@ -223,7 +220,7 @@ def test_a_question_shows_pictures_options_and_what_each_model_said(server: Runn
     visitor = server.visitor()
     page = visitor.get("/explorer/question?of=open&sample=open-q005").text
     assert "steady" in page and "wavering" in page and "horse" in page and "correct" in page
-    [picture] = set(re.findall(r'src="(/explorer/pictures/[0-9a-f]{64})"', page))
+    [picture] = set(re.findall(r'src="(/explorer/images/[0-9a-f]{64})"', page))
     answer = visitor.get(picture)
     assert answer.status_code == 200 and answer.headers["content-type"] == "image/png"
     hostile = visitor.get("/explorer/question?of=open&sample=open-q003").text
@@ -259,16 +256,16 @@ def test_a_private_run_is_nowhere(server: RunningServer) -> None:
                 .replace(f"q={PRIVATE}", "")
             )
             assert "unreleased" not in text and PRIVATE not in text, address
-        assert "No question fits" in browser.get(f"/explorer/questions?q={PRIVATE}").text
-        assert "No question fits" in browser.get("/explorer/questions?run=secret").text
+        assert "No question matches" in browser.get(f"/explorer/questions?q={PRIVATE}").text
+        assert "No question matches" in browser.get("/explorer/questions?run=secret").text
 
 
 @pytest.mark.parametrize(
     "address",
     [
         "/explorer/exchanges.json?run=first&of=open&sample=open-q001",
-        "/explorer/pictures/" + "0" * 64,
-        "/explorer/pictures/..%2f..%2fkey",
+        "/explorer/images/" + "0" * 64,
+        "/explorer/images/..%2f..%2fkey",
         "/explorer/question?of=open&sample=nothing",
         "/explorer/question",
         "/explorer/question?of=open&sample=open-q001&turn=7",
@@ -285,9 +282,9 @@ def test_what_is_not_there_is_not_there_and_no_folder_is_named(
 
 def test_without_public_runs_there_is_a_page_that_says_so(tmp_path: Path) -> None:
     with hosted(tmp_path / "server") as server:
-        assert "No run is public here" in server.visitor().get("/explorer").text
-        assert "No run is public here" in server.visitor().get("/explorer/run?run=first").text
-        assert server.visitor().get("/explorer/pictures/" + "0" * 64).status_code == 404
+        assert "No run is public" in server.visitor().get("/explorer").text
+        assert "No run is public" in server.visitor().get("/explorer/run?run=first").text
+        assert server.visitor().get("/explorer/images/" + "0" * 64).status_code == 404
     for public in ("..", "a/b", ""):
         with pytest.raises(DataError, match="public"):
             open_services(

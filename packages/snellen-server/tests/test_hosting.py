@@ -29,7 +29,7 @@ from snellen_server.hosting.callers import Caller, ServicesDep
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.features import Feature
 from snellen_server.hosting.limits import RateLimit
-from snellen_server.hosting.pictures import forget_pictures, keep_picture, may_use
+from snellen_server.hosting.pictures import forget_images, keep_image, may_use
 from snellen_server.hosting.services import Services, open_services
 from snellen_server.hosting.tables import api_key, utc_now
 
@@ -195,7 +195,7 @@ def test_an_error_is_a_page_for_people_and_json_for_programs(server: RunningServ
         visitor.get("/nowhere", headers={"accept": "application/json"}),
     ):
         assert answer.status_code == 404 and answer.json()["error"]["status"] == 404
-    missing = server.with_key("Karl").http.post("/api/v1/pictures")
+    missing = server.with_key("Karl").http.post("/api/v1/images")
     assert missing.status_code == 422 and missing.json()["error"]["message"].startswith("file: ")
 
 
@@ -227,16 +227,16 @@ def test_a_flood_is_told_to_come_back(
     assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
 
 
-# --- pictures of the operator ------------------------------------------------------------------------------------
+# --- images of the operator ------------------------------------------------------------------------------------
 
 
 def test_a_picture_of_the_operator_is_everybodys_and_stays(server: RunningServer) -> None:
     anna, berta = Caller("a" * 24, "net"), Caller("b" * 24, "net")
     read = server.services.database.read_now
     for _ in range(2):
-        kept = server.do(keep_picture(server.services, picture("green")))
-    server.do(forget_pictures(server.services))
-    assert server.visitor().get(f"/pictures/{kept.digest}").status_code == 200
+        kept = server.do(keep_image(server.services, picture("green")))
+    server.do(forget_images(server.services))
+    assert server.visitor().get(f"/images/{kept.digest}").status_code == 200
     assert (
         read(
             lambda connection: [
@@ -245,7 +245,7 @@ def test_a_picture_of_the_operator_is_everybodys_and_stays(server: RunningServer
         )
         == [True] * 2
     )
-    sent = server.visitor().send("/api/v1/pictures", picture("blue"))
+    sent = server.visitor().send("/api/v1/images", picture("blue"))
     assert sent.status_code == 201
     assert not read(lambda connection: may_use(connection, anna, sent.json()["digest"]))
 
@@ -285,12 +285,12 @@ def test_what_a_feature_holds_is_there_for_every_request_and_let_go_before_the_d
         ({"features": ["leader"]}, "unknown feature 'leader'"),
         (
             {"features": ["about"], "feature": {"holding": {}}},
-            r"\[feature.holding\]: no such feature is shown",
+            r"\[feature.holding\]: there is no such feature",
         ),
-        ({"features": ["twice"]}, "two features declare limits called pictures"),
+        ({"features": ["twice"]}, "two features declare limits named pictures"),
         (
             {"features": ["about"], "limits": {"pictres": {"per_visitor": "1/minute"}}},
-            "there is no limit called 'pictres'",
+            "there is no limit named 'pictres'",
         ),
         (
             {"features": ["about"], "limits": {"pictures": {"per_visitor": "often"}}},
@@ -309,5 +309,5 @@ def test_features_and_limits_that_do_not_fit_are_refused_at_the_start(
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SnellenError, match="cannot be made"):
+    with pytest.raises(SnellenError, match="cannot be created"):
         open_services(load_configuration(tmp_path / "file" / "lab"))

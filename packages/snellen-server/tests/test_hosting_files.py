@@ -15,11 +15,11 @@ pytest.importorskip("fastapi", reason="waits for fastapi")
 pytest.importorskip("alembic", reason="waits for alembic")
 
 from snellen.errors import DataError, SnellenError, StoreError
-from snellen_server.arena.running import _pictures_of
+from snellen_server.arena.running import _images_of
 from snellen_server.arena.settings import read_arena_file
 from snellen_server.arena_ratings.rating import read_snapshot
 from snellen_server.hosting.configuration import KEY_FILE, load_configuration
-from snellen_server.hosting.contributions import PictureStore, clean_picture
+from snellen_server.hosting.contributions import PictureStore, clean_image
 from snellen_server.hosting.credentials import open_key
 from snellen_server.hosting.database import restore
 from snellen_server.leaderboard.checking import READERS_BY_SUFFIX, UploadFindings, UploadLimits
@@ -46,7 +46,7 @@ def load(path: Path) -> object:
 
 
 def read_stored(path: Path) -> object:
-    """Read a picture of a server's store that was replaced by what lies at a path."""
+    """Read an image of a server's store that was replaced by what lies at a path."""
     store = PictureStore(path.parent / "pictures", 1000)
     digest = "ab" * 32
     (store.root / "ab").mkdir(parents=True)
@@ -59,8 +59,8 @@ def read_upload(path: Path) -> object:
     return list(READERS_BY_SUFFIX[path.suffix](path, limits, UploadFindings()))
 
 
-def first_picture(path: Path) -> object:
-    return _pictures_of(str(path.parent), 1)
+def first_image(path: Path) -> object:
+    return _images_of(str(path.parent), 1)
 
 
 def unpack(path: Path) -> object:
@@ -75,7 +75,7 @@ def unpack(path: Path) -> object:
         ("arena.toml", read_arena_file),
         ("snapshot.json", read_snapshot),
         (KEY_FILE, open_key),
-        ("photo.png", first_picture),
+        ("photo.png", first_image),
         ("stored", read_stored),
         ("upload.jsonl", read_upload),
         ("upload.parquet", read_upload),
@@ -119,7 +119,7 @@ def test_settings_in_another_encoding_are_one_line(tmp_path: Path) -> None:
 
 def test_a_key_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
     a_device(tmp_path / KEY_FILE)
-    with pytest.raises(StoreError, match=f"{KEY_FILE} cannot be read .*put back the key"):
+    with pytest.raises(StoreError, match=f"{KEY_FILE} cannot be read .*restore the original key"):
         open_key(tmp_path / KEY_FILE)
 
 
@@ -161,8 +161,8 @@ def test_a_picture_that_people_send_is_still_kept_and_shown(tmp_path: Path) -> N
     sent = io.BytesIO()
     Image.new("RGB", (8, 6), "teal").save(sent, "PNG")
     (tmp_path / "photo.png").write_bytes(sent.getvalue())
-    assert first_picture(tmp_path / "photo.png") == [(sent.getvalue(), "")]
+    assert first_image(tmp_path / "photo.png") == [(sent.getvalue(), "")]
     store = PictureStore(tmp_path / "store", 1000)
-    cleaned = clean_picture(sent.getvalue(), 1000)
+    cleaned = clean_image(sent.getvalue(), 1000)
     store.put(cleaned)
     assert store.read(cleaned.digest) == cleaned.content

@@ -40,7 +40,7 @@ from snellen_server.hosting.database import back_up, restore
 from snellen_server.hosting.features import Collector, Feature, Job
 from snellen_server.hosting.features import HealthCheck as ReadinessCheck
 from snellen_server.hosting.monitoring import LOGGER, JsonLines
-from snellen_server.hosting.pictures import forget_pictures
+from snellen_server.hosting.pictures import forget_images
 from snellen_server.hosting.services import Services, open_services
 
 
@@ -198,12 +198,12 @@ def test_a_picture_whose_sender_was_erased_is_forgotten(
     server: RunningServer, tmp_path: Path
 ) -> None:
     anna = server.signed_in("Leaving")
-    address = anna.send("/api/v1/pictures", picture()).json()["address"]
-    asyncio.run(forget_pictures(server.services))
+    address = anna.send("/api/v1/images", picture()).json()["address"]
+    asyncio.run(forget_images(server.services))
     assert anna.get(address).status_code == 200
     found = server.services.configuration.folder
     main_code(["serve-data", "erase", str(found), "--account", "leaving"])
-    asyncio.run(forget_pictures(server.services))
+    asyncio.run(forget_images(server.services))
     assert anna.get(address).status_code == 404
 
 
@@ -214,12 +214,12 @@ def test_a_backup_of_a_serving_server_is_restored_whole(
     server: RunningServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     anna = server.signed_in("Anna")
-    address = anna.send("/api/v1/pictures", picture()).json()["address"]
+    address = anna.send("/api/v1/images", picture()).json()["address"]
     archive, folder = tmp_path / "backup.tar", tmp_path / "restored"
     served_folder = server.services.configuration.folder
     (served_folder / "runs").mkdir()
     main_code(["serve-data", "backup", str(served_folder), str(archive)])
-    assert f"the runs in {served_folder / 'runs'} are not in it" in capsys.readouterr().out
+    assert f"the runs in {served_folder / 'runs'} are not included" in capsys.readouterr().out
     assert archive.stat().st_mode & 0o077 == 0
     main_code(["serve-data", "restore", str(archive), str(folder)])
     with hosted(folder) as restored:
@@ -255,7 +255,7 @@ def test_what_is_known_of_a_visitor_is_printed(
     server: RunningServer, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     visitor = server.visitor()
-    visitor.send("/api/v1/pictures", picture())
+    visitor.send("/api/v1/images", picture())
     name = visitor.http.cookies["snellen_visitor"].partition(".")[0]
     capfdbinary.readouterr()
     main_code(
@@ -295,7 +295,7 @@ def test_the_openapi_document_is_valid_and_the_server_does_what_it_says(
         found.ok() for found in schemathesis.openapi.from_dict(document).get_all_operations()
     ]
     assert len(operations) >= 5
-    # A key is taken everywhere but needed only in places, and not all bytes that a file may hold are a picture.
+    # A key is taken everywhere but needed only in places, and not all bytes that a file may hold are an image.
     excluded = schemathesis.checks.CHECKS.get_by_names(["ignored_auth", "positive_data_acceptance"])
     for operation in operations:
 

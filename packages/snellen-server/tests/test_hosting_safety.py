@@ -24,7 +24,7 @@ from http_browser import PASSWORD, Browser
 from snellen.errors import DataError
 from snellen_server.hosting import accounts, features
 from snellen_server.hosting.configuration import load_configuration
-from snellen_server.hosting.contributions import Contribution, ModerationVerdict, clean_picture
+from snellen_server.hosting.contributions import Contribution, ModerationVerdict, clean_image
 from snellen_server.hosting.credentials import Signer, redacted
 from snellen_server.hosting.limits import (
     Limiter,
@@ -42,9 +42,9 @@ PIXELS = 250_000
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("hosting") / "server"
     settings = {
-        "picture_pixels": PIXELS,
+        "image_pixels": PIXELS,
         "request_bytes": 5000,
-        "picture_bytes": 100_000,
+        "image_bytes": 100_000,
         "registration": "open",
     }
     with hosted(folder, **settings) as running:
@@ -161,7 +161,7 @@ def test_a_wrong_password_and_a_wrong_name_are_told_alike(
         visitor.sign_in("Nobody", "wrong password"),
     ]
     assert [answer.status_code for answer in answers] == [403, 403]
-    assert {"No account has this name and password." in answer.text for answer in answers} == {True}
+    assert {"The name or the password is wrong." in answer.text for answer in answers} == {True}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_people_are_shown_as_text(server: RunningServer) -> None:
 
 def test_everybody_gets_all_that_is_known_of_them_and_can_be_erased(server: RunningServer) -> None:
     anna = server.signed_in("Erna")
-    sent = anna.send("/api/v1/pictures", png(colour="purple")).json()
+    sent = anna.send("/api/v1/images", png(colour="purple")).json()
     found = anna.get("/account/export").json()
     assert [row["digest"] for row in found["picture_sending"]] == [sent["digest"]]
     assert anna.post("/account/erase", {"password": "not the password"}).status_code == 403
@@ -229,7 +229,7 @@ def test_everybody_gets_all_that_is_known_of_them_and_can_be_erased(server: Runn
     assert anna.sign_in("Erna").status_code == 403
 
 
-# --- pictures ----------------------------------------------------------------------------------------------------
+# --- images ----------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_is_kept_without_what_its_file_said_besides(visitor: Browser) -> None:
@@ -245,7 +245,7 @@ def test_a_picture_is_kept_without_what_its_file_said_besides(visitor: Browser) 
         png(format="GIF", comment=b"at home"),
     ):
         assert b"at home" in content
-        sent = visitor.send("/api/v1/pictures", content, "me.html", "text/html")
+        sent = visitor.send("/api/v1/images", content, "me.html", "text/html")
         assert sent.status_code == 201, sent.text
         shown = visitor.get(sent.json()["address"])
         assert b"at home" not in shown.content
@@ -263,9 +263,9 @@ def test_the_pixels_of_a_png_stay_as_they_are() -> None:
     picture = Image.effect_noise((40, 30), 90).convert("RGB")
     file = io.BytesIO()
     picture.save(file, "PNG")
-    kept = clean_picture(file.getvalue(), PIXELS)
+    kept = clean_image(file.getvalue(), PIXELS)
     assert Image.open(io.BytesIO(kept.content)).tobytes() == picture.tobytes()
-    assert clean_picture(kept.content, PIXELS).digest == kept.digest
+    assert clean_image(kept.content, PIXELS).digest == kept.digest
 
 
 @pytest.mark.parametrize(
@@ -285,9 +285,9 @@ def test_the_pixels_of_a_png_stay_as_they_are() -> None:
 def test_what_is_no_picture_or_too_large_a_one_is_refused_whatever_it_is_called(
     visitor: Browser, content: bytes
 ) -> None:
-    answer = visitor.send("/api/v1/pictures", content)
+    answer = visitor.send("/api/v1/images", content)
     assert answer.status_code == 422
-    assert "the picture" in answer.json()["error"]["message"]
+    assert "the image" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_what_is_no_picture_or_too_large_a_one_is_refused_whatever_it_is_called(
     ],
 )
 def test_no_name_of_a_picture_or_file_leads_out_of_its_folder(visitor: Browser, name: str) -> None:
-    for address in (f"/pictures/{name}", f"/assets/house/{name}", f"/assets/{name}/base.html"):
+    for address in (f"/images/{name}", f"/assets/house/{name}", f"/assets/{name}/base.html"):
         assert visitor.get(address).status_code == 404
 
 
@@ -317,7 +317,7 @@ def test_a_body_that_is_too_large_is_refused_said_or_sent(visitor: Browser) -> N
         visitor.http.post("/register", content=iter([b"x" * 3000] * 2), headers=headers).status_code
         == 413
     )
-    assert visitor.send("/api/v1/pictures", bytes(200_000)).status_code == 413
+    assert visitor.send("/api/v1/images", bytes(200_000)).status_code == 413
 
 
 def test_a_moderator_that_fails_lets_nothing_pass(tmp_path: Path) -> None:
@@ -349,11 +349,11 @@ def test_a_moderator_that_fails_lets_nothing_pass(tmp_path: Path) -> None:
         with hosted(
             tmp_path / str(number), moderators=[f"test-{number}"], moderation_seconds=0.2
         ) as running:
-            answer = running.visitor().send("/api/v1/pictures", png())
+            answer = running.visitor().send("/api/v1/images", png())
             assert answer.status_code == 403
             assert words in answer.json()["error"]["message"]
             assert not list((tmp_path / str(number) / "pictures").glob("*"))
-    assert asked[0].kind == "picture"
+    assert asked[0].kind == "image"
 
 
 # --- who asks ----------------------------------------------------------------------------------------------------

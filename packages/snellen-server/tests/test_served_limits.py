@@ -24,7 +24,7 @@ from postgres import IS_THERE, running_cluster
 from served import served
 from snellen.viewing import patience
 from snellen.viewing.patience import http_protocol
-from snellen.viewing.serving import listen
+from snellen.viewing.serving import open_listener
 from snellen_server.hosting.about import folder_fault
 
 SILENT = {
@@ -55,7 +55,7 @@ async def hello(scope: dict, receive: object, send: object) -> None:  # type: ig
 @contextmanager
 def patient() -> Iterator[int]:
     """The port of a small application behind the protocol of the pages and the server."""
-    listener = listen(0)
+    listener = open_listener(0)
     config = uvicorn.Config(hello, http=http_protocol(), ws="none", lifespan="off", log_config=None)  # type: ignore[arg-type]
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -218,13 +218,13 @@ def test_people_change_their_own_password(tmp_path: Path) -> None:
         anna, elsewhere = server.signed_in("Anna"), server.signed_in("Anna")
 
         wrong = anna.post("/account/password", {"password": "wrong", "new_password": other})
-        assert wrong.status_code == 403 and "it was not changed" in wrong.text
+        assert wrong.status_code == 403 and "nothing was changed" in wrong.text
         short = anna.post("/account/password", {"password": PASSWORD, "new_password": "short"})
         assert short.status_code == 403 and "at least 10 characters" in short.text
         assert server.visitor().sign_in("Anna", other).status_code == 403
 
         done = anna.post("/account/password", {"password": PASSWORD, "new_password": other})
-        assert done.status_code == 200 and "Your password is changed." in done.text
+        assert done.status_code == 200 and "Your password was changed." in done.text
         assert anna.get("/account").status_code == 200
         assert elsewhere.get("/account").status_code == 303, "other sessions have ended"
         assert server.visitor().sign_in("Anna", PASSWORD).status_code == 403

@@ -122,7 +122,7 @@ class Talker:
         self, request: Request, images: Images, listener: ReplyListener
     ) -> Response:
         question = request.messages[-1].text
-        assert images.read(request.images[0]), "a model is shown the picture"
+        assert images.read(request.images[0]), "a model is shown the image"
         listener("hm")
         if f"fail {self.name}" in question:
             return Response(error=Failure("server", f"{self.name} broke"))
@@ -207,8 +207,8 @@ class Fight:
 
     def __init__(self, browser: Browser, question: str = "What is it?", **wanted: Any) -> None:
         self.browser = browser
-        sent = browser.send("/api/v1/pictures", picture())
-        body = {"question": question, "picture": sent.json()["digest"], **wanted}
+        sent = browser.send("/api/v1/images", picture())
+        body = {"question": question, "image": sent.json()["digest"], **wanted}
         self.answer = browser.ask("/api/v1/arena/battles", body)
         self.take()
 
@@ -431,7 +431,7 @@ def test_a_program_may_not_fight_and_a_page_of_another_site_neither(
     server: RunningServer, visitor: Browser
 ) -> None:
     program = server.with_key("Program")
-    body = {"question": "?", "picture": "0" * 64}
+    body = {"question": "?", "image": "0" * 64}
     assert program.http.post("/api/v1/arena/battles", json=body).status_code == 403
     assert visitor.http.post("/api/v1/arena/battles", json=body).status_code == 403
     fight = Fight(visitor)
@@ -440,15 +440,15 @@ def test_a_program_may_not_fight_and_a_page_of_another_site_neither(
 
 
 def test_a_picture_is_ones_own_or_not_there(server: RunningServer, visitor: Browser) -> None:
-    digest = visitor.send("/api/v1/pictures", picture("blue")).json()["digest"]
-    refused = server.visitor().ask("/api/v1/arena/battles", {"question": "?", "picture": digest})
+    digest = visitor.send("/api/v1/images", picture("blue")).json()["digest"]
+    refused = server.visitor().ask("/api/v1/arena/battles", {"question": "?", "image": digest})
     assert refused.status_code == 404
 
 
 @pytest.mark.parametrize("question", ["", "  \n", "a\0b", "x" * 3000])
 def test_a_question_that_is_none_is_refused(visitor: Browser, question: str) -> None:
-    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
-    refused = visitor.ask("/api/v1/arena/battles", {"question": question, "picture": digest})
+    digest = visitor.send("/api/v1/images", picture()).json()["digest"]
+    refused = visitor.ask("/api/v1/arena/battles", {"question": question, "image": digest})
     assert refused.status_code == 422
 
 
@@ -458,9 +458,9 @@ def test_a_question_that_is_none_is_refused(visitor: Browser, question: str) -> 
 def test_a_reply_is_shown_while_the_other_side_is_still_silent(
     server: RunningServer, visitor: Browser
 ) -> None:
-    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
+    digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers = {"x-csrf-token": visitor.token()}
-    body = {"question": "wait numbat", "picture": digest}
+    body = {"question": "wait numbat", "image": digest}
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         lines = answer.iter_lines()
         kinds = [line for line in until(lines, "event: end") if line.startswith("event")]
@@ -473,16 +473,19 @@ def test_a_reply_is_shown_while_the_other_side_is_still_silent(
         refused = visitor.ask(
             f"/api/v1/arena/battles/{name}/vote", {"token": "x", "outcome": "left"}
         )
-        assert refused.status_code == 409 and "not all come" in refused.json()["error"]["message"]
+        assert (
+            refused.status_code == 409
+            and "not all replies have arrived" in refused.json()["error"]["message"]
+        )
         server.do(open_gate())
         assert [line for line in lines if line.startswith("event")][-1] == "event: answered"
 
 
 def test_a_battle_whose_page_was_closed_is_settled(server: RunningServer, visitor: Browser) -> None:
-    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
+    digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers, body = (
         {"x-csrf-token": visitor.token()},
-        {"question": "wait numbat", "picture": digest},
+        {"question": "wait numbat", "image": digest},
     )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         name = json.loads(until(answer.iter_lines(), "data: ")[-1].removeprefix("data: "))["id"]
@@ -511,18 +514,18 @@ def test_a_model_without_room_is_asked_no_more_in_one_clear_line(tmp_path: Path)
     with fighting(tmp_path, models("quokka", "numbat", concurrency=1, waiting=0)) as running:
         anna, berta = running.visitor(), running.visitor()
         earlier = Fight(berta)
-        digest = anna.send("/api/v1/pictures", picture()).json()["digest"]
+        digest = anna.send("/api/v1/images", picture()).json()["digest"]
         headers = {"x-csrf-token": anna.token()}
-        body = {"question": "wait quokka wait numbat", "picture": digest}
+        body = {"question": "wait quokka wait numbat", "image": digest}
         with anna.http.stream(
             "POST", "/api/v1/arena/battles", json=body, headers=headers
         ) as answer:
             lines = answer.iter_lines()
             until(lines, "event: text")
-            digest = berta.send("/api/v1/pictures", picture()).json()["digest"]
-            refused = berta.ask("/api/v1/arena/battles", {"question": "?", "picture": digest})
+            digest = berta.send("/api/v1/images", picture()).json()["digest"]
+            refused = berta.ask("/api/v1/arena/battles", {"question": "?", "image": digest})
             assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
-            assert "ask again" in refused.json()["error"]["message"]
+            assert "try again" in refused.json()["error"]["message"]
             # A battle that cannot go on can still be voted on.
             assert earlier.further().status_code == 503
             assert earlier.vote().status_code == 200
@@ -548,10 +551,9 @@ def test_a_model_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
             "cannot begin: fewer than two of its models could be opened" in page
             and "data-again" not in page
         )
-        digest = (anna := running.visitor()).send("/api/v1/pictures", picture()).json()["digest"]
+        digest = (anna := running.visitor()).send("/api/v1/images", picture()).json()["digest"]
         assert (
-            anna.ask("/api/v1/arena/battles", {"question": "?", "picture": digest}).status_code
-            == 503
+            anna.ask("/api/v1/arena/battles", {"question": "?", "image": digest}).status_code == 503
         )
         chat = Fight(anna, kind="chat", left="quokka")
         assert chat.outcome == "answered"
@@ -563,13 +565,13 @@ def test_an_arena_of_one_model_says_that_battles_need_two(
     with fighting(tmp_path, models("quokka")) as running:
         running.do(settled(running.services))
         assert running.visitor().get("/readyz").status_code == 200
-        assert "the arena has one model, and battles need two" in caplog.messages
+        assert "the arena has one model, but battles need two" in caplog.messages
         assert (
-            "cannot begin: the arena has one model, and battles need two."
+            "cannot begin: the arena has one model, but battles need two."
             in running.visitor().get("/arena").text
         )
-        digest = (anna := running.visitor()).send("/api/v1/pictures", picture()).json()["digest"]
-        refusal = anna.ask("/api/v1/arena/battles", {"question": "?", "picture": digest})
+        digest = (anna := running.visitor()).send("/api/v1/images", picture()).json()["digest"]
+        refusal = anna.ask("/api/v1/arena/battles", {"question": "?", "image": digest})
         assert refusal.status_code == 503 and "battles need two" in refusal.text
         assert Fight(anna, kind="chat", left="quokka").outcome == "answered"
     caplog.clear()
@@ -598,7 +600,9 @@ def test_a_model_that_is_gone_stays_nameless(server: RunningServer, visitor: Bro
     change = update(arena_battle).where(arena_battle.c.id == fight.id).values(left="dingo")
     server.services.database.write_now(lambda connection: connection.execute(change))
     refused = fight.further()
-    assert refused.status_code == 422 and "dingo" not in refused.text
+    # In the words for a model that is down, which a honeypot of no model here has too.
+    assert refused.status_code == 503 and "not available right now" in refused.text
+    assert "dingo" not in refused.text
     assert fight.vote().json()["left"]["name"] == "dingo"
 
 
@@ -665,9 +669,7 @@ def test_a_page_loaded_again_gives_no_second_vote(server: RunningServer, visitor
     first, second = (tab["token"] for tab in tabs if tab)
     assert fight.vote("left", token=first).status_code == 200
     refused = fight.vote("right", token=second)
-    assert (
-        refused.status_code == 409 and "has its vote already" in refused.json()["error"]["message"]
-    )
+    assert refused.status_code == 409 and "already has a vote" in refused.json()["error"]["message"]
     assert [vote.outcome for vote in votes(server, fight.id)] == ["left"]
 
 
@@ -682,10 +684,10 @@ def test_nobody_else_is_shown_the_battle(server: RunningServer, visitor: Browser
 def test_a_page_loaded_while_the_replies_come_gets_all_of_them(
     server: RunningServer, visitor: Browser
 ) -> None:
-    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
+    digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers, body = (
         {"x-csrf-token": visitor.token()},
-        {"question": "wait numbat", "picture": digest},
+        {"question": "wait numbat", "image": digest},
     )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as first:
         lines = first.iter_lines()
@@ -727,7 +729,7 @@ def test_who_begins_another_battle_has_abandoned_the_open_one(
     states = [row(server, fight.id).state for fight in (first, second, named, chat, elsewhere)]
     assert states == ["abandoned", "answered", "answered", "answered", "answered"]
     refused = first.vote()
-    assert refused.status_code == 409 and "begun another" in refused.json()["error"]["message"]
+    assert refused.status_code == 409 and "started another" in refused.json()["error"]["message"]
     assert first.further().status_code == 409 and first.shown()["left"] is None
     assert on_page(visitor) == second.shown()
     assert server.services.database.read_now(count_abandoned) == before + 1
@@ -737,10 +739,10 @@ def test_who_begins_another_battle_has_abandoned_the_open_one(
 def test_a_battle_left_while_its_replies_come_is_void(
     server: RunningServer, visitor: Browser
 ) -> None:
-    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
+    digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     headers, body = (
         {"x-csrf-token": visitor.token()},
-        {"question": "wait numbat", "picture": digest},
+        {"question": "wait numbat", "image": digest},
     )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         lines = answer.iter_lines()
@@ -748,10 +750,10 @@ def test_a_battle_left_while_its_replies_come_is_void(
         second = Fight(visitor)
         server.do(open_gate())
         told = [*until(lines, "event: voided"), next(lines)]
-    assert "you have begun another" in told[-1]
+    assert "you started another" in told[-1]
     assert (row(server, name).state, row(server, name).fault) == (
         "voided",
-        "another battle was begun",
+        "another battle was started",
     )
     assert second.vote().status_code == 200
 
@@ -779,9 +781,9 @@ def test_a_named_battle_is_voted_on_but_not_rated_with_the_others(
         lambda connection: exported_votes(connection, texts=False)
     )
     assert [battle.anonymous for battle in battles if battle.id == fight.id] == [False]
-    digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
+    digest = visitor.send("/api/v1/images", picture()).json()["digest"]
     for wrong in ({"left": "numbat", "right": "numbat"}, {"left": "numbat", "right": "dingo"}):
-        body = {"question": "?", "picture": digest, "kind": "named", **wrong}
+        body = {"question": "?", "image": digest, "kind": "named", **wrong}
         assert visitor.ask("/api/v1/arena/battles", body).status_code == 422
 
 
@@ -818,7 +820,7 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         assert (battle["state"], battle["left"], battle["right"]) == ("answered", None, None)
         [turn] = battle["turns"]
         assert "Which animal is number" in turn["question"] and "by 6: q" in turn["left"]
-        assert anna.get(f"/pictures/{battle['picture']}").status_code == 200
+        assert anna.get(f"/images/{battle['image']}").status_code == 200
         address = f"/api/v1/arena/battles/{battle['id']}"
         assert anna.ask(f"{address}/turns", {"question": "?"}).status_code == 409
         voted = anna.ask(f"{address}/vote", {"token": battle["token"], "outcome": "tie"}).json()
@@ -831,7 +833,7 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         )
         assert (
             anna.ask(
-                "/api/v1/arena/battles", {"question": "?", "picture": battle["picture"]}
+                "/api/v1/arena/battles", {"question": "?", "image": battle["image"]}
             ).status_code
             == 503
         )
@@ -879,12 +881,14 @@ def test_a_judge_that_follows_the_order_says_tie_and_one_without_a_verdict_nothi
 
 
 def test_votes_become_ratings_that_are_frozen_and_computed_again(tmp_path: Path) -> None:
-    with fighting(tmp_path / "server", models("quokka", "numbat")) as running:
+    alike = {"networked": [], "anonymous": 1.0}
+    with fighting(tmp_path / "server", models("quokka", "numbat"), trust=alike) as running:
         page = running.visitor().get("/arena/ratings").text
         assert "no votes" in page
         visitor = running.visitor()
         for number in range(12):
-            fight = Fight(visitor if number % 2 else running.visitor(), kind="anonymous")
+            browser = visitor if number % 2 else running.visitor()
+            fight = Fight(browser, f"What is it, {number}?", kind="anonymous")
             names = [getattr(row(running, fight.id), side) for side in ("left", "right")]
             # The name that comes first wins three times of four.
             best = ("left", "right")[names.index(min(names))]
@@ -942,14 +946,16 @@ def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(
     tmp_path: Path,
 ) -> None:
     with fighting(tmp_path, models("quokka", "numbat")) as running:
-        assert "Nobody has voted yet" in running.visitor().get("/").text
+        assert "There are no votes yet" in running.visitor().get("/").text
         fight = Fight(running.visitor())
         best = fight.vote("left").json()["left"]["name"]
         waiting = running.visitor().get("/").text
-        assert "ratings follow within a minute" in waiting and "Nobody has voted yet" not in waiting
+        assert (
+            "ratings follow within a minute" in waiting and "There are no votes yet" not in waiting
+        )
         running.do(rate_arena(running.services))
         standing = running.services.database.read_now(latest_standing)
-        assert standing is not None and standing.rating is None and standing.settled == ()
+        assert standing is not None and standing.rating is None and standing.ranked_models == ()
         first, second = standing.provisional
         assert first.model.partition("@")[0] == best and (first.rank, second.rank) == (None, None)
         assert first.low < 1000 < first.rating < first.high and first.high - first.low > 300
@@ -957,9 +963,8 @@ def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(
             Fight(running.visitor(), kind="named", left="numbat", right="quokka").vote()
         running.do(rate_arena(running.services))
         ratings = running.visitor().get("/arena/ratings").text
-        assert (
-            "did not know the models: 1; by judges, or on battles with names: 2, as of" in ratings
-        )
+        assert "did not know the models: 1 of 3 votes, as of" in ratings
+        assert "2 the names of the models were visible" in ratings
         for address in ("/arena/ratings", "/"):
             page = running.visitor().get(address).text
             assert (
@@ -971,14 +976,14 @@ def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(
 def test_a_new_model_is_provisional_beside_those_that_are_settled() -> None:
     rows = votes_on(*["a>b", "b>a"] * 100, "a>c", voter=lambda number: str(number // 2 % 20))
     standing = standing_of(rows, RatingSettings(resamples=50))
-    assert [(one.model, one.rank) for one in standing.settled] == [("a", 1), ("b", 1)]
+    assert [(one.model, one.rank) for one in standing.ranked_models] == [("a", 1), ("b", 1)]
     assert [(one.model, one.rank) for one in standing.provisional] == [("c", None)]
     assert standing.provisional[0].low < standing.provisional[0].rating < 1000
     better = standing_of(
         votes_on(*["a>b"] * 150, *["b>a"] * 50, voter=lambda number: str(number % 20)),
         RatingSettings(),
     )
-    assert [(one.model, one.rank) for one in better.settled] == [
+    assert [(one.model, one.rank) for one in better.ranked_models] == [
         ("a", 1),
         ("b", 2),
     ] and not better.provisional
@@ -992,8 +997,8 @@ def test_the_home_page_shows_outcomes_of_battles_and_nobodys_words(tmp_path: Pat
         running.do(settled(running.services))
         visitor, examples = running.visitor(), arena_of(running.services).examples
         Fight(visitor, "an untold question").vote("tie")
-        Fight(visitor, "asked about an example", picture=examples[0].digest).vote("both bad")
-        Fight(visitor, examples[1].question, picture=examples[1].digest).vote("left")
+        Fight(visitor, "asked about an example", image=examples[0].digest).vote("both bad")
+        Fight(visitor, examples[1].question, image=examples[1].digest).vote("left")
         Fight(visitor, "a battle without a vote")
         page = html.unescape(running.visitor().get("/").text)
         assert page.count("the voter's own question") == 2
@@ -1057,8 +1062,7 @@ def test_one_command_serves_the_models_of_a_file(tmp_path: Path) -> None:
     process.stdout.readline()
     visitor = Browser(process.stdout.readline().split()[0])
     while (
-        visitor.get("/readyz").status_code != 200
-        or "data-picture" not in visitor.get("/arena").text
+        visitor.get("/readyz").status_code != 200 or "data-image" not in visitor.get("/arena").text
     ):
         process.stderr.readline()  # the log of what was asked
     assert vote_on_an_example(visitor) == {"uniform", "always-a"}
@@ -1084,7 +1088,7 @@ async def loaded(services: Services) -> None:
 def vote_on_an_example(visitor: Browser) -> set[str]:
     """The names that a vote on an example's battle shows."""
     page = visitor.get("/arena").text
-    body = {"question": "What colour is the star?", "picture": page.split('data-picture="')[1][:64]}
+    body = {"question": "What colour is the star?", "image": page.split('data-image="')[1][:64]}
     told = events(visitor.ask("/api/v1/arena/battles", body))
     assert told[-1][0] == "answered"
     assert {said["side"] for kind, said in told if kind == "text"} == {"left", "right"}
@@ -1099,7 +1103,7 @@ def vote_on_an_example(visitor: Browser) -> set[str]:
         ("models = [{ name = 'a' }]", "missing required field `model`"),
         (
             "[[models]]\nname = 'a'\nmodel = 'x:1'\n[[models]]\nname = 'a'\nmodel = 'x:2'",
-            "two models are called 'a'",
+            "two models are named 'a'",
         ),
         ("sampling = 'always'", "always"),
         ("model = 1", "unknown field"),

@@ -29,7 +29,7 @@ def fill(page: Page, place: str, text: str) -> None:
 
 
 def fight(page: Page, server: RunningServer, folder: Path) -> None:
-    """Ask with a picture of one's own, ask further, vote by key, and see the names."""
+    """Ask with an image of one's own, ask further, vote by key, and see the names."""
     page.open(f"{server.url}/arena")
     page.choose_file("[name=file]", folder / "photo.png")
     fill(page, "#ask textarea", "Some markup?")
@@ -85,7 +85,7 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
         page.resize(width)
         fight(page, server, tmp_path)
         # Another one with the example, and the vote by button.
-        page.run("document.querySelector('[data-picture]').click()")
+        page.run("document.querySelector('[data-image]').click()")
         fill(page, "#ask textarea", "What is it?")
         page.run("document.querySelector('[name=file]').value = ''")
         page.run("document.querySelector('#ask .primary').click()")
@@ -103,7 +103,7 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
             page.open(server.url + address)
             assert violations(page) == [] and page.run(ALL_SHOWN)
         page.open(f"{server.url}/arena/chat")
-        page.run("document.querySelector('[data-picture]').click()")
+        page.run("document.querySelector('[data-image]').click()")
         fill(page, "#ask textarea", "fail quokka, fail numbat")
         page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("document.querySelector('#status').classList.contains('fault')")
@@ -154,10 +154,9 @@ def test_an_example_is_ready_and_a_picture_is_pasted_dropped_or_removed(tmp_path
             assert not page.run(DROPPED % {"kind": kind}), (
                 "the browser would leave the page for the file"
             )
-            page.wait_until(f"({PREVIEW}) === 'Your picture: {kind}.png'")
+            page.wait_until(f"({PREVIEW}) === 'Your image: {kind}.png'")
             assert (
-                page.run("document.querySelectorAll('[data-picture][aria-pressed=true]').length")
-                == 0
+                page.run("document.querySelectorAll('[data-image][aria-pressed=true]').length") == 0
             )
             assert violations(page) == [] and page.run(ALL_SHOWN)
         page.run("document.querySelector('#ask .primary').click()")
@@ -166,7 +165,7 @@ def test_an_example_is_ready_and_a_picture_is_pasted_dropped_or_removed(tmp_path
         page.run("document.querySelector('[data-outcome=left]').click()")
         page.wait_until("!document.querySelector('#names').hidden")
         page.run("document.querySelector('#again').click()")
-        page.run("document.querySelectorAll('[data-picture]')[1].click()")
+        page.run("document.querySelectorAll('[data-image]')[1].click()")
         page.run("document.querySelector('#ask textarea').focus()")
         page.run(
             "document.activeElement.dispatchEvent("
@@ -185,7 +184,7 @@ CAN_VOTE = "!document.querySelector('#votes').hidden"
 
 
 def ask_about_the_example(page: Page, question: str) -> None:
-    page.run("document.querySelector('[data-picture]').click()")
+    page.run("document.querySelector('[data-image]').click()")
     fill(page, "#ask textarea", question)
     page.run("document.querySelector('#ask .primary').click()")
 
@@ -243,7 +242,7 @@ def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
         page.wait_until("document.body.dataset.first === '200'")
         page.press("2")
         page.wait_until("!document.querySelector('#names').hidden")
-        assert page.run(STATUS) == "this battle has its vote already" and not page.run(CAN_VOTE)
+        assert page.run(STATUS) == "this battle already has a vote" and not page.run(CAN_VOTE)
         outcomes = database.read_now(
             lambda connection: connection.execute(select(arena_vote.c.outcome)).scalars().all()
         )
@@ -269,7 +268,7 @@ def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
         assert told == ["voted", "abandoned", "voted"]
         server.do(rate_arena(server.services))
         page.open(f"{server.url}/arena/ratings")
-        assert "Battles left for another without a vote: 1." in page.run(
+        assert "Battles abandoned without a vote: 1." in page.run(
             "document.querySelector('main').textContent"
         )
         assert len(page.complaints) == 1 and "409" in str(page.complaints)

@@ -86,7 +86,7 @@ def test_without_the_package_its_verbs_say_in_one_line_what_to_install(
     done = without_server(verb, tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     install = sibling_install_line("snellen-server")
-    assert done.stderr == f"snellen: `snellen {verb}` comes with another package: {install}\n"
+    assert done.stderr == f"snellen: `snellen {verb}` is part of another package: {install}\n"
 
 
 def test_without_the_package_the_help_shows_the_other_verbs(tmp_path: Path) -> None:
@@ -127,5 +127,5 @@ def test_a_verb_that_cannot_be_loaded_says_so_and_hinders_no_other(tmp_path: Pat
     assert done.returncode == 2
     assert (
         done.stderr
-        == "snellen: `snellen lost` cannot be loaded: No module named 'lost'; mend or remove its package\n"
+        == "snellen: cannot load `snellen lost`: No module named 'lost'; repair or uninstall its package\n"
     )

@@ -103,9 +103,7 @@ def test_predictions_are_submitted_scored_and_published_by_page(
     )
     page.wait_for_load(lambda: page.run("document.querySelector('.fields button').click()"))
     assert f"By hand {width}" in text(page)
-    until(
-        lambda: "Where it comes from" in text(page) and "waits to be scored" not in text(page), 60
-    )
+    until(lambda: "Origin" in text(page) and "waiting to be scored" not in text(page), 60)
     assert "accuracy" in text(page) and "private: only you see it" in text(page)
     assert axe.violations(page) == [] and page.run(WIDTH) <= width
     press = "[...document.querySelectorAll('main button')].find(one => one.textContent === 'Make it public').click()"
@@ -161,7 +159,7 @@ def test_the_explorer_is_used_with_keys(page: Page, server: RunningServer) -> No
 
 
 def photographs(page: Page, server: RunningServer, folder: Path) -> None:
-    """For people who look at the pages: one picture of each at each width."""
+    """For people who look at the pages: one image of each at each width."""
     sign_in(page, server, "Berta")
     for width in SIZES:
         page.resize(width)

@@ -3,17 +3,17 @@
 from snellen.plugin_api import Verb
 
 SERVE = Verb(
-    "Serve accounts and features to many, on a network.",
+    "Serve the leaderboard, the arena and shared runs to many users on a network.",
     "snellen_server.cli.serve:serve",
     "Serving",
 )
 SERVE_DATA = Verb(
-    "Back up a server, show or erase what it knows of a person.",
+    "Back up a server, and export or erase the data of a person.",
     "snellen_server.cli.serve:serve_data",
     "Serving",
 )
 ARENA = Verb(
-    "Rate models by votes between their replies: Elo, Bradley-Terry, intervals, rigged votes.",
+    "Rate models by votes on their replies: Elo, Bradley-Terry, intervals, anomalous voters.",
     "snellen_server.cli.arena:command",
     "Runs",
 )

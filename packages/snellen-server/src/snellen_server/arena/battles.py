@@ -5,15 +5,15 @@
        │  └────next question─────┘ └──another battle begun──▶ abandoned
        └──either side failed, or another battle begun──▶ voided
 
-Each step is one conditional update: of two that come at once, one finds the battle as it expects it, and the other is
-refused. A vote takes the token that came with the replies, which is worth nothing afterwards; names are shown in state
-`voted` only, so there is no vote after them. That a battle has but one vote of a person is also the table's key. The
-token is signed, not drawn, so that whoever loads the page again gets the one that the battle has.
+Each step is one conditional update: if two arrive at once, the second finds the battle in another state and is
+rejected. A vote consumes the token that was issued with the replies. Names are shown only in state `voted`, so nobody
+can vote after seeing them. The primary key of the table also allows a battle only one vote by a person. The token is a
+signature and not random, so that a reloaded page gets the same token again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -42,7 +42,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from snellen_server.arena_ratings.log import Outcome
+from snellen_server.arena_ratings.log import Outcome, Trust
 from snellen_server.hosting.callers import Caller
 from snellen_server.hosting.credentials import Signer, new_id, token_digest
 from snellen_server.hosting.database import ConflictError, MissingError
@@ -83,7 +83,12 @@ arena_vote = Table(
     Column("outcome", String(8)),
     Column("cast", UtcDateTime(), nullable=False, index=True),
     Column("detail", JSON, nullable=False),
-    # One vote of a person a battle, and one of each judge.
+    Column("trust", String(12), nullable=False, server_default=""),
+    Column("network", String(24)),
+    Column("question", String(24)),
+    Column("leak", String(24), nullable=False, server_default=""),
+    Column("honeypot", String(8), nullable=False, server_default=""),
+    # A battle has one vote by a person, and one by each judge.
     PrimaryKeyConstraint("battle_id", "voter_kind", "judge"),
 )
 arena_voter = Table(
@@ -91,6 +96,23 @@ arena_voter = Table(
     METADATA,
     Column("actor", String(80), primary_key=True),
     Column("pseudonym", String(24), nullable=False, unique=True),
+    Column("invitation", String(64)),
+)
+arena_invitation = Table(
+    "arena_invitation",
+    METADATA,
+    Column("digest", String(64), primary_key=True),
+    Column("title", String(100), nullable=False),
+    Column("seats", Integer, nullable=False),
+    Column("taken", Integer, nullable=False),
+    Column("created", UtcDateTime(), nullable=False),
+    Column("expires", UtcDateTime(), nullable=False),
+)
+arena_network_key = Table(
+    "arena_network_key",
+    METADATA,
+    Column("period", Integer, primary_key=True, autoincrement=False),
+    Column("key", LargeBinary, nullable=False),
 )
 arena_rating = Table(
     "arena_rating",
@@ -112,22 +134,22 @@ HIDDEN: tuple[BattleKind, ...] = ("anonymous", "offline")
 """Kinds whose models' names are hidden until the vote."""
 VOTED_ON: tuple[BattleKind, ...] = ("anonymous", "offline", "named")
 VOTED_SHOWN_SECONDS = 3600.0
-"""How long a page that is loaded again shows a battle that was voted on."""
+"""Time after a vote, in seconds, for which a reloaded page still shows the battle."""
 
 
 class SideReply(Struct, frozen=True, omit_defaults=True):
-    """What one model replied, and how."""
+    """The reply of one model, with its times."""
 
     text: str
     seconds: float | None = None
-    """How long it took, from when it was begun."""
+    """Seconds from the start of the request to the end of the reply."""
     waited: float | None = None
-    """How long the question waited for the model before."""
+    """Seconds for which the question waited in the model's queue before."""
     finish: str | None = None
 
 
 class BattleTurn(Struct, frozen=True, omit_defaults=True):
-    """One question with both replies; a chat has but a left one."""
+    """One question with both replies; a chat has only a left one."""
 
     prompt: str
     left: SideReply | None = None
@@ -143,8 +165,20 @@ class Contender:
 
 
 @dataclass(frozen=True)
+class VoteFacts:
+    """Facts about a vote by which a rating decides whether it counts, and with which weight."""
+
+    network: str | None = None
+    """Pseudonym of the voter's network, which expires (`arena.voters`)."""
+    question: str | None = None
+    """Keyed digest of question and image."""
+    leak: str = ""
+    """How a model revealed its identity (`arena.leaks`); empty if none did."""
+
+
+@dataclass(frozen=True)
 class NewBattle:
-    """A battle that is about to begin."""
+    """A battle to create."""
 
     kind: BattleKind
     left: Contender
@@ -155,19 +189,20 @@ class NewBattle:
     propensity: float | None = None
     category: str = ""
     origin: dict[str, str] = field(default_factory=dict)
-    """Of an offline battle: its benchmark, sample and runs."""
+    """For an offline battle its benchmark, sample and runs; for a honeypot the `better` side."""
 
 
 def owned_by(caller: Caller) -> ColumnElement[bool]:
-    """The caller's battles."""
+    """Return the condition that selects the caller's battles."""
     if caller.account:
         return arena_battle.c.account_id == caller.account.id
     return (arena_battle.c.visitor == caller.visitor) & arena_battle.c.account_id.is_(None)
 
 
 def create_battle(connection: Connection, caller: Caller, new: NewBattle) -> str:
-    """The id of a battle in state `created`."""
-    now, name = utc_now(), new_id()
+    """Create a battle in state `created`, and return its id."""
+    now = utc_now()
+    name = new_id()
     connection.execute(
         insert(arena_battle).values(
             id=name,
@@ -195,16 +230,16 @@ def create_battle(connection: Connection, caller: Caller, new: NewBattle) -> str
 
 
 def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
-    """A battle of the caller's. Raises MissingError."""
+    """Return a battle of the caller. Raises MissingError if it does not exist or is not the caller's."""
     chosen = select(arena_battle).where(arena_battle.c.id == name, owned_by(caller))
     row = connection.execute(chosen).one_or_none()
     if row is None:
-        raise MissingError("there is no such battle of yours")
+        raise MissingError("this battle does not exist or is not yours")
     return row
 
 
 def current_battle(connection: Connection, caller: Caller, kind: BattleKind) -> Row[Any] | None:
-    """The battle of this kind that the caller began last: while it is open, and for a while after the vote."""
+    """Return the caller's latest battle of a kind, if it is open or was voted on within `VOTED_SHOWN_SECONDS`."""
     chosen = select(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
     battle = connection.execute(
         chosen.order_by(arena_battle.c.created.desc()).limit(1)
@@ -216,36 +251,41 @@ def current_battle(connection: Connection, caller: Caller, kind: BattleKind) -> 
 
 
 def leave_battles(connection: Connection, caller: Caller, kind: BattleKind) -> int:
-    """End the open battles of this kind, since another is begun; how many had their replies and so are abandoned.
+    """End the caller's open battles of a kind before another begins, and return how many were abandoned.
 
-    One whose replies still come is void. Chats, which nobody votes on, stay as they are.
+    A battle with both replies is abandoned; one whose replies are still being streamed is void. Chats have no votes and
+    are left unchanged.
     """
     if kind not in VOTED_ON:
         return 0
-    own_battles = update(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
+    callers_battles = update(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
     abandonment = {"state": "abandoned", "token_digest": None, "changed": utc_now()}
     abandoned = connection.execute(
-        own_battles.where(arena_battle.c.state == "answered").values(abandonment)
+        callers_battles.where(arena_battle.c.state == "answered").values(abandonment)
     ).rowcount
-    void = {"changed": utc_now(), **_voided("another battle was begun")}
-    connection.execute(own_battles.where(arena_battle.c.state == "created").values(void))
+    void = {"changed": utc_now(), **_voided("another battle was started")}
+    connection.execute(callers_battles.where(arena_battle.c.state == "created").values(void))
     return abandoned
 
 
 def check_further(battle: Row[Any], most: int) -> None:
-    """Raise ConflictError for a battle that has no further question, whatever its state."""
+    """Raise ConflictError for a battle that cannot have a further question in any state."""
     if battle.kind == "offline":
-        raise ConflictError("these replies were given earlier; nobody is there to ask further")
+        raise ConflictError(
+            "these replies are from earlier runs; no model is available for further questions"
+        )
     if battle.turn_count >= most:
-        raise ConflictError(f"a battle has at most {most} questions; vote, or begin another")
+        raise ConflictError(f"a battle has at most {most} questions; vote, or start another battle")
 
 
 def begin_turn(
     connection: Connection, caller: Caller, name: str, prompt: str, most: int
 ) -> Row[Any]:
-    """Put the next question of an answered battle, which takes its token away; the battle as it is then.
+    """Add the next question to an answered battle and invalidate its token; return the updated battle.
 
-    Raises MissingError, ConflictError.
+    Raises:
+        MissingError: If the battle does not exist or is not the caller's.
+        ConflictError: If it is in another state, or has `most` questions already.
     """
     battle = find_battle(connection, caller, name)
     check_further(battle, most)
@@ -257,44 +297,42 @@ def begin_turn(
 
 
 def vote_token(signer: Signer, name: str, turn_count: int) -> str:
-    """The token that votes on a battle after this many turns."""
+    """Return the token for voting on a battle after this many turns."""
     return signer.signature("arena vote", f"{name}\0{turn_count}")
 
 
 def finish_turn(
     connection: Connection, signer: Signer, name: str, turns: Sequence[BattleTurn]
 ) -> str | None:
-    """Record the replies to the last of `turns`; the token with which one may vote.
-
-    None when the battle was voided meanwhile.
-    """
+    """Record the replies to the last of `turns`; return the token to vote with, or None if the battle is void by now."""
     token = vote_token(signer, name, len(turns))
     changes = {
         "turns": to_builtins(turns),
         "state": "answered",
         "token_digest": token_digest(token),
     }
-    return token if _change(connection, name, len(turns), "created", changes) else None
+    is_recorded = _change(connection, name, len(turns), "created", changes)
+    return token if is_recorded else None
 
 
 def void_battle(connection: Connection, name: str, turns: Sequence[BattleTurn], fault: str) -> None:
-    """End a battle in which a side failed; what was replied stays recorded."""
-    _change(
-        connection, name, len(turns), "created", {"turns": to_builtins(turns), **_voided(fault)}
-    )
+    """End a battle in which a model failed; the other model's reply remains recorded."""
+    changes = {"turns": to_builtins(turns), **_voided(fault)}
+    _change(connection, name, len(turns), "created", changes)
 
 
 def void_abandoned(connection: Connection, before: datetime) -> int:
-    """How many battles were voided whose replies should have come long ago: their server ended."""
+    """Void the battles that have waited for replies since `before`, as their server has stopped; return their number."""
     chosen = update(arena_battle).where(
         arena_battle.c.state == "created", arena_battle.c.changed < before
     )
     return connection.execute(
-        chosen.values(changed=utc_now(), **_voided("the server ended"))
+        chosen.values(changed=utc_now(), **_voided("the server stopped"))
     ).rowcount
 
 
 def _taking(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
+    """Return the statement that consumes the token of an answered battle and sets it to `voted`."""
     return (
         update(arena_battle)
         .where(
@@ -309,36 +347,70 @@ def _taking(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
     )
 
 
-# What every vote executes is put together once: that takes as long as the database does.
+# Statements of every vote are built once: building one takes as long as executing it.
 _TAKEN = {
     True: _taking(arena_battle.c.account_id == bindparam("owner")),
     False: _taking(
         (arena_battle.c.visitor == bindparam("owner")) & arena_battle.c.account_id.is_(None)
     ),
 }
-"""Takes the token of a battle, by whether its owner has an account."""
+"""Statements that consume the token of a battle, by whether its owner has an account."""
 _VOTE = insert(arena_vote)
-_KNOWN = select(arena_voter.c.pseudonym).where(arena_voter.c.actor == bindparam("known"))
+_KNOWN = select(arena_voter.c.pseudonym, arena_voter.c.invitation).where(
+    arena_voter.c.actor == bindparam("known")
+)
 
 
 def cast_vote(
-    connection: Connection, caller: Caller, name: str, token: str, outcome: Outcome
+    connection: Connection,
+    caller: Caller,
+    name: str,
+    token: str,
+    outcome: Outcome,
+    facts_of: Callable[[Row[Any]], VoteFacts] = lambda battle: VoteFacts(),
 ) -> Row[Any]:
-    """The battle with its vote, which is recorded: from now on names may be shown.
+    """Record a vote, and return the battle, whose names may be shown from now on.
 
-    Raises MissingError, and ConflictError for a battle in another state, a token that is not the last one,
-    and a chat.
+    Args:
+        connection: A database connection in a transaction.
+        caller: The voter, who must own the battle.
+        name: Id of the battle.
+        token: Token from `finish_turn`.
+        outcome: The vote.
+        facts_of: Returns further facts about the vote to record, from the battle.
+
+    Raises:
+        MissingError: If the battle does not exist or is not the caller's.
+        ConflictError: If the battle is in another state or a chat, or the token is not the latest.
     """
-    now, owner = utc_now(), caller.account.id if caller.account else caller.visitor
+    now = utc_now()
+    owner = caller.account.id if caller.account else caller.visitor
     parameters = {"name": name, "token": token_digest(token), "owner": owner, "now": now}
     battle = connection.execute(_TAKEN[caller.account is not None], parameters).one_or_none()
     if battle is None:
         raise ConflictError(_not_votable(find_battle(connection, caller, name)))
+    facts = facts_of(battle)
+    pseudonym, invitation = _voter(connection, caller.actor)
+    trust: Trust = "anonymous"
+    if caller.account:
+        trust = "account"
+    elif invitation:
+        trust = "invited"
+    honeypot = ""
+    if "better" in battle.origin:
+        # After a further question the replies are no longer those that the operator knows.
+        is_failed = battle.turn_count == 1 and outcome != battle.origin["better"]
+        honeypot = "failed" if is_failed else "passed"
     vote: dict[str, Any] = {
         "battle_id": name,
         "voter_kind": "person",
         "judge": "",
-        "voter": _pseudonym(connection, caller.actor),
+        "voter": pseudonym,
+        "trust": trust,
+        "network": facts.network,
+        "question": facts.question,
+        "leak": facts.leak,
+        "honeypot": honeypot,
         "outcome": outcome,
         "cast": now,
         "detail": {},
@@ -351,14 +423,14 @@ def cast_vote(
 
 
 def waiting_since(seconds: float) -> datetime:
-    """The time this many seconds ago."""
+    """Return the time this many seconds ago."""
     return utc_now() - timedelta(seconds=seconds)
 
 
 def _change(
     connection: Connection, name: str, turns: int, state: BattleState, changes: dict[str, Any]
 ) -> bool:
-    """Whether the battle was in this state at this turn, and was changed."""
+    """Change a battle if it is in this state at this turn, and return whether it was."""
     chosen = update(arena_battle).where(
         arena_battle.c.id == name, arena_battle.c.state == state, arena_battle.c.turn_count == turns
     )
@@ -369,34 +441,37 @@ def _voided(fault: str) -> dict[str, Any]:
     return {"state": "voided", "fault": fault[:300], "token_digest": None}
 
 
-def _pseudonym(connection: Connection, actor: str) -> str:
-    """By what the log of votes knows a person: a random name. Whose it is stands elsewhere, and can be forgotten."""
-    if pseudonym := connection.execute(_KNOWN, {"known": actor}).scalar():
-        return str(pseudonym)
+def _voter(connection: Connection, actor: str) -> tuple[str, str | None]:
+    """Return a person's pseudonym in the log of votes, and the invitation that they have used, if any.
+
+    The pseudonym is random. Only the table `arena_voter` links it to the person, so the link can be deleted.
+    """
+    known = connection.execute(_KNOWN, {"known": actor}).one_or_none()
+    if known:
+        return known.pseudonym, known.invitation
     new_pseudonym = new_id()
     try:
         with connection.begin_nested():
             connection.execute(insert(arena_voter).values(actor=actor, pseudonym=new_pseudonym))
     except IntegrityError:
-        return str(connection.execute(_KNOWN, {"known": actor}).scalar_one())
-    return new_pseudonym
+        known = connection.execute(_KNOWN, {"known": actor}).one()
+        return known.pseudonym, known.invitation
+    return new_pseudonym, None
 
 
 def _not_votable(battle: Row[Any]) -> str:
     if battle.kind == "chat":
         return "a chat with one model has no vote"
     if battle.state == "answered":
-        return (
-            "this vote was for earlier replies; load the page again and vote on what is there now"
-        )
+        return "this vote was for earlier replies; reload the page and vote on the current ones"
     return _not_answered(battle.state)
 
 
 def _not_answered(state: str) -> str:
     reasons = {
-        "created": "the replies have not all come yet; load the page again",
-        "voted": "this battle has its vote already",
-        "voided": "this battle is void: a model failed, or you have begun another; begin a new one",
-        "abandoned": "you have begun another battle since, so this one has no vote",
+        "created": "not all replies have arrived yet; reload the page",
+        "voted": "this battle already has a vote",
+        "voided": "this battle is void because a model failed or you started another battle; start a new one",
+        "abandoned": "you have started another battle since, so you cannot vote on this one",
     }
-    return reasons.get(state, "another question was asked at the same time")
+    return reasons.get(state, "another question was sent at the same time")

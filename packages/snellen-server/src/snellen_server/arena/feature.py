@@ -5,7 +5,7 @@ A model as a voter: it sees what people saw, and its votes are kept apart from t
 The arena at a glance, for the home page: who leads, and the latest battles.
 
 A vote's outcome is public, as it is in the table of who wins against whom. What was asked is shown only where it is the
-operator's, an example with its own question or a question of an earlier run: nobody else's words or pictures are.
+operator's, an example with its own question or a question of an earlier run: nobody else's words or images are.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Row, exists, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
-from snellen.plugin_api import Decoding, ImageRef, Request, Variant
+from snellen import Decoding, Request
+from snellen.plugin_api import ImageRef, Variant
 from snellen_server.arena.battles import (
     HIDDEN,
     BattleTurn,
     arena_battle,
+    arena_invitation,
+    arena_network_key,
     arena_rating,
     arena_vote,
     arena_voter,
@@ -31,11 +34,13 @@ from snellen_server.arena.battles import (
     waiting_since,
 )
 from snellen_server.arena.model_pool import ServedModel, StoredImages, conversation
-from snellen_server.arena.routes import QUESTIONS, VOTES, router
+from snellen_server.arena.routes import QUESTIONS, QUESTIONS_A_DAY, VOTES, router
 from snellen_server.arena.running import Arena, arena_of, open_arena, turns_of
 from snellen_server.arena.settings import ARENA, ArenaSettings, JudgeSettings
 from snellen_server.arena.standings import JOB, latest_standing, rate_arena
+from snellen_server.arena.voters import current_period, forget_network_keys
 from snellen_server.arena_ratings.log import Outcome
+from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.features import (
     Collector,
     Feature,
@@ -46,7 +51,7 @@ from snellen_server.hosting.features import (
 )
 from snellen_server.hosting.limits import RateLimit
 from snellen_server.hosting.monitoring import LOGGER
-from snellen_server.hosting.pictures import find_picture_facts
+from snellen_server.hosting.pictures import find_image_facts
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
 
@@ -70,7 +75,7 @@ async def summarised_arena(services: Services) -> dict[str, Any]:
     standing, votes = await services.database.read(
         lambda connection: (latest_standing(connection), _latest_votes(connection))
     )
-    rows = [*standing.settled, *standing.provisional] if standing else []
+    rows = [*standing.ranked_models, *standing.provisional] if standing else []
     return {
         "is_open": bool(arena.settings.models),
         "has_recorded": bool(arena.recorded.shared),
@@ -132,6 +137,10 @@ async def judge_battles(services: Services) -> None:
     for battle, image in await services.database.read(_unjudged, judge):
         if services.stopping.is_set():
             break
+        try:
+            await arena.spending.spend_on_judge()
+        except BusyError:
+            return
         await _judge(services, model, battle, image)
 
 
@@ -215,7 +224,7 @@ def _unjudged(
     )
     unjudged = []
     for row in connection.execute(chosen).all():
-        picture = find_picture_facts(connection, row.image) if row.image else None
+        picture = find_image_facts(connection, row.image) if row.image else None
         image = (
             ImageRef(picture.digest, picture.media_type, picture.width, picture.height)
             if picture
@@ -254,6 +263,12 @@ async def void_late_battles(services: Services) -> None:
     await services.database.write(void_abandoned, before)
 
 
+async def forget_networks(services: Services) -> None:
+    """Delete the keys of past periods, so that nobody can tell any more which network a pseudonym was."""
+    period = current_period(arena_of(services).settings.network_days)
+    await services.database.write(forget_network_keys, period)
+
+
 async def _fault(services: Services) -> str | None:
     fault = arena_of(services).pool.fault
     return f"the arena is not ready: {fault}" if fault else None
@@ -265,18 +280,26 @@ FEATURE = Feature(
     router=router,
     package="snellen_server.arena",
     migrations="snellen_server.arena.migrations",
-    tables=(arena_battle, arena_vote, arena_voter, arena_rating),
+    tables=(
+        arena_battle,
+        arena_vote,
+        arena_voter,
+        arena_rating,
+        arena_invitation,
+        arena_network_key,
+    ),
     settings=ArenaSettings,
     navigation=(NavigationEntry("Arena", "/arena"),),
     jobs=(
         Job(JOB, 30, rate_arena),
         Job("void late battles", 60, void_late_battles),
+        Job("forget networks", 3600, forget_networks),
         Job("judge battles", 30, judge_battles),
     ),
     metrics=(
         Collector(
             "snellen_arena_battles",
-            "Questions settled and battles left, by what became of them",
+            "Questions completed and battles abandoned, by outcome",
             labels=("state",),
         ),
         Collector("snellen_arena_votes", "Votes of people", labels=("kind", "outcome")),
@@ -285,6 +308,7 @@ FEATURE = Feature(
     health_checks=(HealthCheck(ARENA, _fault),),
     limits=(
         RateLimit(QUESTIONS, "20/minute", "120/minute"),
+        RateLimit(QUESTIONS_A_DAY, "300/day", "1500/day"),
         RateLimit(VOTES, "30/minute", "180/minute"),
     ),
     personal=(

@@ -14,12 +14,10 @@ import msgspec
 from msgspec.structs import replace
 from PIL import Image
 
-from snellen import load_model
+from snellen import DataError, Decoding, Request, Response, SnellenError, load_model
 from snellen.plugin_api import (
     AsyncModel,
     AsyncStreamingModel,
-    DataError,
-    Decoding,
     Failure,
     ImagePart,
     ImageRef,
@@ -27,9 +25,6 @@ from snellen.plugin_api import (
     Message,
     Model,
     ReplyListener,
-    Request,
-    Response,
-    SnellenError,
     StreamingModel,
     TextPart,
     Variant,
@@ -46,7 +41,7 @@ TRIAL_SECONDS = 30.0
 """The pause between two trials of a model."""
 TRIAL_QUESTION = "Which colour is this? Reply with one word."
 
-ALONE = "the arena has one model, and battles need two"
+ALONE = "the arena has one model, but battles need two"
 
 
 def version_of(fingerprint: Mapping[str, str]) -> str:
@@ -55,7 +50,7 @@ def version_of(fingerprint: Mapping[str, str]) -> str:
 
 
 class StoredImages:
-    """The pictures that people sent, as models ask for them."""
+    """The images that people sent, as models ask for them."""
 
     def __init__(self, store: PictureStore) -> None:
         self._store = store
@@ -63,12 +58,12 @@ class StoredImages:
     def read(self, image: ImageRef) -> bytes:
         content = self._store.read(image.digest)
         if content is None:
-            raise DataError(f"the picture {image.digest[:12]} is not here any more")
+            raise DataError(f"the image {image.digest[:12]} is no longer available")
         return content
 
 
-class TrialPicture:
-    """The picture of a trial, as models ask for it: a trial fails wherever a battle would."""
+class TrialImage:
+    """The image of a trial, as models ask for it: a trial fails wherever a battle would."""
 
     def __init__(self) -> None:
         file = io.BytesIO()
@@ -127,8 +122,9 @@ class ServedModel:
             opening = asyncio.get_running_loop().run_in_executor(
                 self._local.executor, load_model, self.settings.model
             )
-            self._model = await opening
-            identity = await asyncio.to_thread(identity_of, self._model)
+            model = (await opening).model
+            self._model = model
+            identity = await asyncio.to_thread(identity_of, model)
         except (SnellenError, OSError, ImportError, RuntimeError) as error:
             self.state = "failed"
             LOGGER.error(
@@ -159,7 +155,7 @@ class ServedModel:
 
     async def _passes_trial(self) -> bool:
         """Ask a question as a battle would, which no visitor waits for."""
-        picture = TrialPicture()
+        picture = TrialImage()
         messages = conversation([], TRIAL_QUESTION, picture.image)
         request = Request("arena", "trial", Variant(), messages, decoding=Decoding())
         async with self._gate:
@@ -179,9 +175,7 @@ class ServedModel:
     def reserve(self) -> None:
         """Take a place in its queue, which `answer` gives back. Raises BusyError when there is none."""
         if not self.has_room:
-            raise BusyError(
-                "the models have more questions than they can answer; ask again in a moment"
-            )
+            raise BusyError("the models are busy; try again in a moment")
         self._taken += 1
 
     def give_back(self) -> None:
@@ -296,9 +290,9 @@ class ModelPool:
             return "its models are being loaded"
         if sum(model.state == "ready" for model in self.models.values()) >= 2:
             return (
-                "fewer than two of its models reply; those that fail are asked again twice a minute"
+                "fewer than two of its models reply; those that fail are tried again twice a minute"
             )
-        return "fewer than two of its models could be opened; the log says why"
+        return "fewer than two of its models could be opened; the log states the reason"
 
     @property
     def why_no_battle(self) -> str:
@@ -318,7 +312,7 @@ class ModelPool:
 def conversation(
     turns: Sequence[tuple[str, str]], question: str, image: ImageRef | None
 ) -> tuple[Message, ...]:
-    """The messages of a talk about a picture: earlier questions with this model's replies, and the one to answer."""
+    """The messages of a talk about an image: earlier questions with this model's replies, and the one to answer."""
     messages: list[Message] = []
     for prompt, reply in turns:
         messages += [Message("user", (TextPart(prompt),)), Message("assistant", (TextPart(reply),))]

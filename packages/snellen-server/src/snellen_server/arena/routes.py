@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, Form, HTTPException, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
 
-from snellen.plugin_api import DataError, ImageRef
+from snellen import DataError
+from snellen.plugin_api import ImageRef, read_file
 from snellen_server.arena.battles import (
     VOTED_ON,
     BattleKind,
@@ -32,7 +36,14 @@ from snellen_server.arena.battles import (
     leave_battles,
     vote_token,
 )
-from snellen_server.arena.running import Arena, ReplyProgress, arena_of, turns_of
+from snellen_server.arena.running import (
+    UNAVAILABLE,
+    Arena,
+    ReplyProgress,
+    arena_of,
+    turns_of,
+)
+from snellen_server.arena.settings import ArenaModel
 from snellen_server.arena.standings import (
     JOB,
     Standing,
@@ -41,19 +52,24 @@ from snellen_server.arena.standings import (
     frozen_file,
     frozen_ratings,
     latest_standing,
+    rating_settings,
 )
+from snellen_server.arena.voters import create_invitation, list_invitations, take_seat
 from snellen_server.arena_ratings.log import Outcome
 from snellen_server.arena_ratings.rating import SETTLED_VOTERS, SETTLED_VOTES
+from snellen_server.arena_ratings.votes import TrustSettings
 from snellen_server.hosting.accounts import note
 from snellen_server.hosting.callers import AdminDep, Caller, CallerDep, Limited, ServicesDep
 from snellen_server.hosting.contributions import Contribution
+from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.features import NavigationEntry
 from snellen_server.hosting.monitoring import LOGGER
-from snellen_server.hosting.pictures import find_picture_facts, keep_picture, may_use
+from snellen_server.hosting.pictures import find_image_facts, keep_image, may_use
 from snellen_server.hosting.services import Services
 
 router = APIRouter()
 QUESTIONS, VOTES = "arena questions", "arena votes"
+QUESTIONS_A_DAY = "arena questions a day"
 API = "/api/v1/arena"
 QUIET_SECONDS = 15.0
 """After so long without a word a stream sends an empty comment, so that no proxy takes it for dead."""
@@ -62,8 +78,8 @@ Question = Annotated[
 ]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 CONFLICT: dict[int | str, dict[str, Any]] = {
-    409: {"description": "Not in this state of the battle"},
-    503: {"description": "The models have no room; ask again in a moment"},
+    409: {"description": "Not possible in this state of the battle"},
+    503: {"description": "The models are busy; try again in a moment"},
 }
 STREAM: dict[int | str, dict[str, Any]] = {
     **CONFLICT,
@@ -79,8 +95,8 @@ class BattleRequest(BaseModel):
 
     kind: Literal["anonymous", "named", "chat"] = "anonymous"
     question: Question
-    picture: Digest
-    """One that the same visitor has sent, or an example."""
+    image: Digest | None = None
+    """One that the same visitor has sent, or an example; null where the arena takes questions without an image."""
     left: str = Field("", max_length=100)
     """Names of models, for the kinds whose models are chosen; a chat has but the left one."""
     right: str = Field("", max_length=100)
@@ -113,7 +129,7 @@ class ShownBattle(BaseModel):
     id: str
     kind: BattleKind
     state: BattleState
-    picture: str | None
+    image: str | None
     turns: list[ShownTurn]
     left: Contender | None = None
     right: Contender | None = None
@@ -124,7 +140,9 @@ class ShownBattle(BaseModel):
 async def _browser(caller: CallerDep) -> Caller:
     """A person at a browser, with an account or without: no program votes."""
     if caller.scopes is not None:
-        raise HTTPException(403, "the arena is for people at a browser; an API key may not do it")
+        raise HTTPException(
+            403, "the arena is for people with a browser; an API key is not accepted"
+        )
     return caller
 
 
@@ -139,7 +157,7 @@ BrowserDep = Annotated[Caller, Depends(_browser)]
     tags=["arena"],
     response_class=StreamingResponse,
     responses=STREAM,
-    dependencies=[Depends(Limited(QUESTIONS))],
+    dependencies=[Depends(Limited(QUESTIONS)), Depends(Limited(QUESTIONS_A_DAY))],
 )
 async def begin_battle(
     body: BattleRequest, services: ServicesDep, caller: BrowserDep
@@ -148,12 +166,26 @@ async def begin_battle(
     grows, at last `answered` or `voided`."""
     arena = arena_of(services)
     await _moderate(services, arena, body.question)
-    image = await services.database.read(_usable_picture, caller, body.picture)
+    image = None
+    if body.image is not None:
+        image = await services.database.read(_usable_image, caller, body.image)
+    elif not arena.settings.without_image:
+        raise HTTPException(422, "a question needs an image here; add one")
+    # A honeypot is refused when another battle is, or whoever is not refused would know it by that.
     new = _new_battle(arena, body)
-    with arena.reserved(new.left.name, new.right.name) as sides:
-        name, abandoned = await services.database.write(_begin, caller, new)
+    placed = arena.draw_honeypot(body.image, body.question) if body.kind == "anonymous" else None
+    async with arena.spending.spend((new.left.name, new.right.name)):
+        if placed is not None:
+            known = arena.honeypot_battle("anonymous", placed)
+            asked = replace(known, turn=BattleTurn(body.question))
+            name, abandoned = await services.database.write(_begin, caller, asked)
+            progress = arena.recite(name, known.turn)
+        else:
+            with arena.reserve(new.left.name, new.right.name) as sides:
+                name, abandoned = await services.database.write(_begin, caller, new)
+            progress = arena.answer(name, sides, [new.turn], image)
     _count_abandoned(services, abandoned)
-    return _stream(name, arena.answer(name, sides, [new.turn], image))
+    return _stream(name, progress)
 
 
 @router.post(
@@ -161,7 +193,7 @@ async def begin_battle(
     tags=["arena"],
     response_class=StreamingResponse,
     responses=STREAM,
-    dependencies=[Depends(Limited(QUESTIONS))],
+    dependencies=[Depends(Limited(QUESTIONS)), Depends(Limited(QUESTIONS_A_DAY))],
 )
 async def ask_further(
     name: str, body: QuestionRequest, services: ServicesDep, caller: BrowserDep
@@ -171,16 +203,21 @@ async def ask_further(
     await _moderate(services, arena, body.question)
     most = arena.settings.turns
 
-    def own(connection: Connection) -> tuple[Row[Any], ImageRef | None]:
+    def read_own_battle(connection: Connection) -> tuple[Row[Any], ImageRef | None]:
         battle = find_battle(connection, caller, name)
         check_further(battle, most)
         return battle, _image(connection, battle.image)
 
-    battle, image = await services.database.read(own)
+    battle, image = await services.database.read(read_own_battle)
     if battle.image and image is None:
-        raise HTTPException(404, "the picture is not here any more; begin another battle")
-    with arena.reserved(battle.left, battle.right) as sides:
-        battle = await services.database.write(begin_turn, caller, name, body.question, most)
+        raise HTTPException(404, "the image is no longer available; start another battle")
+    known_models = arena.pool.models.keys()
+    if not known_models >= {side for side in (battle.left, battle.right) if side}:
+        # Of a honeypot, or taken out of the arena since: the words are those for a model that is down.
+        raise BusyError(UNAVAILABLE)
+    async with arena.spending.spend((battle.left, battle.right)):
+        with arena.reserve(battle.left, battle.right) as sides:
+            battle = await services.database.write(begin_turn, caller, name, body.question, most)
     return _stream(name, arena.answer(name, sides, turns_of(battle), image))
 
 
@@ -194,7 +231,10 @@ async def vote(
     name: str, cast: VoteRequest, services: ServicesDep, caller: BrowserDep
 ) -> ShownBattle:
     """Vote; the models are named then. It can be done once."""
-    battle = await services.database.write(cast_vote, caller, name, cast.token, cast.outcome)
+    facts_of = await arena_of(services).vote_facts(caller.network)
+    battle = await services.database.write(
+        cast_vote, caller, name, cast.token, cast.outcome, facts_of
+    )
     services.metrics["snellen_arena_votes"].labels(battle.kind, cast.outcome).inc()
     return _shown(services, battle)
 
@@ -203,46 +243,23 @@ async def vote(
     f"{API}/recorded",
     tags=["arena"],
     responses=CONFLICT,
-    dependencies=[Depends(Limited(QUESTIONS))],
+    dependencies=[Depends(Limited(QUESTIONS)), Depends(Limited(QUESTIONS_A_DAY))],
 )
 async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBattle:
     """A battle between replies that two models gave in earlier runs, to be voted on."""
     arena = arena_of(services)
-    pair, key = arena.draw_recorded()
-    recorded = arena.recorded
-    question = recorded.questions[key]
-    digest = None
-    if question.image is not None and question.images is not None:
-        try:
-            content = await asyncio.to_thread(question.images.read, question.image)
-        except DataError as error:
-            # It names folders of this machine.
-            LOGGER.error("picture of a run cannot be read", extra={"facts": {"error": str(error)}})
-            raise HTTPException(
-                404, "the picture of this question is not here any more; ask for another"
-            ) from None
-        digest = (await keep_picture(services, content)).digest
-    sides: dict[Side, str] = {"left": pair.left, "right": pair.right}
-    replies = {side: SideReply(recorded.replies[label][key]) for side, label in sides.items()}
-    turn = BattleTurn(question.prompt, **replies)
-    new = NewBattle(
-        "offline",
-        recorded.contenders[pair.left],
-        recorded.contenders[pair.right],
-        turn,
-        digest,
-        arena.settings.sampling,
-        pair.propensity,
-        question.benchmark,
-        {"benchmark": question.benchmark, "sample": question.sample},
-    )
+    placed = arena.draw_recorded_honeypot() if arena.recorded.shared else None
+    if placed is not None:
+        new = arena.honeypot_battle("offline", placed)
+    else:
+        new = await _recorded_battle(services, arena)
 
-    def answered(connection: Connection) -> tuple[Row[Any], int]:
+    def record_answered(connection: Connection) -> tuple[Row[Any], int]:
         name, abandoned = _begin(connection, caller, new)
-        finish_turn(connection, services.signer, name, [turn])
+        finish_turn(connection, services.signer, name, [new.turn])
         return find_battle(connection, caller, name), abandoned
 
-    battle, abandoned = await services.database.write(answered)
+    battle, abandoned = await services.database.write(record_answered)
     _count_abandoned(services, abandoned)
     return _shown(services, battle)
 
@@ -266,9 +283,41 @@ async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> 
     progress = arena_of(services).under_way(name)
     if progress is None:
         raise HTTPException(
-            409, "the replies have come meanwhile, or never will; vote, or begin another battle"
+            409, "the replies have arrived or failed in the meantime; vote, or start another battle"
         )
     return _stream(name, progress)
+
+
+async def _recorded_battle(services: Services, arena: Arena) -> NewBattle:
+    """A battle between replies of earlier runs."""
+    pair, key = arena.draw_recorded()
+    recorded = arena.recorded
+    question = recorded.questions[key]
+    digest = None
+    if question.image is not None and question.images is not None:
+        try:
+            content = await asyncio.to_thread(question.images.read, question.image)
+        except DataError as error:
+            # It names folders of this machine.
+            LOGGER.error("image of a run cannot be read", extra={"facts": {"error": str(error)}})
+            raise HTTPException(
+                404, "the image of this question is no longer available; request another one"
+            ) from None
+        digest = (await keep_image(services, content)).digest
+    sides: dict[Side, str] = {"left": pair.left, "right": pair.right}
+    replies = {side: SideReply(recorded.replies[label][key]) for side, label in sides.items()}
+    turn = BattleTurn(question.prompt, **replies)
+    return NewBattle(
+        "offline",
+        recorded.contenders[pair.left],
+        recorded.contenders[pair.right],
+        turn,
+        digest,
+        arena.settings.sampling,
+        pair.propensity,
+        question.benchmark,
+        {"benchmark": question.benchmark, "sample": question.sample},
+    )
 
 
 def _begin(connection: Connection, caller: Caller, new: NewBattle) -> tuple[str, int]:
@@ -287,14 +336,14 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
         pair = arena.draw()
         left, right = (arena.contender(name) for name in (pair.left, pair.right))
         return NewBattle(
-            "anonymous", left, right, turn, body.picture, arena.settings.sampling, pair.propensity
+            "anonymous", left, right, turn, body.image, arena.settings.sampling, pair.propensity
         )
     left = arena.contender(body.left)
     if body.kind == "chat":
-        return NewBattle("chat", left, Contender("", ""), turn, body.picture)
+        return NewBattle("chat", left, Contender("", ""), turn, body.image)
     if body.left == body.right:
         raise HTTPException(422, "choose two different models")
-    return NewBattle("named", left, arena.contender(body.right), turn, body.picture)
+    return NewBattle("named", left, arena.contender(body.right), turn, body.image)
 
 
 async def _moderate(services: Services, arena: Arena, question: str) -> None:
@@ -306,18 +355,18 @@ async def _moderate(services: Services, arena: Arena, question: str) -> None:
         Contribution("text", text=question, purpose="arena question")
     )
     if not verdict.is_allowed:
-        raise HTTPException(403, f"this question is not asked here: {verdict.reason}")
+        raise HTTPException(403, f"this question was rejected: {verdict.reason}")
 
 
-def _usable_picture(connection: Connection, caller: Caller, digest: str) -> ImageRef:
+def _usable_image(connection: Connection, caller: Caller, digest: str) -> ImageRef:
     image = _image(connection, digest) if may_use(connection, caller, digest) else None
     if image is None:
-        raise HTTPException(404, "there is no such picture of yours; send it first")
+        raise HTTPException(404, "you have not uploaded this image; upload it first")
     return image
 
 
 def _image(connection: Connection, digest: str | None) -> ImageRef | None:
-    row = find_picture_facts(connection, digest) if digest else None
+    row = find_image_facts(connection, digest) if digest else None
     return ImageRef(row.digest, row.media_type, row.width, row.height) if row else None
 
 
@@ -336,7 +385,7 @@ def _shown(services: Services, battle: Row[Any]) -> ShownBattle:
         id=battle.id,
         kind=battle.kind,
         state=battle.state,
-        picture=battle.image,
+        image=battle.image,
         turns=turns,
         left=Contender(battle.left, battle.left_version) if is_named else None,
         right=Contender(battle.right, battle.right_version) if is_named and battle.right else None,
@@ -426,6 +475,7 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
         "has_models": bool(arena.settings.models),
         "fault": "" if kind == "chat" else arena.pool.why_no_battle,
         "is_loading": arena.pool.is_loading,
+        "without_image": arena.settings.without_image,
         "examples": arena.examples,
         "has_recorded": bool(arena.recorded.shared),
         "question_characters": arena.settings.question_characters,
@@ -434,15 +484,18 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
 
 
 @router.get("/arena/ratings", include_in_schema=False)
-async def ratings_page(request: Request, services: ServicesDep) -> HTMLResponse:
-    standing, frozen, abandoned = await services.database.read(
+async def ratings_page(request: Request, services: ServicesDep, caller: CallerDep) -> HTMLResponse:
+    is_admin = caller.is_admin
+    standing, frozen, abandoned, invitations = await services.database.read(
         lambda connection: (
             latest_standing(connection),
             frozen_ratings(connection),
             count_abandoned(connection),
+            list_invitations(connection) if is_admin else [],
         )
     )
     elo = {rating.model: rating for rating in standing.elo} if standing else {}
+    trust = rating_settings(services).trust
     values = {
         "standing": standing,
         "frozen": frozen,
@@ -450,6 +503,15 @@ async def ratings_page(request: Request, services: ServicesDep) -> HTMLResponse:
         "parts": PARTS,
         "matrix": _matrix(standing),
         "elo": elo,
+        "beside": {row.model: row for row in standing.beside.models}
+        if standing and standing.beside
+        else {},
+        "trust": trust,
+        "about": _described_models(services),
+        "is_stopped": arena_of(services).spending.is_stopped,
+        "is_default_trust": trust == TrustSettings(),
+        "prices": measured_prices(),
+        "invitations": invitations,
         "settled_votes": SETTLED_VOTES,
         "settled_voters": SETTLED_VOTERS,
     }
@@ -465,6 +527,54 @@ async def freeze_ratings(services: ServicesDep, admin: AdminDep) -> Response:
     await services.database.write(freeze)
     services.jobs.wake(JOB)
     return RedirectResponse("/arena/ratings", 303)
+
+
+@router.post("/arena/switch", include_in_schema=False)
+async def switch_arena(
+    services: ServicesDep, admin: AdminDep, stopped: Annotated[bool, Form()]
+) -> Response:
+    """Stop all questions at once, or allow them again."""
+    arena_of(services).spending.switch(stopped=stopped)
+    action = "arena stopped" if stopped else "arena started"
+    await services.database.write(lambda connection: note(connection, admin.actor, action))
+    return RedirectResponse("/arena/ratings", 303)
+
+
+@router.post("/arena/invitations", include_in_schema=False)
+async def make_invitation(
+    request: Request,
+    services: ServicesDep,
+    admin: AdminDep,
+    title: Annotated[str, Form(min_length=1, max_length=100)],
+    seats: Annotated[int, Form(ge=1, le=100_000)],
+    days: Annotated[int, Form(ge=1, le=3_650)],
+) -> HTMLResponse:
+    """A link by which so many visitors vote as invited ones; it is shown once."""
+
+    def make(connection: Connection) -> str:
+        token = create_invitation(connection, title, seats, days)
+        note(connection, admin.actor, "arena invitation made", title)
+        return token
+
+    token = await services.database.write(make)
+    values = {"parts": PARTS, "token": token, "seats": seats, "days": days}
+    return services.pages.render(request, "arena/invited.html", values)
+
+
+@router.get("/arena/invited/{token}", include_in_schema=False)
+async def invitation_page(
+    token: Annotated[str, Path(max_length=100)], request: Request, services: ServicesDep
+) -> HTMLResponse:
+    values = {"parts": PARTS, "token": "", "taking": token}
+    return services.pages.render(request, "arena/invited.html", values)
+
+
+@router.post("/arena/invited/{token}", include_in_schema=False)
+async def take_invitation(
+    token: Annotated[str, Path(max_length=100)], services: ServicesDep, caller: BrowserDep
+) -> Response:
+    await services.database.write(take_seat, caller.actor, token)
+    return RedirectResponse("/arena", 303)
 
 
 FILES = {
@@ -483,6 +593,21 @@ async def frozen_rating_file(number: int, file: str, services: ServicesDep) -> R
         raise HTTPException(404, "nothing was frozen under this name")
     saved = {"content-disposition": f'attachment; filename="arena-{number}-{file}"'}
     return Response(content, media_type=media_type, headers=saved)
+
+
+def _described_models(services: Services) -> dict[str, ArenaModel]:
+    """The arena's models by name, where the operator says anything of them that people may want to know."""
+    models = arena_of(services).settings.models
+    if not any(model.maker or model.licence or model.reply_price for model in models):
+        return {}
+    return {model.name: model for model in models}
+
+
+@cache
+def measured_prices() -> list[dict[str, str]]:
+    """What attacks on ratings cost, as `bench/arena_attacks.py --price --write` measured it."""
+    content = read_file(FilePath(__file__).parent / "prices.json")
+    return msgspec.json.decode(content, type=list[dict[str, str]])
 
 
 def _matrix(standing: Standing | None) -> dict[str, dict[str, Any]]:

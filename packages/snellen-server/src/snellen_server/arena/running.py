@@ -1,11 +1,13 @@
-"""The arena of a running server: draws pairs, has them answered, and streams the replies."""
+"""The arena of a running server: draws pairs of models, collects their replies and streams them."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import random
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -15,30 +17,30 @@ from typing import Any
 import msgspec
 from sqlalchemy import Row
 
+from snellen import DataError, Decoding, Request, Response, SnellenError
 from snellen.plugin_api import (
     EVALUATED,
-    DataError,
-    Decoding,
     Exchange,
     ImageRef,
     ImageStore,
-    Request,
-    Response,
-    SnellenError,
     Variant,
     find_benchmarks,
-    picture_bytes,
+    image_bytes,
     read_exchanges,
     read_manifest,
 )
 from snellen_server.arena.battles import (
+    BattleKind,
     BattleTurn,
     Contender,
+    NewBattle,
     Side,
     SideReply,
+    VoteFacts,
     finish_turn,
     void_battle,
 )
+from snellen_server.arena.leaks import identity_leak, names_pattern
 from snellen_server.arena.model_pool import (
     ALONE,
     ModelPool,
@@ -47,33 +49,40 @@ from snellen_server.arena.model_pool import (
     conversation,
     version_of,
 )
-from snellen_server.arena.settings import ARENA, ArenaSettings, Sampling
+from snellen_server.arena.settings import ARENA, ArenaSettings, Honeypot, Sampling
+from snellen_server.arena.spending import Spending
+from snellen_server.arena.voters import (
+    current_period,
+    network_key,
+    network_pseudonym,
+    question_digest,
+)
 from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.monitoring import LOGGER
-from snellen_server.hosting.pictures import keep_picture
+from snellen_server.hosting.pictures import keep_image
 from snellen_server.hosting.services import Services
 
 UNIFORM_SHARE = 0.2
-"""The share of draws by need that are uniform, so that no propensity is so small that its inverse blows up."""
+"""Share of uniform draws with sampling by need. It bounds propensities from below, by which votes are divided."""
 
 
 @dataclass(frozen=True)
 class DrawnPair:
-    """Two models on their sides."""
+    """Two models and the sides on which they are shown."""
 
     left: str
     right: str
     propensity: float
-    """With which probability these two were drawn, on whichever sides."""
+    """Probability of drawing this pair, regardless of sides."""
 
 
 def pair_probabilities(
     pairs: Sequence[tuple[str, str]], votes: Mapping[frozenset[str], int], sampling: Sampling
 ) -> list[float]:
-    """With which probability each of `pairs` (at least one) is drawn.
+    """Return the probability of drawing each of `pairs`, of which there must be at least one.
 
-    `uniform` draws all alike. `need` draws a pair of n votes with a weight of 1 / (n + 1), so that pairs come to
-    equal numbers of votes, and one draw in five (`UNIFORM_SHARE`) uniformly.
+    `uniform` draws all pairs with equal probability. `need` weights a pair with n votes by 1 / (n + 1), so that the
+    numbers of votes become equal, and makes one draw in five (`UNIFORM_SHARE`) uniformly.
     """
     if sampling == "uniform":
         return [1 / len(pairs)] * len(pairs)
@@ -88,20 +97,20 @@ def draw_pair(
     sampling: Sampling,
     rng: random.Random,
 ) -> DrawnPair:
-    """One of `pairs` by `pair_probabilities`, on random sides."""
+    """Draw one of `pairs` with `pair_probabilities`, on random sides."""
     probabilities = pair_probabilities(pairs, votes, sampling)
-    [place] = rng.choices(range(len(pairs)), weights=probabilities)
-    left, right = rng.sample(pairs[place], 2)
-    return DrawnPair(left, right, probabilities[place])
+    [index] = rng.choices(range(len(pairs)), weights=probabilities)
+    left, right = rng.sample(pairs[index], 2)
+    return DrawnPair(left, right, probabilities[index])
 
 
 Sides = dict[Side, ServedModel]
-PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 
 
 @dataclass(frozen=True)
-class ExamplePicture:
-    """A picture to try, with a question about it where there is one."""
+class ExampleImage:
+    """An example image for a battle; `question` is empty if the source has none about it."""
 
     digest: str
     question: str
@@ -111,14 +120,14 @@ class ExamplePicture:
 
 @dataclass
 class ReplyProgress:
-    """What has come of the replies to one question. One task writes, and any number of streams read."""
+    """Replies to one question so far. One task writes them, and any number of streams read them."""
 
     texts: dict[Side, str] = field(default_factory=dict)
     ended: set[Side] = field(default_factory=set)
     outcome: dict[str, Any] | None = None
-    """What became of the question: `{"state": "answered", "token": ...}`, or `{"state": "voided", "message": ...}`."""
+    """How the question ended: `{"state": "answered", "token": ...}`, or `{"state": "voided", "message": ...}`."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set at the next change, and another's from then on: who takes it before reading misses nothing."""
+    """Set at the next change and then replaced by a new event. Take it before reading, so that no change is missed."""
 
     def tell(self, side: Side, text: str) -> None:
         self.texts[side] = text
@@ -133,64 +142,199 @@ class ReplyProgress:
         self.changed = asyncio.Event()
 
 
+@dataclass(frozen=True)
+class PlacedHoneypot:
+    """A honeypot with the digest of its stored image, which is None if it has no image."""
+
+    honeypot: Honeypot
+    digest: str | None
+
+
+UNAVAILABLE = "a model is not available right now; try again in a moment"
+RECITED_WORDS_A_SECOND = 40.0
+"""Speed at which the known replies of a honeypot are streamed."""
+LONGEST_RECITAL = 6.0
+"""Longest time for such a reply, in seconds."""
+
+
 class Arena:
-    """What the feature holds while the server runs."""
+    """State of the arena while the server runs: models, examples, honeypots and battles in progress."""
 
     def __init__(self, services: Services, settings: ArenaSettings) -> None:
-        self.services, self.settings = services, settings
+        self.services = services
+        self.settings = settings
         self.pool = ModelPool(settings)
-        self.examples: tuple[ExamplePicture, ...] = ()
+        self.examples: tuple[ExampleImage, ...] = ()
         self.recorded = RecordedReplies()
+        self.spending = Spending(settings, services.configuration.folder, services.database)
+        self.honeypots: tuple[PlacedHoneypot, ...] = ()
+        self.leak_patterns = leak_patterns(settings)
+        self._network_key: tuple[int, bytes] | None = None
         self.pair_votes: Mapping[frozenset[str], int] = {}
-        """Votes of people on each pair of models, as of the last rating."""
+        """Number of people's votes on each pair of models, as of the last rating."""
         self._images = StoredImages(services.pictures)
         self._random = random.SystemRandom()
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way: dict[str, ReplyProgress] = {}
-        """By battle, of those whose replies still come."""
+        """Battles whose replies are still being streamed, by name."""
 
     # --- pairs ---------------------------------------------------------------------------------------------------
 
     def draw(self) -> DrawnPair:
-        """Two models that have room, for a battle. Raises BusyError when there are not two."""
+        """Draw two models with free capacity for a battle. Raises BusyError if there are fewer than two."""
         available = sorted(self.pool.available)
         if len(available) < 2:
-            raise BusyError(
-                self.pool.why_no_battle
-                or "the models have more questions than they can answer; ask again soon"
-            )
+            raise BusyError(self.pool.why_no_battle or "the models are busy; try again soon")
         pairs = list(combinations(available, 2))
         return draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
 
     def draw_recorded(self) -> tuple[DrawnPair, bytes]:
-        """Two models that runs have asked the same, and the question. Raises DataError when there are none."""
+        """Draw two models and a question to which runs have recorded replies of both.
+
+        Returns:
+            The pair, and the key of the question in `recorded`.
+
+        Raises:
+            DataError: If no two models have recorded replies to the same question.
+        """
         pairs = list(self.recorded.shared)
         if not pairs:
-            raise DataError("this arena has no replies of runs to vote on")
+            raise DataError("this arena has no replies from runs to vote on")
         pair = draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
         shared = self.recorded.shared
         keys = shared.get((pair.left, pair.right)) or shared[pair.right, pair.left]
         return pair, self._random.choice(keys)
 
+    def draw_honeypot(self, digest: str | None, question: str) -> PlacedHoneypot | None:
+        """Return a honeypot on this image with this question, with the probability that the operator has set.
+
+        Returns None to have a normal battle.
+        """
+        fitting = [
+            placed
+            for placed in self.honeypots
+            if (placed.digest, placed.honeypot.question) == (digest, question)
+        ]
+        return self._draw_rarely(fitting)
+
+    def draw_recorded_honeypot(self) -> PlacedHoneypot | None:
+        """Return any honeypot, to replace a battle between recorded replies, or None; see `draw_honeypot`."""
+        return self._draw_rarely(self.honeypots)
+
+    def _draw_rarely(self, fitting: Sequence[PlacedHoneypot]) -> PlacedHoneypot | None:
+        """Return one of these honeypots with the probability `honeypot_share`, else None."""
+        if not fitting or self._random.random() >= self.settings.honeypot_share:
+            return None
+        return self._random.choice(fitting)
+
+    def honeypot_battle(self, kind: BattleKind, placed: PlacedHoneypot) -> NewBattle:
+        """Return a battle between the two replies of a honeypot, on random sides."""
+        honeypot = placed.honeypot
+        better_side: Side = self._random.choice(("left", "right"))
+        left, right = honeypot.better, honeypot.worse
+        if better_side == "right":
+            left, right = right, left
+        turn = BattleTurn(honeypot.question, SideReply(left.reply), SideReply(right.reply))
+        return NewBattle(
+            kind,
+            Contender(left.model, self._version(left.model)),
+            Contender(right.model, self._version(right.model)),
+            turn,
+            placed.digest,
+            self.settings.sampling,
+            origin={"better": better_side},
+        )
+
+    def _version(self, name: str) -> str:
+        served_model = self.pool.models.get(name)
+        return served_model.version if served_model else ""
+
+    def recite(self, name: str, turn: BattleTurn) -> ReplyProgress:
+        """Stream the known replies of a honeypot at the speed of a model, and record them."""
+        progress = self._under_way[name] = ReplyProgress()
+        self._run(self._recite(name, turn, progress))
+        return progress
+
+    async def _recite(self, name: str, turn: BattleTurn, progress: ReplyProgress) -> None:
+        sides: tuple[Side, Side] = ("left", "right")
+        words: dict[Side, list[str]] = {}
+        for side in sides:
+            reply: SideReply | None = getattr(turn, side)
+            if reply:
+                words[side] = re.findall(r"\S+\s*", reply.text) or [reply.text]
+        longest = max(len(parts) for parts in words.values())
+        pause = min(1 / RECITED_WORDS_A_SECOND, LONGEST_RECITAL / longest)
+        async with self._settling(name, progress):
+            for count in range(1, longest + 1):
+                await asyncio.sleep(pause * self._random.uniform(0.5, 1.5))
+                for side, parts in words.items():
+                    if count == len(parts):
+                        progress.ended.add(side)
+                    if count <= len(parts):
+                        progress.tell(side, "".join(parts[:count]))
+            signer = self.services.signer
+            token = await self.services.database.write(finish_turn, signer, name, [turn])
+            if token is None:
+                message = "this battle is void because you started another battle; start a new one"
+                progress.end({"state": "voided", "message": message})
+            else:
+                self.services.metrics["snellen_arena_battles"].labels("answered").inc()
+                progress.end({"state": "answered", "token": token})
+
+    # --- votes ---------------------------------------------------------------------------------------------------
+
+    async def vote_facts(self, network: str) -> Callable[[Row[Any]], VoteFacts]:
+        """Return a function that gives the facts to record about a vote from this network, from the vote's battle."""
+        pseudonym = network_pseudonym(network, await self._current_network_key())
+        signer, patterns = self.services.signer, self.leak_patterns
+
+        def facts_of(battle: Row[Any]) -> VoteFacts:
+            leak = identity_leak(turns_of(battle), patterns)
+            return VoteFacts(pseudonym, question_digest(signer, battle), leak)
+
+        return facts_of
+
+    async def _current_network_key(self) -> bytes:
+        period = current_period(self.settings.network_days)
+        if self._network_key is None or self._network_key[0] != period:
+            key = await self.services.database.write(network_key, period)
+            self._network_key = (period, key)
+        return self._network_key[1]
+
     def model(self, name: str) -> ServedModel:
-        """A model that can be asked. Raises DataError, BusyError, without its name, which a battle may hide."""
+        """Return a model that is ready to reply.
+
+        Messages do not name the model, because a battle may hide it.
+
+        Raises:
+            DataError: If there is no model with this name.
+            BusyError: If the model is not available.
+        """
         served_model = self.pool.models.get(name)
         if served_model is None:
-            raise DataError("a model of this name is not here, or not any more")
+            raise DataError("there is no model with this name")
         if not served_model.replies:
-            raise BusyError("a model cannot be asked just now; ask again in a moment")
+            raise BusyError(UNAVAILABLE)
         return served_model
 
     def contender(self, name: str) -> Contender:
-        """The same as a battle records it."""
+        """Return a model with its version, as a battle records it. Raises the errors of `model`."""
         return Contender(name, self.model(name).version)
 
     # --- questions -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def reserved(self, left: str, right: str) -> Iterator[Sides]:
-        """The models of both sides, each with a place in its queue, which is given back when the block fails; one
-        alone stands on the left. Raises BusyError when a model has no room, DataError for an unknown one."""
+    def reserve(self, left: str, right: str) -> Iterator[Sides]:
+        """Reserve a place in the queue of each model, and release the places if the block fails.
+
+        Args:
+            left: The model on the left, or the only one.
+            right: The model on the right; empty if there is only one.
+
+        Raises:
+            BusyError: If a model has no free place.
+            DataError: If there is no model with one of the names.
+        """
         sides: Sides = {"left": self.model(left)}
         if right:
             sides["right"] = self.model(right)
@@ -208,17 +352,17 @@ class Arena:
     def answer(
         self, name: str, sides: Sides, turns: Sequence[BattleTurn], image: ImageRef | None
     ) -> ReplyProgress:
-        """Have the last question of a battle answered by models that were reserved, and record what comes of it."""
+        """Start sending the last question of a battle to reserved models; their replies are streamed and recorded."""
         progress = self._under_way[name] = ReplyProgress()
         self._run(self._settle(name, sides, turns, image, progress))
         return progress
 
     def under_way(self, name: str) -> ReplyProgress | None:
-        """The replies to the last question of a battle, while they come."""
+        """Return the progress of the last question of a battle, or None once it has ended."""
         return self._under_way.get(name)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it to its end, whether or not anybody listens: a battle is settled even when its page was closed."""
+        """Run a task in the background to its end: a battle is settled even if its page was closed."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -231,21 +375,26 @@ class Arena:
         image: ImageRef | None,
         progress: ReplyProgress,
     ) -> None:
-        try:
+        async with self._settling(name, progress):
             answers = await asyncio.gather(
                 *(self._side(side, model, turns, image, progress) for side, model in sides.items())
             )
             replies = dict(zip(sides, answers, strict=True))
             progress.end(await self._record(name, sides, turns, replies))
-        except Exception as error:  # the stream that waits must hear of the end, whatever it is
+
+    @asynccontextmanager
+    async def _settling(self, name: str, progress: ReplyProgress) -> AsyncIterator[None]:
+        """Make sure that the streams that wait for a battle are told of its end, also after an internal error."""
+        try:
+            yield
+        except Exception as error:
             LOGGER.exception("battle not settled", extra={"facts": {"error": type(error).__name__}})
             progress.end(
-                {"state": "voided", "message": "something went wrong here; begin another battle"}
+                {"state": "voided", "message": "an internal error occurred; start another battle"}
             )
         finally:
-            if (
-                self._under_way.get(name) is progress
-            ):  # the next question may have been asked already
+            # The user may have sent the next question already.
+            if self._under_way.get(name) is progress:
                 del self._under_way[name]
 
     async def _side(
@@ -256,10 +405,12 @@ class Arena:
         image: ImageRef | None,
         progress: ReplyProgress,
     ) -> tuple[Response, float]:
+        """Send the last question to one model, with the earlier turns; return its response and its time in the queue."""
         *earlier, last = turns
-        history = [
-            (turn.prompt, reply.text if (reply := getattr(turn, side)) else "") for turn in earlier
-        ]
+        history: list[tuple[str, str]] = []
+        for turn in earlier:
+            reply: SideReply | None = getattr(turn, side)
+            history.append((turn.prompt, reply.text if reply else ""))
         messages = conversation(history, last.prompt, image)
         request = Request("arena", "", Variant(turn=len(earlier)), messages, decoding=Decoding())
         response, waited = await model.answer(
@@ -280,6 +431,7 @@ class Arena:
         turns: Sequence[BattleTurn],
         answers: Mapping[Side, tuple[Response, float]],
     ) -> dict[str, Any]:
+        """Record the replies, or void the battle if a model failed; return the outcome of the question."""
         replies = {
             side: SideReply(response.text or "", response.seconds, waited, response.finish)
             for side, (response, waited) in answers.items()
@@ -288,24 +440,23 @@ class Arena:
         *earlier, last = turns
         settled = [*earlier, BattleTurn(last.prompt, **replies)]
         count = self.services.metrics["snellen_arena_battles"]
-        if faults := [
+        faults = [
             f"{sides[side].name}: {response.error.kind}"
             for side, (response, _) in answers.items()
             if response.error
-        ]:
+        ]
+        if faults:
             fault = "; ".join(faults)
             await self.services.database.write(void_battle, name, settled, fault)
             count.labels("voided").inc()
             return {
                 "state": "voided",
-                "message": "a model failed, so this battle is void; begin another",
+                "message": "a model failed, so this battle is void; start another",
             }
         signer = self.services.signer
         token = await self.services.database.write(finish_turn, signer, name, settled)
         if token is None:
-            message = (
-                "this battle is void: it took too long, or you have begun another; begin a new one"
-            )
+            message = "this battle is void because it took too long or you started another battle; start a new one"
             return {"state": "voided", "message": message}
         count.labels("answered").inc()
         return {"state": "answered", "token": token}
@@ -313,16 +464,17 @@ class Arena:
     # --- start and end -------------------------------------------------------------------------------------------
 
     async def prepare(self) -> None:
-        """Load models, examples and replies of runs, each as it can be had; what fails is logged and left out."""
+        """Start loading models, examples, honeypots and replies of runs; whatever fails is logged and skipped."""
         if len(self.settings.models) == 1:
             LOGGER.warning(ALONE)
         self.pool.start()
         self._run(self._gather_examples())
+        self._run(self._gather_honeypots())
         if self.settings.runs:
             self._run(self._gather_recorded())
 
     async def close(self) -> None:
-        """Wait for the battles under way, as long as a stop waits for answers, and let go of the models."""
+        """Wait up to `grace_seconds` for battles in progress, cancel the others, and close the models."""
         if self._tasks:
             _, late = await asyncio.wait(
                 self._tasks, timeout=self.services.configuration.grace_seconds
@@ -341,15 +493,15 @@ class Arena:
             LOGGER.error("replies of runs cannot be read", extra={"facts": {"error": str(error)}})
 
     async def _gather_examples(self) -> None:
-        pictures = list[ExamplePicture]()
+        pictures = list[ExampleImage]()
         for source in self.settings.examples:
             try:
                 for content, question in await asyncio.to_thread(
-                    _pictures_of, source, self.settings.examples_each
+                    _images_of, source, self.settings.examples_each
                 ):
-                    stored = await keep_picture(self.services, content)
+                    stored = await keep_image(self.services, content)
                     pictures.append(
-                        ExamplePicture(stored.digest, question, stored.width, stored.height)
+                        ExampleImage(stored.digest, question, stored.width, stored.height)
                     )
             except SnellenError as error:
                 LOGGER.error(
@@ -358,15 +510,36 @@ class Arena:
                 )
         self.examples = tuple(pictures)
 
+    async def _gather_honeypots(self) -> None:
+        placed = list[PlacedHoneypot]()
+        for honeypot in self.settings.honeypots:
+            digest = None
+            try:
+                if honeypot.image:
+                    content = image_bytes(Path(honeypot.image), honeypot.image)
+                    digest = (await keep_image(self.services, content)).digest
+            except SnellenError as error:
+                LOGGER.error("a honeypot cannot be read", extra={"facts": {"error": str(error)}})
+                continue
+            placed.append(PlacedHoneypot(honeypot, digest))
+        self.honeypots = tuple(placed)
+
+
+def leak_patterns(settings: ArenaSettings) -> tuple[re.Pattern[str], ...]:
+    """Return patterns of replies that reveal which model of this arena wrote them."""
+    names = [name for model in settings.models for name in (model.name, *model.names)]
+    makers = [model.maker for model in settings.models if model.maker]
+    return names_pattern(names, makers)
+
 
 def turns_of(battle: Row[Any]) -> list[BattleTurn]:
-    """What was asked and replied in a battle, as records."""
+    """Return the turns of a battle, prompts and replies, from its database row."""
     return msgspec.convert(battle.turns, list[BattleTurn])
 
 
 @asynccontextmanager
 async def open_arena(services: Services) -> AsyncIterator[Arena]:
-    """The arena of a server, for as long as that runs."""
+    """Run the arena of a server within a context, and close it at the end."""
     arena = Arena(services, services.settings(ARENA))
     await arena.prepare()
     try:
@@ -380,15 +553,24 @@ def arena_of(services: Services) -> Arena:
     return arena
 
 
-def _pictures_of(source: str, most: int) -> list[tuple[bytes, str]]:
-    """The first pictures of a folder, or of a benchmark with a question about each. Raises SnellenError."""
-    folder = Path(source).expanduser()
-    if files := sorted(file for file in folder.glob("*") if file.suffix.lower() in PICTURE_ENDINGS):
-        return [(picture_bytes(file, source), "") for file in files[:most]]
-    pictures = list[tuple[bytes, str]]()
+def _images_of(source: str, limit: int) -> list[tuple[bytes, str]]:
+    """Return the first images of a folder or benchmark, with a question about each image of a benchmark.
+
+    Args:
+        source: A folder with images, or the name of a benchmark.
+        limit: Number of images.
+
+    Raises:
+        SnellenError: If the source cannot be found or read.
+    """
+    folder = Path(os.path.expanduser(source))  # noqa: PTH111  # leaves `~nobody` as it is
+    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in IMAGE_ENDINGS)
+    if files:
+        return [(image_bytes(file, source), "") for file in files[:limit]]
+    pictures: list[tuple[bytes, str]] = []
     for selected in find_benchmarks([source]):
         for sample in selected.benchmark.samples():
-            if len(pictures) == most:
+            if len(pictures) == limit:
                 break
             if len(sample.images) == 1:
                 pictures.append(
@@ -402,34 +584,41 @@ def _pictures_of(source: str, most: int) -> list[tuple[bytes, str]]:
 
 @dataclass(frozen=True)
 class RecordedQuestion:
-    """What was asked, of which sample."""
+    """A question that a run has sent to its model, with its sample."""
 
     benchmark: str
     sample: str
     prompt: str
     image: ImageRef | None
     images: ImageStore | None
-    """Where the picture lies."""
+    """Store that contains the image."""
 
 
 @dataclass(frozen=True)
 class RecordedReplies:
-    """The replies of some runs, by what was asked."""
+    """Recorded replies of runs. Keys of questions are digests of all their messages."""
 
     contenders: Mapping[str, Contender] = field(default_factory=dict)
     """The model of each run, by its name with its version."""
     questions: Mapping[bytes, RecordedQuestion] = field(default_factory=dict)
     replies: Mapping[str, Mapping[bytes, str]] = field(default_factory=dict)
-    """By contender, what it replied to which question."""
+    """Replies by contender and question."""
     shared: Mapping[tuple[str, str], Sequence[bytes]] = field(default_factory=dict)
-    """Pairs of contenders, with the questions that both were asked."""
+    """Questions with replies of both contenders, by pair of contenders."""
 
 
 def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
-    """The replies of the runs in `folders`: those in words, to the first presentation of a question about one picture
-    or none. Of two runs of one model the first counts. Raises StoreError for what is not a run."""
-    contenders, questions = dict[str, Contender](), dict[bytes, RecordedQuestion]()
-    replies = dict[str, dict[bytes, str]]()
+    """Read the replies of runs that a battle can show.
+
+    These are generated replies to the first presentation of a question with at most one image. If several runs have a
+    reply of the same model to a question, the first one counts.
+
+    Raises:
+        StoreError: If a folder is not a run.
+    """
+    contenders: dict[str, Contender] = {}
+    questions: dict[bytes, RecordedQuestion] = {}
+    replies: dict[str, dict[bytes, str]] = {}
     for folder in folders:
         manifest = read_manifest(folder)
         contender = Contender(manifest.model[:200], version_of(manifest.fingerprint))
@@ -438,26 +627,17 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
         model_replies = replies.setdefault(label, {})
         contenders[label] = contender
         for exchange in read_exchanges(folder):
-            if _is_shown(exchange):
-                request = exchange.request
-                key = hashlib.blake2b(
-                    msgspec.json.encode(request.messages), digest_size=16
-                ).digest()
-                model_replies.setdefault(key, _whole_reply(exchange))
-                image = request.images[0] if request.images else None
-                store = stores.get(request.benchmark)
-                prompt = next(
-                    (
-                        message.text
-                        for message in reversed(request.messages)
-                        if message.role == "user"
-                    ),
-                    "",
-                )
-                question = RecordedQuestion(
-                    request.benchmark, request.sample_id, prompt, image, store
-                )
-                questions.setdefault(key, question)
+            if not _can_be_shown(exchange):
+                continue
+            request = exchange.request
+            key = hashlib.blake2b(msgspec.json.encode(request.messages), digest_size=16).digest()
+            model_replies.setdefault(key, _whole_reply(exchange))
+            image = request.images[0] if request.images else None
+            store = stores.get(request.benchmark)
+            user_texts = [message.text for message in request.messages if message.role == "user"]
+            prompt = user_texts[-1] if user_texts else ""
+            question = RecordedQuestion(request.benchmark, request.sample_id, prompt, image, store)
+            questions.setdefault(key, question)
     shared = {
         (first, second): sorted(replies[first].keys() & replies[second].keys())
         for first, second in combinations(replies, 2)
@@ -467,8 +647,11 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
     )
 
 
-def _is_shown(exchange: Exchange) -> bool:
-    request, response, variant = exchange.request, exchange.response, exchange.request.variant
+def _can_be_shown(exchange: Exchange) -> bool:
+    """Return whether an exchange can be part of a battle; see `read_recorded`."""
+    request = exchange.request
+    response = exchange.response
+    variant = request.variant
     return (
         request.kind == "generate"
         and request.role == EVALUATED
@@ -482,9 +665,11 @@ def _is_shown(exchange: Exchange) -> bool:
 
 
 def _whole_reply(exchange: Exchange) -> str:
-    """What the model said, behind the beginning that it was given to continue."""
-    last, text = exchange.request.messages[-1], exchange.response.text or ""
+    """Return a reply, after the prefilled beginning of the assistant's message if the request has one."""
+    last = exchange.request.messages[-1]
+    text = exchange.response.text or ""
     if last.role != "assistant":
         return text
     beginning = last.text.rstrip()
-    return beginning + ("" if beginning.endswith("(") else " ") + text.lstrip()
+    separator = "" if beginning.endswith("(") else " "
+    return f"{beginning}{separator}{text.lstrip()}"

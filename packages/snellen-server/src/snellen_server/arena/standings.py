@@ -7,14 +7,14 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from snellen.plugin_api import DataError
+from snellen import DataError
 from snellen_server.arena.battles import HIDDEN, arena_battle, arena_rating, arena_vote
 from snellen_server.arena.running import arena_of
 from snellen_server.arena_ratings.bradley_terry import (
@@ -33,11 +33,22 @@ from snellen_server.arena_ratings.rating import (
     provisional_ratings,
     rate_votes,
 )
+from snellen_server.arena_ratings.trust import TrustShare, trust_shares, within_shares
 from snellen_server.arena_ratings.votes import RatingSettings
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
 
-SHOWN = ("id", "kind", "left", "left_version", "right", "right_version", "propensity", "category")
+SHOWN = (
+    "id",
+    "kind",
+    "left",
+    "left_version",
+    "right",
+    "right_version",
+    "propensity",
+    "category",
+    "origin",
+)
 TEXTS = ("image", "turns")
 
 
@@ -75,12 +86,15 @@ def votes_of_pairs(battles: list[Battle]) -> Mapping[frozenset[str], int]:
     """How many votes of people each pair of models has: by their names, and by names with versions."""
     counts = Counter[frozenset[str]]()
     for battle in battles:
-        if battle.voter_kind == "person" and battle.anonymous:
+        if battle.voter_kind == "person" and battle.anonymous and not battle.honeypot:
             counts.update(set(_pairs(battle)))
     return counts
 
 
-_VOTE = tuple(arena_vote.c[name] for name in ("voter_kind", "judge", "voter", "outcome", "cast"))
+TRUSTED_BY = ("trust", "network", "question", "leak", "honeypot")
+_VOTE = tuple(
+    arena_vote.c[name] for name in ("voter_kind", "judge", "voter", "outcome", "cast", *TRUSTED_BY)
+)
 
 
 def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
@@ -104,6 +118,11 @@ def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
         voter=row.voter,
         voter_kind=row.voter_kind,
         anonymous=row.kind in HIDDEN,
+        trust=row.trust,
+        network=row.network,
+        question=row.question,
+        leak=row.leak,
+        honeypot=row.honeypot or ("passed" if "better" in row.origin else ""),
         **(_said(row) if texts else {}),
     )
 
@@ -139,7 +158,7 @@ class EloStanding(Struct, frozen=True):
 class Standing(Struct, frozen=True):
     """What the page of ratings shows."""
 
-    made: datetime
+    created_at: datetime = field(name="made")
     votes: int
     """All votes that say something, of people and of judges."""
     rating: ArenaRating | None = None
@@ -151,14 +170,22 @@ class Standing(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     under_prior: tuple[ModelRating, ...] = ()
     """All models of people's votes by `provisional_ratings`; the page shows those that are not settled."""
+    ranked_by: Literal["all", "accounts"] = "all"
+    """Whose votes `rating` is of."""
+    beside: ArenaRating | None = None
+    """The same by the votes of the others: of accounts alone, or of all."""
+    shares: tuple[TrustShare, ...] = ()
+    """What each class of trust has of the counted votes and of their weight."""
+    excluded_votes: Mapping[str, int] = field(default_factory=dict[str, int], name="left_out")
+    """Votes that do not count in `rating`, by reason."""
 
     @property
     def votes_of_people(self) -> int:
-        """The votes that all numbers but those of `judged` rest on; each stands in the records of both its models."""
-        return sum(pair.wins + pair.losses + pair.ties + pair.both_bad for pair in self.pairs) // 2
+        """The votes that count in `rating`."""
+        return sum(share.votes for share in self.shares)
 
     @property
-    def settled(self) -> tuple[ModelRating, ...]:
+    def ranked_models(self) -> tuple[ModelRating, ...]:
         """Models on which enough people have voted, ranked among themselves within each group."""
         rows = [row for row in self.rating.models if is_settled(row)] if self.rating else []
         lows = [(row.group, row.low or 0.0) for row in rows]
@@ -173,46 +200,75 @@ class Standing(Struct, frozen=True):
     @property
     def provisional(self) -> tuple[ModelRating, ...]:
         """All other models, without a rank."""
-        names = {row.model for row in self.settled}
+        names = {row.model for row in self.ranked_models}
         return tuple(row for row in self.under_prior if row.model not in names)
 
     @property
     def groups(self) -> int:
         """Groups of settled models, each rated by itself."""
-        return len({row.group for row in self.settled})
+        return len({row.group for row in self.ranked_models})
 
 
-def standing_of(battles: list[Battle], settings: RatingSettings, least: int = 1) -> Standing:
+def standing_of(
+    battles: list[Battle],
+    settings: RatingSettings,
+    least: int = 1,
+    ranked_by: Literal["all", "accounts"] = "all",
+) -> Standing:
     """The ratings of some votes; what cannot be rated is said in the notes."""
     now, votes = utc_now(), len(battles)
     if votes < max(least, 1):
         return Standing(
             now,
             votes,
-            notes=(f"ratings begin with {least:,} votes" if least > 1 else "no votes yet",),
+            notes=(f"ratings start at {least:,} votes" if least > 1 else "no votes yet",),
         )
     log = vote_log(battles)
-    judges = msgspec.structs.replace(settings, voters="judge")
+    judges = msgspec.structs.replace(settings, voters="judge", trust=None)
     has_judges = any(battle.voter_kind == "judge" for battle in battles)
     judged = _rated(log, judges) if has_judges else None
     notes = ("by judges: no two models can be compared yet",) if has_judges and not judged else ()
+    of_accounts = msgspec.structs.replace(settings, classes=("account",))
+    ranking, other = (of_accounts, settings) if ranked_by == "accounts" else (settings, of_accounts)
     try:
-        counted = counted_votes(log, settings)
+        counted = counted_votes(log, ranking)
     except DataError as error:
-        return Standing(now, votes, judged=judged, notes=(f"by people: {error}", *notes))
-    values = elo_ratings(counted, settings)
-    orders = shuffled_elo(counted, settings, ORDERS, np.random.default_rng(settings.seed))
-    ranges = zip(counted.models, values, orders.min(axis=0), orders.max(axis=0), strict=True)
+        return Standing(
+            now,
+            votes,
+            judged=judged,
+            notes=(f"by people: {error}", *notes),
+            ranked_by=ranked_by,
+            beside=_rated(log, other),
+        )
+    # Neither Elo nor counts of wins have weights, so they take of a network what its share is worth.
+    within = within_shares(counted, settings.trust)
+    values = elo_ratings(within, settings)
+    orders = shuffled_elo(within, settings, ORDERS, np.random.default_rng(settings.seed))
+    ranges = zip(within.models, values, orders.min(axis=0), orders.max(axis=0), strict=True)
     return Standing(
         now,
         votes,
-        _rated(log, settings),
+        _rated(log, ranking),
         tuple(EloStanding(model, *map(float, numbers)) for model, *numbers in ranges),
-        win_rates(counted),
+        win_rates(within),
         judged,
         notes,
         provisional_ratings(counted, settings),
+        ranked_by,
+        _rated(log, other),
+        trust_shares(counted),
+        counted.excluded_votes,
     )
+
+
+def rating_settings(services: Services) -> RatingSettings:
+    """How the votes of a server are rated: as its operator says, and safe where anybody may register."""
+    settings = arena_of(services).settings
+    trust = settings.trust
+    if services.configuration.registration == "open" and "account" not in trust.networked:
+        trust = msgspec.structs.replace(trust, networked=(*trust.networked, "account"))
+    return RatingSettings(resamples=settings.resamples, trust=trust)
 
 
 def latest_standing(connection: Connection) -> Standing | None:
@@ -258,8 +314,10 @@ async def rate_arena(services: Services) -> None:
     arena = arena_of(services)
     battles = await services.database.read(exported_votes, texts=False)
     arena.pair_votes = votes_of_pairs(battles)
-    settings = RatingSettings(resamples=arena.settings.resamples)
-    standing = await asyncio.to_thread(standing_of, battles, settings, arena.settings.least_votes)
+    settings, arena_settings = rating_settings(services), arena.settings
+    standing = await asyncio.to_thread(
+        standing_of, battles, settings, arena_settings.least_votes, arena_settings.ranked_by
+    )
     await services.database.write(_keep, standing)
     if waiting:
         files = await asyncio.to_thread(_frozen_files, standing, battles)
@@ -289,7 +347,7 @@ def _keep(connection: Connection, standing: Standing) -> None:
     connection.execute(delete(arena_rating).where(arena_rating.c.is_frozen.is_(False)))
     connection.execute(
         insert(arena_rating).values(
-            made=standing.made,
+            made=standing.created_at,
             is_frozen=False,
             votes=standing.votes,
             standing=msgspec.to_builtins(standing),
@@ -321,7 +379,7 @@ def _freeze(
         update(arena_rating)
         .where(chosen)
         .values(
-            made=standing.made,
+            made=standing.created_at,
             votes=standing.votes,
             standing=msgspec.to_builtins(standing),
             snapshot=snapshot,

@@ -18,7 +18,6 @@ import numpy as np
 from msgspec import Struct
 from scipy import stats
 
-from snellen.plugin_api import benjamini_hochberg
 from snellen_server.arena_ratings.log import OUTCOMES
 from snellen_server.arena_ratings.votes import LEFT, RIGHT, Array, Votes
 
@@ -66,7 +65,7 @@ def check_voters(votes: Votes) -> tuple[VoterCheck, ...]:
     crowd, side = compared.crowd()[tested], compared.side()[tested]
     model, favourite, surprise = compared.favourites(tested)
     least = np.minimum(1.0, 3 * np.minimum(np.minimum(crowd, side), model))
-    adjusted = benjamini_hochberg(least.tolist())
+    adjusted = stats.false_discovery_control(least).tolist()
     names = _names(votes)
     counts = np.maximum(compared.per_voter[tested], 1)
     left = compared.sums(compared.score)[tested] / counts

@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct
 from scipy import sparse
 
-from snellen.plugin_api import DataError
+from snellen import DataError
 from snellen_server.arena_ratings.log import OUTCOMES
 from snellen_server.arena_ratings.votes import (
     BOTH_BAD,
@@ -247,7 +247,7 @@ def fit_ratings(
             return np.asarray(parameters)
     raise DataError(
         "the ratings have no finite maximum of the likelihood: too few votes for what is estimated; leave out position "
-        "or ties as an outcome, or gather more votes"
+        "or ties as an outcome, or collect more votes"
     )
 
 

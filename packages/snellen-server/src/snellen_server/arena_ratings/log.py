@@ -1,8 +1,7 @@
 """Logs of votes: read in any known form, checked row by row, and written as JSON lines or Parquet.
 
-A row is a battle: two models' replies to one prompt, side by side, and the vote for one of them. What a log holds that
-is not a vote, or cannot be read, is counted by reason; nothing is lost without a count. Rows of logs that other arenas
-wrote are read as battles, too, or refused for a reason that is counted.
+A row is a battle: the replies of two models to one prompt, and the vote between them. Logs of other arenas are
+converted to battles too. Rows that are not votes, or cannot be read, are excluded and counted by reason.
 """
 
 from __future__ import annotations
@@ -21,12 +20,17 @@ import msgspec
 import polars as pl
 from msgspec import Struct
 
-from snellen.plugin_api import DataError, open_text, read_json_value, write_atomically
+from snellen import DataError
+from snellen.plugin_api import open_text, read_json_value, write_atomically
 
 Outcome = Literal["left", "right", "tie", "both bad"]
 VoterKind = Literal["person", "judge"]
+Trust = Literal["account", "invited", "anonymous"]
+HoneypotResult = Literal["passed", "failed"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 VOTER_KINDS: tuple[str, ...] = get_args(VoterKind)
+TRUST_CLASSES: tuple[Trust, ...] = get_args(Trust)
+HONEYPOT_RESULTS: tuple[str, ...] = get_args(HoneypotResult)
 
 
 class Battle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -37,16 +41,16 @@ class Battle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     right: str
     outcome: Outcome
     time: float | None = None
-    """When the vote was given: seconds since 1970, UTC."""
+    """Time of the vote, in seconds since 1970 UTC."""
     left_version: str = ""
-    """Two versions of a model are two models to a rating."""
+    """Version of the left model; ratings treat two versions of a model as two models."""
     right_version: str = ""
     category: str = ""
     language: str = ""
     propensity: float | None = None
-    """With which probability this pair, on whichever sides, was drawn when it was; None where nobody logged it."""
+    """Probability with which this pair was drawn, regardless of sides; None if it was not logged."""
     voter: str | None = None
-    """A pseudonym. None: nobody knows who voted, and the vote counts as that of a voter of its own."""
+    """Pseudonym of the voter. None if the voter is unknown; the vote then counts as that of a separate voter."""
     voter_kind: VoterKind = "person"
     anonymous: bool = True
     """Whether the models' names were hidden until the vote."""
@@ -54,7 +58,17 @@ class Battle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     left_reply: str | None = None
     right_reply: str | None = None
     image: str | None = None
-    """Digest of the picture."""
+    """Digest of the image."""
+    trust: str = ""
+    """One of `TRUST_CLASSES`: how the voter is known; empty if it was not logged."""
+    network: str | None = None
+    """Pseudonym of the network that the vote came from. It expires: later, the same network has another pseudonym."""
+    question: str | None = None
+    """Keyed digest of question and image, to detect a repeated question."""
+    leak: str = ""
+    """How a model revealed its identity before the vote; empty if none did."""
+    honeypot: str = ""
+    """One of `HONEYPOT_RESULTS` if the better reply was known beforehand; such a vote is not rated."""
 
 
 _COLUMN_TYPES = {bool: pl.Boolean, float | None: pl.Float64}
@@ -70,7 +84,7 @@ DEFAULTS = {
 
 
 def battle_table(battles: Iterable[Battle]) -> pl.DataFrame:
-    """Battles as a table with the columns of `SCHEMA`, a row each, in their order."""
+    """Return battles as a table with the columns of `SCHEMA`, one row per battle in the given order."""
     rows = tuple(battles)
     return pl.DataFrame(
         {name: [getattr(row, name) for row in rows] for name in SCHEMA}, schema=SCHEMA
@@ -78,29 +92,30 @@ def battle_table(battles: Iterable[Battle]) -> pl.DataFrame:
 
 
 PEOPLE = ("arena_user_", "expert", "author", "human")
-"""How `judge` begins where a person has voted (Chatbot Arena, MT-bench); any other is a model that judges."""
+"""Beginnings of `judge` if a person has voted (Chatbot Arena, MT-bench); any other value is a judge model."""
 FAILURES = (
     "NETWORK ERROR DUE TO HIGH TRAFFIC",
     "API REQUEST ERROR",
     "$MODERATION$",
     "(error_code: ",
 )
-"""What the two servers write in place of a reply that failed."""
+"""Texts that the servers of FastChat and Multi-Modality-Arena write in place of a failed reply."""
 _HEADING = re.compile(r"<h3>[^:]*: (.*)</h3>\s*", re.DOTALL)
 _HIDDEN = ("", "Model A", "Model B")
 
 
-class NotRated(Exception):  # noqa: N818 - no fault of the program, but the reason for which a row is left out
-    """Why a row of a log is not a vote that can be rated."""
+class NotRated(Exception):  # noqa: N818 - not an error, but the reason why a row is excluded
+    """Raised for a row of a log that is not a vote that can be rated; its text is the reason."""
 
 
 @dataclass(frozen=True)
 class Pseudonyms:
-    """Names for voters of whom a log holds an address: a keyed digest, the same for the same address and salt."""
+    """Pseudonyms of voters whose address is in a log: a keyed digest, equal for the same address and salt."""
 
     salt: bytes
 
     def of(self, address: Any) -> str | None:
+        """Return the pseudonym of an address; None for an empty one."""
         if not address:
             return None
         return f"voter-{hashlib.blake2b(str(address).encode(), key=self.salt[:64], digest_size=9).hexdigest()}"
@@ -111,16 +126,16 @@ RowReader = Callable[[Mapping[str, Any], str, Pseudonyms], Battle]
 
 @dataclass(frozen=True)
 class LogForm:
-    """A form of log: its name, what it is, the fields by which its rows are known, and how one is read.
+    """A form of log: its name, a description, the fields that identify its rows, and the reader of a row.
 
-    `read` is given a row, its place (which serves as an id where the row has none) and what makes pseudonyms; it raises
-    NotRated.
+    `reader` receives a row, its place in the file (which becomes its id if it has none) and the pseudonyms. It raises
+    NotRated for a row to exclude.
     """
 
     name: str
-    what: str
+    description: str
     marks: frozenset[str]
-    read: RowReader
+    reader: RowReader
 
 
 def read_own(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
@@ -142,9 +157,9 @@ NOT_SAMPLED = "taken out by the log's own removal of duplicates (dedup_tag)"
 
 
 def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
-    """Read a battle as FastChat's `clean_battle_data.py` and LMArena's data sets have it; model_a stood on the left.
+    """Read a battle in the form of FastChat's `clean_battle_data.py` and LMArena's data sets; model_a is on the left.
 
-    Rows that LMArena's removal of frequent prompts did not sample are no votes of its leaderboard either.
+    Rows that LMArena's removal of frequent prompts has dropped are excluded, as they are in its leaderboard.
     """
     tag = row.get("dedup_tag")
     if isinstance(tag, Mapping) and tag.get("sampled") is False:
@@ -153,6 +168,9 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
     names = [judge] if isinstance(judge, str) else [str(part) for part in judge or ()]
     is_person = not names or "judge" not in row or names[0].startswith(PEOPLE)
     time = _seconds(row.get("tstamp") if "tstamp" in row else row.get("timestamp"))
+    voter = None
+    if names:
+        voter = pseudonyms.of(names[0]) if is_person else " ".join(names)
     return Battle(
         id=str(row.get("question_id") or row.get("id") or _vote_id(row, names, time) or place),
         left=row["model_a"],
@@ -160,17 +178,20 @@ def read_clean_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms
         outcome=_outcome(_WINNERS, row["winner"]),
         time=time,
         language=row.get("language") or "",
-        voter=(pseudonyms.of(names[0]) if is_person else " ".join(names)) if names else None,
+        voter=voter,
         voter_kind="person" if is_person else "judge",
         anonymous=row.get("anony", True),
-        prompt=_said(row.get("conversation_a"), "user"),
-        left_reply=_said(row.get("conversation_a"), "assistant"),
-        right_reply=_said(row.get("conversation_b"), "assistant"),
+        prompt=_text_of_role(row.get("conversation_a"), "user"),
+        left_reply=_text_of_role(row.get("conversation_a"), "assistant"),
+        right_reply=_text_of_role(row.get("conversation_b"), "assistant"),
     )
 
 
 def _vote_id(row: Mapping[str, Any], voter: Sequence[str], time: float | None) -> str:
-    """An id for a vote of a known voter at a known time, so that the same row again is the same vote."""
+    """Return an id from voter, time, models and outcome, so that a repeated row is the same vote.
+
+    It is empty if the voter or the time is unknown.
+    """
     if not voter or time is None:
         return ""
     vote = (*voter, time, row["model_a"], row["model_b"], row["winner"])
@@ -188,7 +209,7 @@ def read_one_hot_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudony
     """Read a battle of LMSYS's human preference data of 55,000 votes, which has a column for each outcome."""
     outcomes = [outcome for name, outcome in _ONE_HOT.items() if int(row[name]) == 1]
     if len(outcomes) != 1:
-        raise NotRated("outcome unknown")
+        raise NotRated("unknown outcome")
     return Battle(
         id=str(row.get("id", place)),
         left=row["model_a"],
@@ -201,7 +222,7 @@ def read_one_hot_battle(row: Mapping[str, Any], place: str, pseudonyms: Pseudony
 
 
 def _turns_of(cell: Any) -> str | None:
-    """The texts of a list that is written as JSON, one below the other; another text as it is."""
+    """Return the texts of a JSON list joined by lines, or any other text unchanged; None if the cell is not a text."""
     if not isinstance(cell, str):
         return None
     try:
@@ -220,34 +241,38 @@ _VOTES: dict[Any, Outcome] = {
 
 
 def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
-    """A line of FastChat's `YYYY-MM-DD-conv.json`. Names that were hidden are in the states of the two sides.
+    """Read a line of FastChat's `YYYY-MM-DD-conv.json`.
 
-    The battle is the left side's conversation, so that a second vote on it is seen to be one. Only the part of a
-    conversation from `offset` on is the visitors' own.
+    The battle has the id of the left side's conversation, so that a second vote on it is recognised. Names that were
+    hidden are in the states of the two sides. Messages before `offset` are the example that a conversation begins with.
     """
     if row["type"] not in _VOTES:
-        raise NotRated("not a vote but " + ("a chat" if row["type"] == "chat" else "another event"))
+        event = "a chat" if row["type"] == "chat" else "another event"
+        raise NotRated(f"not a vote but {event}")
     shown_names = [_plain_name(name) for name in row["models"]]
     states = row["states"]
-    hidden = [
+    true_names = [
         state.get("model_name") or name for state, name in zip(states, shown_names, strict=True)
     ]
     anonymous = all(name in _HIDDEN for name in shown_names)
-    if not anonymous and (
-        any(name in _HIDDEN for name in shown_names)
-        or any(inner not in name for inner, name in zip(hidden, shown_names, strict=True))
-    ):
-        raise NotRated("the names shown are not those of the conversations")
+    if not anonymous:
+        is_partly_hidden = any(name in _HIDDEN for name in shown_names)
+        differs = any(
+            true_name not in shown for true_name, shown in zip(true_names, shown_names, strict=True)
+        )
+        if is_partly_hidden or differs:
+            raise NotRated("the names shown differ from those of the conversations")
     turns = [state["messages"][state.get("offset", 0) :] for state in states]
     if not all(turns) or any(text is None for side in turns for _, text in side):
         raise NotRated("a reply is missing")
-    left, right = ([_text(text) for _, text in side] for side in turns)
+    left = [_text(text) for _, text in turns[0]]
+    right = [_text(text) for _, text in turns[1]]
     if any(failure in text for text in (*left[1::2], *right[1::2]) for failure in FAILURES):
         raise NotRated("a reply is an error of the server")
     return Battle(
         id=str(states[0].get("conv_id") or place),
-        left=hidden[0],
-        right=hidden[1],
+        left=true_names[0],
+        right=true_names[1],
         outcome=_VOTES[row["type"]],
         time=_seconds(row.get("tstamp")),
         voter=pseudonyms.of(row.get("ip")),
@@ -267,9 +292,9 @@ _USER_VOTES: dict[Any, Outcome] = {
 
 
 def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
-    """A line of Multi-Modality-Arena's `YYYY-MM-DD-conversation.json`, which has neither time, voter nor id.
+    """Read a line of Multi-Modality-Arena's `YYYY-MM-DD-conversation.json`, which has no time, voter or id.
 
-    The picture stands there pixel by pixel; it is kept as a digest of these numbers.
+    It contains the image as pixel values, of which only a digest is kept.
     """
     if "user_vote" not in row:
         raise NotRated("not a vote but a chat")
@@ -278,6 +303,9 @@ def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudon
     if any(text is None or any(failure in text for failure in FAILURES) for text in replies):
         raise NotRated("a reply is missing or an error of the server")
     image = row.get("image")
+    image_digest = None
+    if image:
+        image_digest = hashlib.blake2b(msgspec.json.encode(image), digest_size=16).hexdigest()
     return Battle(
         id=place,
         left=left,
@@ -287,9 +315,7 @@ def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudon
         prompt=row.get("text"),
         left_reply=replies[0],
         right_reply=replies[1],
-        image=hashlib.blake2b(msgspec.json.encode(image), digest_size=16).hexdigest()
-        if image
-        else None,
+        image=image_digest,
     )
 
 
@@ -327,7 +353,7 @@ FORMS = (
 
 def _outcome(names: Mapping[Any, Outcome], name: Any) -> Outcome:
     if not isinstance(name, str) or name not in names:
-        raise NotRated("outcome unknown")
+        raise NotRated("unknown outcome")
     return names[name]
 
 
@@ -338,22 +364,22 @@ def _seconds(value: Any) -> float | None:
 
 
 def _plain_name(name: Any) -> str:
-    """A model's name as the page showed it, without its heading. Raises NotRated where there is none at all."""
+    """Return the name of a model as the page showed it, without the heading. Raises NotRated if it is not a text."""
     if not isinstance(name, str):
-        raise NotRated("no name of a model")
+        raise NotRated("a model has no name")
     heading = _HEADING.fullmatch(name)
     return heading[1].strip() if heading else name
 
 
-def _said(turns: Any, role: str) -> str | None:
-    """What one side of a conversation in OpenAI's form says, turn below turn; None where there is no conversation."""
+def _text_of_role(turns: Any, role: str) -> str | None:
+    """Return the messages of a role in a conversation in OpenAI's form, joined by lines; None for other values."""
     if not isinstance(turns, list):
         return None
     return "\n".join(_text(turn["content"]) for turn in turns if turn["role"] == role)
 
 
 def _text(content: Any) -> str:
-    """The words of a message, whose content is a text, or a list of parts of which the first is the text."""
+    """Return the text of a message. Its content is a text, a list that begins with one, or a list of OpenAI's parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, Sequence) and content and isinstance(content[0], str):
@@ -365,35 +391,45 @@ def _text(content: Any) -> str:
 
 
 ROWS = 100_000
-"""Battles turned into columns at once."""
+"""Number of battles to convert to a table at a time."""
 VOTED_AGAIN = "voted again on the same battle"
 ENDINGS = (".jsonl", ".json", ".parquet")
 
 
 @dataclass(frozen=True)
 class VoteLog:
-    """Battles as a table (`arena_ratings.battle.SCHEMA`), by time, and how many rows were left out, by reason."""
+    """Battles in a table with the columns of `SCHEMA`, sorted by time, and the numbers of excluded rows."""
 
     battles: pl.DataFrame
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    excluded_votes: Mapping[str, int] = field(default_factory=dict)
+    """Number of excluded rows by reason."""
     forms: tuple[str, ...] = ()
-    """The form that each file was read as."""
+    """The form of each file."""
 
     @property
-    def read(self) -> int:
-        return self.battles.height + sum(self.left_out.values())
+    def row_count(self) -> int:
+        """Number of rows that were read, including excluded ones."""
+        return self.battles.height + sum(self.excluded_votes.values())
 
 
 def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
-    """The battles in `paths` (.jsonl, .json, .csv, .parquet; Snellen's own form, or one of `foreign_logs.FORMS`).
+    """Read the battles in files of any of the `FORMS`.
 
-    Battles are sorted by time, those without one first and in the order of the files. Of several votes on one battle
-    the first counts. Addresses of voters become pseudonyms by a keyed digest under `salt`, by default a random one
-    that is not kept, so that nobody can find the address by trying all. Raises DataError when a file is none of these,
-    or nothing in it is a vote.
+    Battles are sorted by time; those without a time come first, in the order of the files. If a battle has several
+    votes, the first one counts.
+
+    Args:
+        paths: The files: .jsonl, .json, .csv or .parquet.
+        salt: Key of the digests that replace the addresses of voters. By default it is random and not stored, so that
+            an address cannot be found by trying all.
+
+    Raises:
+        DataError: If a file has another form or contains no vote.
     """
     pseudonyms = Pseudonyms(secrets.token_bytes(16) if salt is None else salt)
-    tables, left_out, forms = list[pl.DataFrame](), Counter[str](), list[str]()
+    tables: list[pl.DataFrame] = []
+    excluded_votes: Counter[str] = Counter()
+    forms: list[str] = []
     for path in paths:
         table, reasons, form = _read(path, pseudonyms)
         if not table.height:
@@ -404,19 +440,24 @@ def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
                 f"{path}: no votes ({reason_counts or 'the file is empty'}); {_known_forms()}"
             )
         tables.append(table)
-        left_out += reasons
+        excluded_votes += reasons
         forms.append(form)
-    return _ordered(pl.concat(tables), left_out, tuple(forms))
+    return _ordered(pl.concat(tables), excluded_votes, tuple(forms))
 
 
 def vote_log(battles: Iterable[Battle]) -> VoteLog:
-    """Battles that are at hand, as a log: the same checks and the same order as if they were read from a file."""
+    """Return battles as a log, checked and sorted as if they were read from a file."""
     table, reasons = _sound(battle_table(battles))
     return _ordered(table, reasons, ())
 
 
 def write_votes(path: Path, table: pl.DataFrame) -> None:
-    """Write battles as .jsonl or .parquet. Raises DataError on another ending, StoreError when it cannot be written."""
+    """Write battles as .jsonl or .parquet; JSON lines omit default values.
+
+    Raises:
+        DataError: If the path has another suffix.
+        StoreError: If the file cannot be written.
+    """
     if path.suffix == ".parquet":
         content = io.BytesIO()
         table.select(*SCHEMA).write_parquet(content)
@@ -433,14 +474,16 @@ def write_votes(path: Path, table: pl.DataFrame) -> None:
         raise DataError(f"{path}: votes are written as .jsonl or .parquet")
 
 
-def _ordered(table: pl.DataFrame, left_out: Counter[str], forms: tuple[str, ...]) -> VoteLog:
+def _ordered(table: pl.DataFrame, excluded_votes: Counter[str], forms: tuple[str, ...]) -> VoteLog:
+    """Sort battles by time, and keep the first vote on each."""
     ordered = table.sort("time", nulls_last=False, maintain_order=True)
     first = ordered.unique("id", keep="first", maintain_order=True)
-    left_out[VOTED_AGAIN] += ordered.height - first.height
-    return VoteLog(first, dict(+left_out), forms)
+    excluded_votes[VOTED_AGAIN] += ordered.height - first.height
+    return VoteLog(first, dict(+excluded_votes), forms)
 
 
 def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str], str]:
+    """Read a file; return its battles, the numbers of excluded rows by reason, and its form."""
     if path.suffix == ".parquet":
         try:
             table = pl.read_parquet(path)
@@ -478,13 +521,17 @@ def _own_columns(table: pl.DataFrame, path: Path) -> pl.DataFrame:
 
 
 def _sound(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
-    """The rows that are battles; of the others the first reason of each, counted."""
+    """Return the valid rows, and the numbers of the others by the first reason that applies to each."""
     model = {side: pl.col(side).fill_null("").str.strip_chars() for side in ("left", "right")}
     faults = {
         "no id": pl.col("id").fill_null("") == "",
-        "no name of a model": (model["left"] == "") | (model["right"] == ""),
-        "outcome unknown": ~pl.col("outcome").is_in(OUTCOMES).fill_null(False),
-        "kind of voter unknown": ~pl.col("voter_kind").is_in(VOTER_KINDS).fill_null(False),
+        "a model has no name": (model["left"] == "") | (model["right"] == ""),
+        "unknown outcome": ~pl.col("outcome").is_in(OUTCOMES).fill_null(False),
+        "unknown kind of voter": ~pl.col("voter_kind").is_in(VOTER_KINDS).fill_null(False),
+        "unknown class of trust": ~pl.col("trust").is_in(("", *TRUST_CLASSES)).fill_null(True),
+        "unknown result of a honeypot": ~pl.col("honeypot")
+        .is_in(("", *HONEYPOT_RESULTS))
+        .fill_null(True),
         "time is not a number": ~pl.col("time").is_finite().fill_null(True),
         "propensity not in (0, 1]": ~(
             (pl.col("propensity") > 0) & (pl.col("propensity") <= 1)
@@ -505,18 +552,18 @@ def _sound(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
 def _read_rows(
     path: Path, rows: Iterator[Any], pseudonyms: Pseudonyms
 ) -> tuple[pl.DataFrame, Counter[str], str]:
-    reasons, form = Counter[str](), None
-    tables, battles = [battle_table(())], list[Battle]()
+    reasons: Counter[str] = Counter()
+    form: LogForm | None = None
+    tables = [battle_table(())]
+    battles: list[Battle] = []
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             reasons["not a JSON object"] += 1
             continue
-        form = form or next(
-            (known_form for known_form in FORMS if known_form.marks <= set(row)), None
-        )
+        # The first rows of a log may be damaged, so the form is that of the first row that has one.
+        form = form or next((candidate for candidate in FORMS if candidate.marks <= set(row)), None)
         if form is None:
-            # The first rows of a log may be damaged; the form is that of the first row that has one.
-            reasons["of no known form"] += 1
+            reasons["unknown form"] += 1
             continue
         battle = _battle(form, row, f"{path.name}:{number:08d}", pseudonyms)
         if isinstance(battle, Battle):
@@ -531,16 +578,17 @@ def _read_rows(
 
 
 def _battle(form: LogForm, row: dict[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle | str:
+    """Read a row as a battle; return the reason if it is not one."""
     try:
-        return form.read(row, place, pseudonyms)
+        return form.reader(row, place, pseudonyms)
     except NotRated as reason:
         return str(reason)
     except (KeyError, IndexError, TypeError, AttributeError, msgspec.ValidationError):
-        return "fields missing or of the wrong kind"
+        return "missing fields or wrong types"
 
 
 def _json_rows(path: Path) -> Iterator[Any]:
-    """The values of a JSON list or of JSON lines, whatever they are; None for a line that is not JSON."""
+    """Yield the values of a JSON list or of JSON lines, of any type; None for a line that is not JSON."""
     with open_text(path) as file:
         first = next((line for line in file if line.strip()), b"")
     if path.name.removesuffix(".gz").endswith(".json") and first.lstrip().startswith(b"["):
@@ -556,4 +604,4 @@ def _json_rows(path: Path) -> Iterator[Any]:
 
 
 def _known_forms() -> str:
-    return "known forms are " + ", ".join(f"{form.name} ({form.what})" for form in FORMS)
+    return "known forms are " + ", ".join(f"{form.name} ({form.description})" for form in FORMS)

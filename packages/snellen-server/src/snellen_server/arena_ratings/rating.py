@@ -1,7 +1,7 @@
-"""What votes say about models: ratings with intervals and ranks, by groups of models that can be compared.
+"""Rate models from votes, with intervals and ranks within groups of comparable models.
 
-From the first vote on models have provisional ratings; frozen ones hold what was published, with all that is needed to
-compute it again from the same votes.
+Models have provisional ratings from the first vote on. A snapshot freezes published ratings together with the settings
+and versions of software that are needed to compute them again from the same votes.
 """
 
 from __future__ import annotations
@@ -17,20 +17,12 @@ from statistics import NormalDist
 import msgspec
 import numpy as np
 import polars as pl
-from msgspec import Struct
+from msgspec import Struct, field
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from snellen import __version__
-from snellen.plugin_api import (
-    DataError,
-    Estimate,
-    read_text,
-    rng_for,
-    student_t,
-    wilson,
-    write_atomically,
-)
+from snellen import DataError, __version__
+from snellen.plugin_api import Estimate, read_text, rng_for, student_t, wilson, write_atomically
 from snellen_server.arena_ratings.anomalies import check_voters
 from snellen_server.arena_ratings.bradley_terry import (
     LARGEST_STEP,
@@ -50,6 +42,7 @@ from snellen_server.arena_ratings.bradley_terry import (
     voter_cells,
 )
 from snellen_server.arena_ratings.log import VoteLog
+from snellen_server.arena_ratings.trust import with_trust_weights, within_shares, without_distrusted
 from snellen_server.arena_ratings.votes import (
     BOTH_BAD,
     LEFT,
@@ -57,6 +50,7 @@ from snellen_server.arena_ratings.votes import (
     TIE,
     Array,
     RatingSettings,
+    TrustSettings,
     Votes,
     chosen_votes,
     votes_digest,
@@ -64,34 +58,38 @@ from snellen_server.arena_ratings.votes import (
 
 TAILS = (2.5, 97.5)
 Z = NormalDist().inv_cdf(0.975)
-ANOMALOUS = "by voters unlike all others"
+ANOMALOUS = "by anomalous voters"
+COMPARED_VOTES = 50
+"""Largest number of votes of one network in the tests for anomalous voters.
+
+This is enough to detect the network, but too few for it to become the norm that other voters are compared with.
+"""
 SAME_RATING = 1e-6
-"""Points by which the ends of an interval differ by rounding alone."""
+"""An interval narrower than this many points has no width but for rounding."""
 APART = "between models that cannot be compared"
 
 
 class ModelRating(Struct, frozen=True):
-    """One model: where it stands among those it can be compared with."""
+    """The rating and rank of a model among the models of its group."""
 
     model: str
     group: int
-    """Ratings and ranks of one group say nothing about those of another."""
+    """Index of the group of comparable models. Ratings and ranks of different groups cannot be compared."""
     rank: int | None
-    """1 + the number of models of the group whose interval lies wholly above this one's; None without a rating."""
+    """1 + the number of models in the group whose interval is entirely above this one's; None without a rating."""
     rating: float | None
     low: float | None
-    """None where there is no rating, and where all votes of the group are one voter's: then nothing says how much
-    voters differ."""
+    """Lower end of the 95% interval; None without a rating, or if a single voter cast all votes of the group."""
     high: float | None
     votes: int
     win_share: Estimate
-    """Share of wins of all votes that name a better side or a tie; a tie is half."""
+    """Share of wins among votes for a better side or a tie; a tie counts as half a win."""
     both_bad: Estimate
-    """Share of the model's votes in which both were bad."""
+    """Share of the model's votes with the outcome `both bad`."""
 
 
 class Term(Struct, frozen=True):
-    """Something estimated beside the ratings of a group of models, in points of a rating, or as it is (`nu`)."""
+    """A further parameter that is estimated with the ratings of a group: in rating points, except the tie rate `nu`."""
 
     group: int
     name: str
@@ -101,23 +99,24 @@ class Term(Struct, frozen=True):
 
 
 class ArenaRating(Struct, frozen=True):
-    """Ratings, what they rest on, and what was left out."""
+    """Ratings of all models, with the settings and counts of votes that they are based on."""
 
     settings: RatingSettings
     digest: str
-    """Of the votes that were rated, see `votes_digest`."""
+    """Digest of the rated votes; see `votes_digest`."""
     votes: int
     voters: int
     both_bad: int
-    """Votes among them in which both were bad; by default they are counted, and move no rating."""
+    """Rated votes with the outcome `both bad`. By default they are counted but do not change ratings."""
     unknown_voters: int
-    """Votes of which nobody knows who gave them; intervals take each as that of another voter."""
-    left_out: Mapping[str, int]
+    """Votes without a known voter; intervals count each as the vote of a different voter."""
+    excluded_votes: Mapping[str, int] = field(name="left_out")
+    """Number of excluded votes by reason."""
     models: tuple[ModelRating, ...]
-    """By group, and in it the best first."""
+    """Sorted by group, then by rating, the best first."""
     terms: tuple[Term, ...]
     left_share: Estimate
-    """How often the left side won, of votes that name a better side: 0.5 where sides do not matter."""
+    """Share of votes for the left side among votes for a better side: 0.5 if the side does not matter."""
 
     @property
     def groups(self) -> int:
@@ -137,29 +136,30 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
     if len(groups[0]) < 2:
         raise DataError(
             f"none of the {len(votes.models)} models can be compared with another: no two have both won against each "
-            "other, or tied, directly or through others; gather more votes"
+            "other, or tied, directly or through others; collect more votes"
         )
-    rows, terms, rated, both_bad = list[ModelRating](), list[Term](), 0, 0
+    rows: list[ModelRating] = []
+    terms: list[Term] = []
+    rated = 0
+    both_bad = 0
     for number, group in enumerate(groups):
         members = _among(votes, group)
         rated += members.count
         both_bad += int((members.outcome == BOTH_BAD).sum())
-        ratings, lows, highs = (np.full(len(group), np.nan) for _ in range(3))
+        ratings = lows = highs = np.full(len(group), np.nan)
         if len(group) > 1:
             fitted = _fit_group(members, settings, number)
             ratings = fitted.ratings
             lows, highs = _without_zero_widths(members, fitted, settings)
             terms += fitted.terms
-        rows += sorted(
-            (
-                model_row(votes, model, number, ratings[place], lows[place], highs[place], lows)
-                for place, model in enumerate(group)
-            ),
-            key=lambda row: (-(row.rating or 0.0), row.model),
-        )
-    left_out = dict(votes.left_out)
+        group_rows = [
+            model_row(votes, model, number, ratings[index], lows[index], highs[index], lows)
+            for index, model in enumerate(group)
+        ]
+        rows += sorted(group_rows, key=lambda row: (-(row.rating or 0.0), row.model))
+    excluded_votes = dict(votes.excluded_votes)
     if votes.count > rated:
-        left_out[APART] = votes.count - rated
+        excluded_votes[APART] = votes.count - rated
     left, right = votes.outcome == LEFT, votes.outcome == RIGHT
     return ArenaRating(
         settings,
@@ -168,7 +168,7 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
         votes.voters,
         both_bad,
         votes.unknown_voters,
-        left_out,
+        excluded_votes,
         tuple(rows),
         tuple(terms),
         voter_share(left.astype(float), left | right, votes.voter),
@@ -176,19 +176,49 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
 
 
 def counted_votes(log: VoteLog, settings: RatingSettings) -> Votes:
-    """The votes that count by the settings, anomalous voters left out if they say so. Raises DataError."""
+    """Return the votes that the settings admit, with their weights and the numbers of excluded votes by reason.
+
+    Raises:
+        DataError: If no vote is left.
+    """
     votes = chosen_votes(log, settings)
-    if not settings.leave_out_anomalous:
-        return votes
-    flagged = [check.number for check in check_voters(votes) if check.flagged]
-    return votes.where(~np.isin(votes.voter, flagged), ANOMALOUS)
+    trust = settings.trust
+    if trust is not None:
+        votes = without_distrusted(votes, trust)
+    if settings.leave_out_anomalous or (trust is not None and not trust.count_anomalous):
+        votes = votes.where(~_by_flagged(votes, trust), ANOMALOUS)
+    if trust is not None:
+        votes = with_trust_weights(votes, trust)
+    if not votes.count:
+        raise DataError(
+            "no votes are left to rate: the settings of trust exclude each; collect more votes, or change them"
+        )
+    return votes
+
+
+def _by_flagged(votes: Votes, trust: TrustSettings | None) -> Array:
+    """Return whether each vote is by an anomalous voter, shape (N,).
+
+    The tests use at most `COMPARED_VOTES` votes of a network, or as many as its admitted share. Otherwise a network
+    with very many votes would become the norm, and honest voters would be flagged instead.
+    """
+    compared = within_shares(votes, trust, COMPARED_VOTES)
+    flagged = [check.number for check in check_voters(compared) if check.flagged]
+    flagged_ids = compared.table["id"].to_numpy()[np.isin(compared.voter, flagged)]
+    is_known = np.isin(votes.table["id"].to_numpy(), flagged_ids)
+    return np.isin(votes.voter, votes.voter[is_known])
 
 
 def voter_share(gained: Array, counted: Array, voter: Array) -> Estimate:
-    """The share of `gained` (N,) in the votes `counted` (N,), with an interval over voters.
+    """Estimate the mean of `gained` over some votes, with a 95% interval clustered by voter.
 
-    Wilson's interval on the effective number of votes: share (1 - share) over the variance of a ratio of sums by voter,
-    or the number of voters where nothing varies.
+    The interval is Wilson's for the effective number of votes, which is share (1 - share) divided by the variance of
+    the ratio of sums by voter. If that variance is 0, it is the number of voters.
+
+    Args:
+        gained: What each vote gains, in [0, 1], shape (N,).
+        counted: Whether a vote counts, shape (N,).
+        voter: Index of the voter of each vote, shape (N,).
     """
     n = int(counted.sum())
     if not n:
@@ -210,6 +240,7 @@ class _Fitted(Struct, frozen=True):
 
 
 def _refuse_contradictions(settings: RatingSettings) -> None:
+    """Raise DataError for settings that do not fit together."""
     if settings.style and settings.method != "bradley-terry":
         raise DataError(f"style is taken out of Bradley-Terry ratings, not of {settings.method}'s")
     if settings.style and settings.interval != "sandwich":
@@ -227,6 +258,7 @@ def _refuse_contradictions(settings: RatingSettings) -> None:
 
 
 def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
+    """Fit the ratings of one group of comparable models, with intervals, by the method of the settings."""
     rng = np.random.default_rng(
         rng_for("arena", settings.method, str(group), settings.seed).getrandbits(64)
     )
@@ -258,7 +290,7 @@ def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
 def _resampled_fits(
     model: PairModel, cells: Cells, best: Array, settings: RatingSettings, rng: np.random.Generator
 ) -> Array:
-    """(B, D) parameters of resampled voters."""
+    """Return the parameters of bootstrap resamples of voters, shape (B, D)."""
     fits = []
     for counts in resampled_counts(cells, settings.resamples, rng):
         rated = rated_outcomes(counts, both_bad_is_tie=settings.both_bad_is_tie)
@@ -272,28 +304,21 @@ def _fit_style(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
     )
     style = style_differences(rated_votes.table)
     best, covariance = fit_with_style(rated_votes, settings, style)
-    names = (
-        *(["left side"] if settings.position else []),
-        *(f"style: {name}, per s.d." for name in style),
-    )
-    return _scaled(
-        best,
-        *_widened(best, *_normal_interval(best, covariance), rated_votes),
-        names,
-        settings,
-        group,
-    )
+    names = ["left side"] if settings.position else []
+    names += [f"style: {name}, per s.d." for name in style]
+    lows, highs = _widened(best, *_normal_interval(best, covariance), rated_votes)
+    return _scaled(best, lows, highs, tuple(names), settings, group)
 
 
 def _without_zero_widths(
     votes: Votes, fitted: _Fitted, settings: RatingSettings
 ) -> tuple[Array, Array]:
-    """Return intervals of ratings, with one from the share of wins where votes show no spread at all.
+    """Return the ends of the rating intervals, and replace intervals of zero width by ones from the share of wins.
 
     If all votes of a group are ties, voters do not differ, and both the sandwich estimator and a bootstrap give an
-    interval without width. The share of wins still has one (Wilson's, over voters). Its ends stand for ratings: a share
-    w against opponents of the same strength is a difference of log(w / (1 - w)), of which a model has (G - 1) / G as
-    the ratings of its G models are around their mean.
+    interval of zero width. The share of wins still has an interval (Wilson's, over voters), whose ends are converted to
+    ratings: a share w against opponents of equal strength is a difference of log(w / (1 - w)). As the ratings of the G
+    models in a group are centred at their mean, (G - 1) / G of the difference is the model's.
     """
     lows, highs = fitted.lows.copy(), fitted.highs.copy()
     count = len(fitted.ratings)
@@ -314,7 +339,12 @@ def _log_odds(share: float) -> float:
 
 
 def _term_names(model: PairModel) -> tuple[str, ...]:
-    return (*(["left side"] if model.position else []), *(["nu"] if model.ties else []))
+    names = []
+    if model.position:
+        names.append("left side")
+    if model.ties:
+        names.append("nu")
+    return tuple(names)
 
 
 def _scaled(
@@ -325,7 +355,10 @@ def _scaled(
     settings: RatingSettings,
     group: int,
 ) -> _Fitted:
-    """Parameters (D,) in log odds, the ratings first, as points around the initial rating, and named terms."""
+    """Convert parameters and their intervals (each (D,), in log odds) to ratings in points and named terms.
+
+    The ratings are the first parameters, and are centred at the initial rating. The last ones are the terms `names`.
+    """
     count = len(best) - len(names)
     points, initial = settings.points, settings.initial
     terms = []
@@ -344,12 +377,13 @@ def _normal_interval(best: Array, covariance: Array) -> tuple[Array, Array]:
 
 
 def _widened(best: Array, lows: Array, highs: Array, votes: Votes) -> tuple[Array, Array]:
-    """An interval that is right for many voters, widened for few, by t / z sqrt(G / (G - 1)).
+    """Widen an interval, which is valid for many voters, by t / z sqrt(G / (G - 1)).
 
-    G = (sum_v n_v)^2 / sum_v n_v^2 is the effective number of voters of n_v votes, and t has G - 1 degrees of freedom:
-    few voters, or a few who vote much, tell little of how much voters differ. One alone tells nothing: NaN.
+    G = (sum_v n_v)^2 / sum_v n_v^2 is the effective number of voters, where voter v has cast votes of weight n_v, and t
+    has G - 1 degrees of freedom. With few voters, or a few who cast most votes, the spread among voters is poorly known.
+    With a single voter it is unknown, and the ends are NaN.
     """
-    sizes = np.bincount(votes.voter).astype(float)
+    sizes = np.bincount(votes.voter, votes.weight)
     if np.count_nonzero(sizes) < 2:
         return np.full_like(best, np.nan), np.full_like(best, np.nan)
     effective = max(2.0, float(sizes.sum() ** 2 / (sizes**2).sum()))
@@ -358,27 +392,41 @@ def _widened(best: Array, lows: Array, highs: Array, votes: Votes) -> tuple[Arra
 
 
 def _among(votes: Votes, group: tuple[int, ...]) -> Votes:
-    """The votes between models of a group, which alone are its models."""
+    """Return the votes between two models of a group; their model indices count within the group."""
     if len(group) == len(votes.models):
         return votes
-    places = np.full(len(votes.models), -1)
-    places[list(group)] = np.arange(len(group))
-    inside = (places[votes.left] >= 0) & (places[votes.right] >= 0)
-    inner_votes = votes.where(inside, APART)
+    index_in_group = np.full(len(votes.models), -1)
+    index_in_group[list(group)] = np.arange(len(group))
+    is_inside = (index_in_group[votes.left] >= 0) & (index_in_group[votes.right] >= 0)
+    group_votes = votes.where(is_inside, APART)
     names = tuple(votes.models[model] for model in group)
     return replace(
-        inner_votes, models=names, left=places[inner_votes.left], right=places[inner_votes.right]
+        group_votes,
+        models=names,
+        left=index_in_group[group_votes.left],
+        right=index_in_group[group_votes.right],
     )
 
 
 def model_row(
     votes: Votes, model: int, group: int, rating: float, low: float, high: float, lows: Array
 ) -> ModelRating:
-    """A model by its index, with its shares of the votes; NaN where there is no number. `lows` are of its group."""
-    own_votes = np.flatnonzero((votes.left == model) | (votes.right == model))
-    outcome, voter = votes.outcome[own_votes], votes.voter[own_votes]
+    """Return the row of a model in a table of ratings, with its shares of wins and of bad pairs.
+
+    Args:
+        votes: All votes.
+        model: Index of the model in `votes.models`.
+        group: Index of its group.
+        rating: Its rating; NaN without one.
+        low: Lower end of its interval; NaN without one.
+        high: Upper end of its interval; NaN without one.
+        lows: Lower ends of all models in the group, for the rank.
+    """
+    model_votes = np.flatnonzero((votes.left == model) | (votes.right == model))
+    outcome = votes.outcome[model_votes]
+    voter = votes.voter[model_votes]
     decided = outcome != BOTH_BAD
-    won = outcome == np.where(votes.left[own_votes] == model, LEFT, RIGHT)
+    won = outcome == np.where(votes.left[model_votes] == model, LEFT, RIGHT)
     rated = not np.isnan(rating)
     return ModelRating(
         votes.models[model],
@@ -387,9 +435,9 @@ def model_row(
         _known(rating),
         _known(low),
         _known(high),
-        len(own_votes),
+        len(model_votes),
         voter_share(won + 0.5 * (outcome == TIE), decided, voter),
-        voter_share((~decided).astype(float), np.ones(len(own_votes), dtype=bool), voter),
+        voter_share((~decided).astype(float), np.ones(len(model_votes), dtype=bool), voter),
     )
 
 
@@ -403,10 +451,11 @@ def _known(number: float) -> float | None:
 def comparable_groups(
     cells: Cells, *, both_bad_is_tie: bool = False
 ) -> tuple[tuple[int, ...], ...]:
-    """The strongly connected components of the graph of who has beaten whom (a tie counts both ways), largest first.
+    """Return the groups of models whose ratings can be compared, as tuples of model indices, the largest first.
 
-    Bradley-Terry ratings have a finite maximum of the likelihood if and only if there is one component (Ford 1957);
-    between components votes only say that one side never lost, which is not a distance.
+    These are the strongly connected components of the graph with an edge from each winner to each loser (a tie is two
+    edges). The Bradley-Terry likelihood has a finite maximum if and only if there is one component (Ford 1957). Between
+    components, votes only show that one side never lost, from which no distance can be estimated.
     """
     ties = cells.counts[:, TIE] + (cells.counts[:, BOTH_BAD] if both_bad_is_tie else 0)
     left_held, right_held = cells.counts[:, LEFT] + ties > 0, cells.counts[:, RIGHT] + ties > 0
@@ -424,7 +473,7 @@ def comparable_groups(
 
 # --- ratings at equal style ------------------------------------------------------------------------------------------
 # Chatbot Arena's style control (Li, Angelopoulos and Chiang, "Does style matter?", 2024): length and Markdown are
-# covariates beside the models, so that a rating is what a model's replies are worth at equal style.
+# covariates in addition to the models, so that ratings compare replies of equal style.
 
 
 MARKDOWN = {
@@ -436,23 +485,25 @@ LENGTH = "length"
 
 
 def style_differences(table: pl.DataFrame) -> dict[str, Array]:
-    """By name of a covariate (N,) left against right, standardised to mean 0 and standard deviation 1.
+    """Return the style covariates by name: differences between left and right reply, each of shape (N,).
 
-    Length is the difference of the logarithms of characters + 1; each count of Markdown is (l - r) / (l + r + 1). What
-    is the same in all votes is not a covariate. Raises DataError when a vote has no replies, or there is no covariate.
+    They are standardised to mean 0 and standard deviation 1. Length is the difference of log(characters + 1); a count
+    of Markdown elements is (l - r) / (l + r + 1). A covariate that is the same in all votes is omitted.
+
+    Raises:
+        DataError: If a vote has no replies, or no covariate remains.
     """
-    if missing := table.filter(
-        pl.col("left_reply").is_null() | pl.col("right_reply").is_null()
-    ).height:
+    lacks_reply = pl.col("left_reply").is_null() | pl.col("right_reply").is_null()
+    missing = table.filter(lacks_reply).height
+    if missing:
         raise DataError(
-            f"{missing:,} of {table.height:,} votes hold no replies, whose style could be measured; leave style out"
+            f"{missing:,} of {table.height:,} votes have no replies, so style cannot be measured; remove style"
         )
     left, right = pl.col("left_reply"), pl.col("right_reply")
     columns = {LENGTH: (left.str.len_chars() + 1).log() - (right.str.len_chars() + 1).log()}
     for name, pattern in MARKDOWN.items():
-        left_count, right_count = (
-            side.str.count_matches(pattern).cast(pl.Float64) for side in (left, right)
-        )
+        left_count = left.str.count_matches(pattern).cast(pl.Float64)
+        right_count = right.str.count_matches(pattern).cast(pl.Float64)
         columns[name] = (left_count - right_count) / (left_count + right_count + 1)
     raw = {
         name: table.select(column.alias(name))[name].to_numpy() for name, column in columns.items()
@@ -464,7 +515,7 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
     }
     if not style:
         raise DataError(
-            "the two replies are of the same length and Markdown in all votes; leave style out"
+            "the two replies are of the same length and Markdown in all votes; remove style"
         )
     return style
 
@@ -472,12 +523,22 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
 def fit_with_style(
     votes: Votes, settings: RatingSettings, style: dict[str, Array]
 ) -> tuple[Array, Array]:
-    """Parameters (D,) and their covariance (D, D): M ratings with mean 0, the left side if asked for, the covariates.
+    """Fit ratings and style covariates by logistic regression.
 
-    All in log odds. Votes are those to be rated: whatever is not left or right is half a win. The covariance is
-    clustered by voter, as in `bradley_terry.robust_covariance`. Raises DataError when there is no finite maximum.
+    Args:
+        votes: The votes to rate. Every outcome other than left or right counts as half a win.
+        settings: With `position`, the left side gets a parameter.
+        style: Covariates by name, from `style_differences`.
+
+    Returns:
+        The parameters, shape (D,), and their covariance, shape (D, D), in log odds: ratings with mean 0, the left side
+        if requested, and the covariates. The covariance is clustered by voter, as in `bradley_terry.robust_covariance`.
+
+    Raises:
+        DataError: If the likelihood has no finite maximum.
     """
-    design, size = _design(votes, settings, style), len(votes.models)
+    design = _design(votes, settings, style)
+    size = len(votes.models)
     won = np.select([votes.outcome == LEFT, votes.outcome == RIGHT], [1.0, 0.0], 0.5)
     regular = np.zeros((design.shape[1], design.shape[1]))
     regular[:size, :size] = 1 / size
@@ -503,32 +564,32 @@ def fit_with_style(
                 bread @ (scores.T @ scores) @ bread * voters / max(voters - 1, 1)
             )
     raise DataError(
-        "ratings and style cannot be told apart in these votes; leave style out, or gather more votes"
+        "ratings and style are not identifiable from these votes; remove style, or collect more votes"
     )
 
 
 def _design(votes: Votes, settings: RatingSettings, style: dict[str, Array]) -> sparse.csr_array:
+    """Return the design matrix, shape (N, D): 1 for the left and -1 for the right model, the side, the covariates."""
     rows = np.arange(votes.count)
+    ones = np.ones(votes.count)
     shape = (votes.count, len(votes.models))
-    models = sparse.coo_array(
-        (np.ones(votes.count), (rows, votes.left)), shape=shape
-    ) - sparse.coo_array((np.ones(votes.count), (rows, votes.right)), shape=shape)
-    side = [np.ones(votes.count)] if settings.position else []
-    return sparse.csr_array(
-        sparse.hstack([models, sparse.csr_array(np.stack([*side, *style.values()], axis=1))])
-    )
+    left_models = sparse.coo_array((ones, (rows, votes.left)), shape=shape)
+    right_models = sparse.coo_array((ones, (rows, votes.right)), shape=shape)
+    side = [ones] if settings.position else []
+    covariates = sparse.csr_array(np.stack([*side, *style.values()], axis=1))
+    return sparse.csr_array(sparse.hstack([left_models - right_models, covariates]))
 
 
 # --- frozen ratings --------------------------------------------------------------------------------------------------
 
 
 DIGITS = 4
-"""Decimals of a rating that two computations must share. Sums in another order differ by some 1e-9."""
+"""Decimals to which two computations of a rating must agree. The order of summation changes it by about 1e-9."""
 PACKAGES = ("numpy", "scipy")
 
 
 class Snapshot(Struct, frozen=True):
-    """A rating, and by which versions of programs it was computed."""
+    """A frozen rating, with the versions of the software that computed it."""
 
     rating: ArenaRating
     software: dict[str, str]
@@ -540,12 +601,12 @@ def write_snapshot(path: Path, rating: ArenaRating) -> None:
 
 
 def encode_snapshot(rating: ArenaRating) -> bytes:
-    """What `write_snapshot` writes."""
+    """Return the bytes of a snapshot file, as `write_snapshot` writes it."""
     return msgspec.json.format(msgspec.json.encode(Snapshot(rating, _software())), indent=1) + b"\n"
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """A frozen rating. Raises DataError when the file is not one."""
+    """Read a snapshot. Raises DataError if the file does not exist or is not a snapshot."""
     try:
         return msgspec.json.decode(read_text(path), type=Snapshot)
     except FileNotFoundError:
@@ -559,8 +620,9 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def snapshot_differences(snapshot: Snapshot, log: VoteLog) -> tuple[str, ...]:
-    """In what a rating of `log` by the snapshot's settings differs from the snapshot; empty when in nothing."""
-    again, frozen = rate_votes(log, snapshot.rating.settings), snapshot.rating
+    """Rate `log` again by the snapshot's settings, and return a message for each difference from the snapshot."""
+    frozen = snapshot.rating
+    again = rate_votes(log, frozen.settings)
     if again.digest != frozen.digest:
         return (
             f"the votes differ: {frozen.votes:,} were rated then, {again.votes:,} now, digest {again.digest[:12]} "
@@ -601,21 +663,23 @@ def _software() -> dict[str, str]:
 
 
 # --- provisional ratings ---------------------------------------------------------------------------------------------
-# Votes alone give no rating to a model that has won, or lost, all its battles, and no interval where one person has
-# cast all the votes. Until a rating is settled, the one shown is the most likely under a prior: true ratings are normal
-# around the mean with a standard deviation of `PRIOR_POINTS`, so an unknown model is within 400 points of the mean. Its
-# interval is that of a normal approximation to what is known after the votes. All that one person says of a pair of
-# models counts as a single vote: whoever votes a hundred times makes no rating sure.
+# Votes alone give no rating to a model that has won or lost all its battles, and no interval if one person has cast all
+# votes. Until a rating is settled, the arena therefore shows the maximum of the posterior under a prior: true ratings
+# are normal around the mean with a standard deviation of `PRIOR_POINTS`, so that a model without votes is within 400
+# points of the mean. The interval is from a normal approximation to the posterior. All votes of one person on a pair of
+# models count as a single vote, so that one person's many votes do not settle a rating.
 
 
 PRIOR_POINTS = 200.0
-"""Standard deviation of true ratings before any vote: about that of the models of public arenas."""
-SETTLED_VOTES, SETTLED_VOTERS = 50, 10
-"""A rating is settled with so many votes for a better side or a tie, by so many people."""
+"""Standard deviation of true ratings under the prior: about that of the models of public arenas."""
+SETTLED_VOTES = 50
+"""Votes for a better side or a tie that a settled rating needs."""
+SETTLED_VOTERS = 10
+"""People who must have cast these votes."""
 
 
 def is_settled(row: ModelRating) -> bool:
-    """Whether enough people have voted on a model for its rating to stand by votes alone."""
+    """Return whether enough people have voted on a model to rate it from votes alone, without the prior."""
     share = row.win_share
     return (
         row.low is not None and share.n >= SETTLED_VOTES and (share.groups or 0) >= SETTLED_VOTERS
@@ -623,7 +687,7 @@ def is_settled(row: ModelRating) -> bool:
 
 
 def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRating, ...]:
-    """All models of these votes under the prior, the best first, without a rank."""
+    """Rate all models of these votes under the prior; return them the best first, without ranks."""
     counted = (
         votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
     )
@@ -653,10 +717,9 @@ def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRa
 
 
 def _one_for_each_pair(votes: Votes) -> Array:
-    """(N,) weights with which all votes of one voter on one pair of models count as one."""
+    """Return weights, shape (N,), by which all votes of a voter on a pair of models together count as one vote."""
     size = len(votes.models)
     pair = np.minimum(votes.left, votes.right) * size + np.maximum(votes.left, votes.right)
-    _, place, counts = np.unique(
-        votes.voter * size**2 + pair, return_inverse=True, return_counts=True
-    )
-    return np.asarray(1 / counts[place])
+    voter_and_pair = votes.voter * size**2 + pair
+    _, indices, counts = np.unique(voter_and_pair, return_inverse=True, return_counts=True)
+    return np.asarray(1 / counts[indices])

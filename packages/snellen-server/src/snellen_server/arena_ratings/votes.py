@@ -7,18 +7,58 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from snellen.plugin_api import DataError
-from snellen_server.arena_ratings.log import OUTCOMES, VoteLog, VoterKind
+from snellen import DataError
+from snellen_server.arena_ratings.log import OUTCOMES, Trust, VoteLog, VoterKind
 
 Method = Literal["bradley-terry", "davidson", "elo"]
 IntervalKind = Literal["bootstrap", "sandwich"]
 Weighting = Literal["none", "propensity"]
+
+
+class TrustSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which votes of an open arena count, and how much (`arena_ratings.trust`).
+
+    The defaults are for a server that anybody may visit: what one network can move is bounded, however many cookies
+    its visitors have.
+    """
+
+    account: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    """Weight of a vote by an account."""
+    invited: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    """Weight of a vote by a visitor who came with an invitation."""
+    anonymous: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    """Weight of a vote by any other visitor."""
+    networked: tuple[Trust, ...] = ("anonymous",)
+    """Classes whose votes from one network are taken as one voter's, and have at most `network_share`."""
+    network_share: Annotated[float, Meta(gt=0, le=1)] = 0.002
+    """The largest share of all weight that the votes of one network may have."""
+    network_votes: Annotated[float, Meta(gt=0)] = 5.0
+    """So many votes of a network count in any case, since shares of a small arena say little."""
+    count_leaks: bool = False
+    """Count votes on battles in which a model gave itself away."""
+    count_repeats: bool = False
+    """Count further votes of one voter on the same question about the same image by the same two models."""
+    count_together: bool = False
+    """Count votes of voters who vote seldom and together (`arena_ratings.together`)."""
+    count_anomalous: bool = False
+    """Count voters whose votes are unlike those of all others (`arena_ratings.anomalies`)."""
+    count_failed: bool = False
+    """Count voters who failed more honeypots than an honest voter would."""
+
+    def weight(self, trust: str) -> float:
+        """The weight of a vote of this class; 1 where the class is not known."""
+        weights = {
+            "account": self.account,
+            "invited": self.invited,
+            "anonymous": self.anonymous,
+        }
+        return weights.get(trust, 1.0)
 
 
 class RatingSettings(Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -36,6 +76,10 @@ class RatingSettings(Struct, frozen=True, kw_only=True, omit_defaults=False):
     """Most votes of one voter that count on one day (UTC), the earliest; 0 for no limit."""
     leave_out_anomalous: bool = False
     """Leave out voters whose votes the tests of `arena_ratings.anomalies` find unlike those of all others."""
+    trust: TrustSettings | None = None
+    """How votes count by who gave them; None counts all alike."""
+    classes: tuple[Trust, ...] = ()
+    """Rate only votes of these classes of trust; empty for all."""
     weighting: Weighting = "none"
     position: bool = False
     """Estimate what it is worth to be shown on the left, with the ratings."""
@@ -81,7 +125,8 @@ class Votes:
     """(N,) mean 1."""
     table: pl.DataFrame
     """The same votes with all that is known of them."""
-    left_out: Mapping[str, int]
+    excluded_votes: Mapping[str, int]
+    """Votes that do not count, by reason."""
 
     @property
     def count(self) -> int:
@@ -98,7 +143,9 @@ class Votes:
 
     def where(self, chosen: Array, reason: str) -> Votes:
         """The votes where `chosen` (N,) is true; the others are left out for a reason. Models and weights stay."""
-        left_out = dict(Counter(self.left_out) + Counter({reason: int((~chosen).sum())}))
+        excluded_votes = dict(
+            Counter(self.excluded_votes) + Counter({reason: int((~chosen).sum())})
+        )
         voter = _renumbered(self.voter[chosen])
         return Votes(
             self.models,
@@ -108,7 +155,7 @@ class Votes:
             voter,
             self.weight[chosen],
             self.table.filter(pl.Series(chosen)),
-            left_out,
+            excluded_votes,
         )
 
 
@@ -118,10 +165,10 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     What is left out is counted by reason. Raises DataError when no vote remains, or weights by propensity are asked
     for and a vote has none.
     """
-    table, left_out = _filtered(log.battles, settings)
+    table, excluded_votes = _filtered(log.battles, settings)
     if not table.height:
-        reason_counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        raise DataError(f"no vote is left to be rated ({reason_counts or 'the log is empty'})")
+        reason_counts = "; ".join(f"{count:,} {reason}" for reason, count in excluded_votes.items())
+        raise DataError(f"no votes are left to rate ({reason_counts or 'the log is empty'})")
     names = pl.concat([table["left_name"], table["right_name"]]).unique().sort()
     index = dict(zip(names, range(len(names)), strict=True))
     left, right = (_codes(table[f"{side}_name"], index) for side in ("left", "right"))
@@ -131,10 +178,10 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
         left,
         right,
         outcome,
-        _voters(table),
+        _voters(table, settings.trust),
         _weights(table, settings.weighting),
         table,
-        {**log.left_out, **left_out},
+        {**log.excluded_votes, **excluded_votes},
     )
 
 
@@ -166,26 +213,33 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
             "voter_kind"
         )
         == settings.voters,
-        "models' names were shown": pl.col("anonymous")
+        "the names of the models were visible": pl.col("anonymous")
         if settings.anonymous_only
+        else pl.lit(True),
+        "of another class of trust": pl.col("trust").is_in(settings.classes)
+        if settings.classes
         else pl.lit(True),
         "of another category": _is("category", settings.category),
         "of another language": _is("language", settings.language),
+        # By trust, honeypots tell who is no honest voter, before they are left out.
+        "on honeypots": pl.col("honeypot") == "" if settings.trust is None else pl.lit(True),
         "a model against itself": pl.col("left_name") != pl.col("right_name"),
     }
-    left_out = dict[str, int]()
+    excluded_votes = dict[str, int]()
     for reason, condition in steps.items():
         before, rows = rows.height, rows.filter(condition)
         if rows.height < before:
-            left_out[reason] = before - rows.height
+            excluded_votes[reason] = before - rows.height
     if settings.cap and rows.height:
         day = (pl.col("time") // DAY).fill_null(-1)
         rank = pl.int_range(pl.len()).over("voter", day)
         before = rows.height
         rows = rows.filter(pl.col("voter").is_null() | (rank < settings.cap))
         if rows.height < before:
-            left_out[f"beyond {settings.cap:,} votes of a voter on a day"] = before - rows.height
-    return rows, left_out
+            excluded_votes[f"beyond {settings.cap:,} votes of a voter on a day"] = (
+                before - rows.height
+            )
+    return rows, excluded_votes
 
 
 def _label(side: str) -> pl.Expr:
@@ -211,10 +265,14 @@ def _renumbered(voter: Array) -> Array:
     return np.asarray(order[inverse], dtype=np.int64)
 
 
-def _voters(table: pl.DataFrame) -> Array:
-    codes = (
-        table["voter"].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-    )
+def _voters(table: pl.DataFrame, trust: TrustSettings | None) -> Array:
+    voter = table["voter"]
+    if trust is not None:
+        of_network = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()
+        network = pl.concat_str(pl.lit("network "), pl.col("network"))
+        clusters = pl.when(of_network).then(network).otherwise(pl.col("voter"))
+        voter = table.select(clusters.alias("voter"))["voter"]
+    codes = voter.cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     return _renumbered(np.where(codes >= 0, codes, -1 - np.arange(len(codes))))
 
 

@@ -109,8 +109,8 @@ def command() -> None:
       snellen arena voters votes.jsonl
       snellen arena import 2023-05-12-conv.json votes.parquet
 
-    LOGS are .jsonl, .json or .parquet files: Snellen's own, FastChat's cleaned battles or conversations, or those of
-    Multi-Modality-Arena. docs/arena.md says how to read the numbers.
+    LOGS are .jsonl, .json or .parquet files with votes: Snellen's own, FastChat's cleaned battles or conversations, or
+    those of Multi-Modality-Arena. docs/arena.md explains the numbers.
     """
 
 
@@ -118,15 +118,15 @@ def command() -> None:
 @LOGS
 @click.argument("to", type=click.Path(path_type=Path, dir_okay=False))
 def import_logs(logs: tuple[Path, ...], to: Path) -> None:
-    """Write the votes in LOGS as one file of Snellen's form: TO ends with .jsonl or .parquet.
+    """Convert the votes in LOGS to one file in Snellen's format: TO ends with .jsonl or .parquet.
 
-    Addresses of voters become pseudonyms, which differ each time that a log is imported.
+    Addresses of voters are replaced by pseudonyms. Importing a log again gives new pseudonyms.
     """
     from snellen_server.arena_ratings.log import write_votes
 
     log = _read(logs)
     write_votes(to, log.battles)
-    click.echo(f"{to}: {log.battles.height:,} votes of {log.read:,} rows")
+    click.echo(f"{to}: {log.battles.height:,} votes of {log.row_count:,} rows")
 
 
 @command.command()
@@ -155,10 +155,10 @@ def rate(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Rate the models in LOGS, with 95% intervals over voters, and freeze or check a rating.
+    """Rate the models in LOGS, with 95% intervals over voters; save the rating, or compare it with a saved one.
 
-    A rank is 1 + the number of models whose interval lies wholly above. Models that no chain of votes joins both ways
-    are in groups of their own, and are not ranked across.
+    The rank of a model is 1 plus the number of models whose intervals are completely above its own. Two models can be
+    ranked together only if chains of wins connect them in both directions; other models are ranked in separate groups.
     """
     from snellen_server.arena_ratings.rating import (
         rate_votes,
@@ -195,7 +195,7 @@ def rate(
 @_with(*_CHOICE)
 @json_flag
 def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
-    """Show for every pair of models in LOGS who won how often."""
+    """Show how often each model in LOGS won against each other model."""
     from snellen_server.arena_ratings.bradley_terry import win_rates
     from snellen_server.arena_ratings.rating import counted_votes
 
@@ -224,7 +224,7 @@ def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
 )
 @json_flag
 def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) -> None:
-    """Compare each voter in LOGS with all others: who always votes left, or for one model, or against the crowd."""
+    """Compare each voter in LOGS with all others, to find those who always vote left, for one model, or against the rest."""
     from snellen_server.arena_ratings.anomalies import FALSE_DISCOVERIES, FEWEST_VOTES, check_voters
     from snellen_server.arena_ratings.rating import counted_votes
 
@@ -269,8 +269,8 @@ def _read(logs: tuple[Path, ...]) -> VoteLog:
     from snellen_server.arena_ratings.log import read_votes
 
     log = read_votes(logs)
-    for reason, count in sorted(log.left_out.items()):
-        announce(f"note: {count:,} of {log.read:,} rows left out: {reason}")
+    for reason, count in sorted(log.excluded_votes.items()):
+        announce(f"note: {count:,} of {log.row_count:,} rows left out: {reason}")
     return log
 
 
@@ -308,11 +308,12 @@ def _show(rating: ArenaRating) -> None:
     alone = [row.model for row in rating.models if row.rating is None]
     if alone:
         click.echo(
-            f"not rated, since they won against none of the others, or lost to none: {', '.join(alone)}",
+            "not rated, because no chain of votes connects them with other models in both directions: "
+            f"{', '.join(alone)}",
         )
     if rating.groups - len(alone) > 1:
         click.echo(
-            "ratings of different groups cannot be compared: no chain of votes joins them both ways"
+            "ratings of different groups are not comparable: no chain of votes connects them in both directions"
         )
     for term in rating.terms:
         where = f" (group {term.group + 1})" if rating.groups > 1 else ""
@@ -326,14 +327,12 @@ def _show(rating: ArenaRating) -> None:
     )
     if rating.unknown_voters:
         announce(
-            f"note: {rating.unknown_voters:,} votes name no voter; each counts as another voter's"
+            f"note: {rating.unknown_voters:,} votes have no voter; each counts as a vote by a different voter"
         )
-    for reason, count in sorted(rating.left_out.items()):
+    for reason, count in sorted(rating.excluded_votes.items()):
         announce(f"left out: {count:,} {reason}")
     if any(row.rating is not None and row.low is None for row in rating.models):
-        announce(
-            "note: all votes are one voter's, so there are no intervals: nothing says how much voters differ"
-        )
+        announce("note: all votes are by one voter, so there are no intervals")
     if rating.settings.method == "elo":
         announce(
             "note: Elo depends on the order of the votes; its intervals are over voters and orders"

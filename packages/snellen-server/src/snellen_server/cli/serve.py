@@ -15,7 +15,8 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from snellen.plugin_api import DataError, MissingExtraError
+from snellen import DataError
+from snellen.plugin_api import MissingExtraError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -46,7 +47,7 @@ VISITOR = click.option("--visitor", metavar="ID", help="Pseudonym of a visitor w
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Let no other user read what is written in the block: pictures, uploads and logs of a server."""
+    """Let no other user read what is written in the block: images, uploads and logs of a server."""
     previous = os.umask(0o077)
     try:
         yield
@@ -86,12 +87,13 @@ def serve(
     arena: str | None,
     invites: bool,
 ) -> None:
-    """Serve accounts and all installed features to many, from the folder DIR, which is made at the first start.
+    """Serve the leaderboard, the arena and all other installed features from the folder DIR.
 
-    Ctrl-C or SIGTERM stops it after what is under way. Before it is open to others it needs a proxy with TLS in front
-    (deploy/ has one) and `public_url` and `trusted_proxies` in the file of --config.
+    The first start creates DIR. Ctrl-C or SIGTERM stops the server after the requests in progress. Before you open it
+    to others, put a proxy with TLS in front of it (deploy/ contains one), and set `public_url` and `trusted_proxies` in
+    the file that --config names.
     """
-    from snellen.plugin_api import listen
+    from snellen.plugin_api import open_listener
     from snellen_server.hosting.account_pages import invitation_address
     from snellen_server.hosting.accounts import has_admin, invite
     from snellen_server.hosting.application import HostingServer
@@ -103,16 +105,16 @@ def serve(
         configuration = replace(
             configuration, feature={**configuration.feature, "arena": arena_of_flag(arena)}
         )
-    listener = listen(port, host)
+    listener = open_listener(port, host)
     port = listener.getsockname()[1]
     configuration = configuration.at_port(port)
     services = open_services(configuration)
     if invites or not services.database.read_now(has_admin):
         token = services.database.write_now(invite, "command line", is_admin=True)
         click.echo(
-            f"Link for an administrator, good once: {invitation_address(configuration, token)}"
+            f"Link for an administrator, valid once: {invitation_address(configuration, token)}"
         )
-    click.echo(f"{configuration.public_url}  (listening on {host}:{port}; Ctrl-C ends it)")
+    click.echo(f"{configuration.public_url}  (listening on {host}:{port}; press Ctrl-C to stop)")
     log_to_stderr()
     # uvicorn raises the signal that stopped it once more; the log has said so already.
     with suppress(KeyboardInterrupt):
@@ -136,9 +138,9 @@ def arena_of_flag(source: str) -> Mapping[str, Any]:
 
 @click.group()
 def serve_data() -> None:
-    """Copy a server's folder, show or erase what it knows of a person, and give up what is too old.
+    """Back up the data of a server, show or erase the data of a person, and delete expired data.
 
-    All of it works while the server serves.
+    The server can run meanwhile.
     """
 
 
@@ -147,13 +149,13 @@ def serve_data() -> None:
 @CONFIG
 @click.argument("archive", metavar="FILE.tar", type=FILE)
 def backup(folder: Path, file: Path | None, archive: Path) -> None:
-    """Write the database, the pictures and the key of DIR into FILE.tar, but not the runs in DIR/runs."""
+    """Write the database, the images and the key in DIR to FILE.tar, without the runs in DIR/runs."""
     from snellen_server.hosting.database import back_up
 
     count = back_up(_configuration(folder, file, None), archive)
-    click.echo(f"{archive}: the database, the key and {count} pictures")
+    click.echo(f"{archive}: the database, the key and {count} images")
     if (folder / "runs").is_dir():
-        click.echo(f"the runs in {folder / 'runs'} are not in it; copy that folder, too")
+        click.echo(f"the runs in {folder / 'runs'} are not included; copy that folder as well")
 
 
 @serve_data.command("restore")
@@ -162,7 +164,7 @@ def backup(folder: Path, file: Path | None, archive: Path) -> None:
 )
 @click.argument("folder", metavar="DIR", type=FOLDER)
 def restore_backup(archive: Path, folder: Path) -> None:
-    """Put a backup into the new folder DIR."""
+    """Restore a backup to DIR, which must not exist yet."""
     from snellen_server.hosting.database import restore
 
     restore(archive, folder)
@@ -176,7 +178,7 @@ def restore_backup(archive: Path, folder: Path) -> None:
 @ACCOUNT
 @VISITOR
 def export(account: str | None, visitor: str | None, **server: Any) -> None:
-    """Print all that is known of a person, as JSON."""
+    """Print all data about a person as JSON."""
     from snellen_server.hosting.accounts import export_person
 
     records = _of_person(account, visitor, server, export_person)
@@ -190,7 +192,7 @@ def export(account: str | None, visitor: str | None, **server: Any) -> None:
 @ACCOUNT
 @VISITOR
 def erase(account: str | None, visitor: str | None, **server: Any) -> None:
-    """Erase a person: their account, and their part in all else."""
+    """Erase a person: the account, and everything that refers to it."""
     from snellen_server.hosting.accounts import erase_person
 
     _print_counts(
@@ -203,7 +205,7 @@ def erase(account: str | None, visitor: str | None, **server: Any) -> None:
 @DATABASE
 @CONFIG
 def purge_old(**server: Any) -> None:
-    """Delete what is older than it is kept. A running server does so by itself, four times a day."""
+    """Delete data whose retention period is over. A running server does this itself four times a day."""
     from snellen_server.hosting.accounts import purge
 
     configuration = _configuration(**server)
@@ -225,7 +227,7 @@ def _of_person(
     from snellen_server.hosting.accounts import find_actor
 
     if (account is None) == (visitor is None):
-        raise DataError("say whose: --account NAME, or --visitor ID")
+        raise DataError("name the person: --account NAME, or --visitor ID")
     return _written(
         _configuration(**server),
         lambda connection: work(

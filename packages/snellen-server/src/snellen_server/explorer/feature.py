@@ -1,4 +1,4 @@
-"""The feature `explorer`: pictures, questions and replies of public runs; of hidden answers nothing.
+"""The feature `explorer`: images, questions and replies of public runs; of hidden answers nothing.
 
 What is hidden is decided once, where runs are indexed: a benchmark's answers are opened only when the configuration
 names it, and never when a board of the leaderboard scores by them. The index of a hidden benchmark is made without its
@@ -21,15 +21,8 @@ from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
 from msgspec import Struct
 
-from snellen.plugin_api import (
-    BenchmarkUse,
-    RunLibrary,
-    SnellenError,
-    StoreError,
-    ViewLook,
-    ViewPages,
-    check_folder_name,
-)
+from snellen import SnellenError, StoreError
+from snellen.plugin_api import BenchmarkUse, RunLibrary, ViewLook, ViewPages, check_folder_name
 from snellen_server.hosting.callers import ServicesDep
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.features import Feature, Job, NavigationEntry
@@ -93,8 +86,8 @@ _add_page("/questions", ViewPages.questions)
 _add_page("/question", ViewPages.question)
 
 
-@router.get(f"{ROOT}/pictures/{{digest}}", include_in_schema=False)
-async def explore_picture(digest: str, request: Request, services: ServicesDep) -> Response:
+@router.get(f"{ROOT}/images/{{digest}}", include_in_schema=False)
+async def explore_image(digest: str, request: Request, services: ServicesDep) -> Response:
     return await _made(request, services, ViewPages.picture)
 
 
@@ -116,13 +109,13 @@ async def _made(
 ) -> Response:
     runs = await asyncio.to_thread(public_runs, services)
     if runs is None:
-        raise HTTPException(404, "no run is public here")
+        raise HTTPException(404, "no run is public")
     try:
         return await asyncio.to_thread(page, runs.pages, request)
     except SnellenError:
         # Its words may name folders of the server.
         LOGGER.info("not shown", exc_info=True)
-        raise HTTPException(404, "nothing of this name is public here") from None
+        raise HTTPException(404, "nothing with this name is public") from None
 
 
 async def _page(

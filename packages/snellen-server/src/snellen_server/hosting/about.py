@@ -16,8 +16,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, delete, insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from snellen import __version__
-from snellen.plugin_api import SnellenError
+from snellen import SnellenError, __version__
 from snellen_server.hosting.callers import ServicesDep, caller_of, services_of
 from snellen_server.hosting.credentials import new_id
 from snellen_server.hosting.database import heads, revisions_of
@@ -57,11 +56,13 @@ class Readiness(BaseModel):
 
 @router.get("/", include_in_schema=False)
 async def front_page(request: Request, services: ServicesDep) -> HTMLResponse:
-    parts = [
-        (feature, services.pages.part(f"{feature.name}/home.html", await feature.home(services)))
-        for feature in services.features
-        if feature.home
-    ]
+    parts = []
+    for feature in services.features:
+        if feature.home:
+            values = await feature.home(services)
+            parts.append(
+                (feature, services.pages.part(request, f"{feature.name}/home.html", values))
+            )
     return services.pages.render(
         request, "about/front.html", {"parts": parts, "version": __version__}
     )
@@ -93,7 +94,7 @@ async def ready(services: ServicesDep) -> JSONResponse:
             if fault := await check.check(services):
                 missing[check.name] = fault
     if services.stopping.is_set():
-        missing["server"] = "it is about to stop"
+        missing["server"] = "the server is about to stop"
     return JSONResponse({"ready": not missing, "missing": missing}, 503 if missing else 200)
 
 
@@ -104,7 +105,7 @@ async def _may_measure(request: Request) -> None:
     )
     state = request.state
     if not (state.is_local or is_within(state.address, networks) or caller_of(request).is_admin):
-        raise HTTPException(403, "this is for administrators and this machine")
+        raise HTTPException(403, "only administrators and this machine may do this")
 
 
 @router.get("/metrics", include_in_schema=False)
@@ -116,7 +117,7 @@ async def prometheus(services: ServicesDep, _: Annotated[None, Depends(_may_meas
 async def asset(feature: str, name: str, services: ServicesDep) -> Response:
     asset_file = services.pages.assets.get(f"{feature}/{name}")
     if asset_file is None:
-        raise HTTPException(404, "no file has this name")
+        raise HTTPException(404, "there is no file with this name")
     cache_headers = {"cache-control": "public, max-age=31536000, immutable"}
     return Response(asset_file.content, media_type=asset_file.media_type, headers=cache_headers)
 
@@ -138,7 +139,7 @@ async def _database_fault(services: Services) -> str | None:
     return (
         None
         if set(expected) <= set(carried_out)
-        else "the database has not the schema of this version"
+        else "the database does not have the schema of this version"
     )
 
 

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from pydantic import BaseModel
 from sqlalchemy import select
 
-from snellen.plugin_api import DataError
+from snellen import DataError
 from snellen_server.hosting import accounts, tables
 from snellen_server.hosting.accounts import Account, erase_person, export_person, purge
 from snellen_server.hosting.callers import (
@@ -53,9 +53,7 @@ async def sign_in(
     credentials = await services.database.read(accounts.find_account, name)
     account, hashed = credentials or (None, None)
     if not await services.passwords.is_right(password, hashed) or account is None:
-        return _sign_in_form(
-            request, services, next, name, "No account has this name and password."
-        )
+        return _sign_in_form(request, services, next, name, "The name or the password is wrong.")
     return await _signed_in(request, services, account, _local(next))
 
 
@@ -197,14 +195,14 @@ async def change_own_password(
 ) -> Response:
     credentials = await services.database.read(accounts.find_account, account.name)
     if credentials is None or not await services.passwords.is_right(password, credentials[1]):
-        fault = "This is not your password; it was not changed."
+        fault = "The password is wrong; nothing was changed."
         return await _account_page(request, services, account, fault=fault)
     try:
         hashed = await _hashed(services, new_password)
     except DataError as error:
         return await _account_page(request, services, account, fault=f"Not changed: {error}.")
     await services.database.write(accounts.change_password, account, hashed, caller.session)
-    return await _account_page(request, services, account, done="Your password is changed.")
+    return await _account_page(request, services, account, done="Your password was changed.")
 
 
 @router.post("/account/sign-out-everywhere", include_in_schema=False)
@@ -228,7 +226,7 @@ async def erase_account(
     credentials = await services.database.read(accounts.find_account, account.name)
     if credentials is None or not await services.passwords.is_right(password, credentials[1]):
         return await _account_page(
-            request, services, account, fault="This is not your password; nothing was erased."
+            request, services, account, fault="The password is wrong; nothing was erased."
         )
     await services.database.write(erase_person, account.actor, account.actor)
     return _signed_out(services)
@@ -265,7 +263,7 @@ async def change_account(
     if action not in ("disable", "enable"):
         raise HTTPException(404, "there is no such action")
     if account_id == admin.id:
-        raise HTTPException(422, "you cannot shut yourself out; another administrator can")
+        raise HTTPException(422, "you cannot disable your own account; ask another administrator")
     await services.database.write(
         accounts.set_disabled, admin.actor, account_id, is_disabled=action == "disable"
     )
@@ -324,7 +322,7 @@ def _is_open(services: Services) -> bool:
 def _check_open(services: Services) -> None:
     if not _is_open(services):
         raise HTTPException(
-            404, "accounts are made by invitation here; ask an administrator for a link"
+            404, "accounts are created by invitation; ask an administrator for a link"
         )
 
 

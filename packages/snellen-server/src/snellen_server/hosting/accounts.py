@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from snellen.plugin_api import DataError
+from snellen import DataError
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.credentials import KEY_PREFIX, new_id, new_token, token_digest
 from snellen_server.hosting.database import MissingError
@@ -42,7 +42,7 @@ def note(connection: Connection, actor: str, action: str, subject: str = "", **d
 
 
 INVITATION_HOURS = 48
-NO_INVITATION = "this link was used already or is too old; ask for a new one"
+NO_INVITATION = "this link has been used or has expired; ask for a new one"
 MOST_KEYS = 20
 LOOK_ALIKE = {"LATIN", "GREEK", "CYRILLIC"}
 _NAME = re.compile(r"[\w][\w .-]{1,62}[\w]")
@@ -144,7 +144,9 @@ def create_account(
         )
     alphabets = {unicodedata.name(letter, "").partition(" ")[0] for letter in fold_name(shown_name)}
     if len(alphabets & LOOK_ALIKE) > 1:
-        raise DataError("a name does not mix Latin, Greek and Cyrillic letters, which look alike")
+        raise DataError(
+            "a name does not mix Latin, Greek and Cyrillic letters, because they look alike"
+        )
     new_account = Account(new_id(), shown_name, is_admin, utc_now())
     try:
         with connection.begin_nested():
@@ -347,7 +349,7 @@ def find_actor(connection: Connection, name: str) -> str:
         select(account.c.id).where(account.c.folded_name == fold_name(name))
     ).scalar()
     if account_id is None:
-        raise DataError(f"there is no account called {name!r} here")
+        raise DataError(f"there is no account named {name!r} here")
     return f"account:{account_id}"
 
 

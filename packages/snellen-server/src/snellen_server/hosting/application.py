@@ -26,8 +26,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from snellen import __version__
-from snellen.plugin_api import DataError, SecurityHeaders, SnellenError, http_protocol
+from snellen import DataError, SnellenError, __version__
+from snellen.plugin_api import SecurityHeaders, http_protocol
 from snellen_server.hosting.callers import SAFE, SignInError, cookie, guard
 from snellen_server.hosting.credentials import new_id
 from snellen_server.hosting.database import (
@@ -64,14 +64,14 @@ class Observed:
             return
         begun, status = time.perf_counter(), 500
 
-        async def watched(message: Message) -> None:
+        async def send_and_watch(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, watched)
+            await self.app(scope, receive, send_and_watch)
         except ClientDisconnect:
             status = 499
         finally:
@@ -110,7 +110,7 @@ class Bounded:
             return
         received, has_begun, is_refused = 0, False, False
 
-        async def counted() -> Message:
+        async def receive_and_count() -> Message:
             nonlocal received, is_refused
             message = await receive()
             received += len(message.get("body", b""))
@@ -119,7 +119,7 @@ class Bounded:
                 raise ClientDisconnect
             return message
 
-        async def noticed(message: Message) -> None:
+        async def send_unless_refused(message: Message) -> None:
             nonlocal has_begun
             # What the application makes of the end that it saw is not what is answered.
             if not is_refused:
@@ -127,7 +127,7 @@ class Bounded:
                 await send(message)
 
         try:
-            await self.app(scope, counted, noticed)
+            await self.app(scope, receive_and_count, send_unless_refused)
         except ClientDisconnect:
             if not is_refused:
                 raise
@@ -213,13 +213,13 @@ class Mended:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         has_begun = False
 
-        async def watched(message: Message) -> None:
+        async def send_and_watch(message: Message) -> None:
             nonlocal has_begun
             has_begun = True
             await send(message)
 
         try:
-            await self.app(scope, receive, watched)
+            await self.app(scope, receive, send_and_watch)
         except ClientDisconnect:
             raise
         except Exception as error:  # the last door before the client: it is logged, and answered without a word of it
@@ -396,7 +396,7 @@ def _failed(request: Request, error: Exception) -> Response:
         exc_info=error,
         extra={"facts": {"route": getattr(request.scope.get("route"), "path", "none")}},
     )
-    return _answer(request, 500, "something went wrong here; it is in the server's log")
+    return _answer(request, 500, "an internal error occurred; details are in the server's log")
 
 
 # --- running on a socket ---------------------------------------------------------------------------------------------

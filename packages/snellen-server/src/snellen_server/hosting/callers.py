@@ -27,7 +27,7 @@ class Caller:
     visitor: str
     """A pseudonym kept in a signed cookie; new for a visitor without one."""
     network: str
-    """The /24 or /64 of the address, for limits; never stored."""
+    """The /24 or /64 of the address, for limits. Of it a feature may store a pseudonym whose key expires, never itself."""
     account: Account | None = None
     scopes: frozenset[str] | None = None
     """What an API key allows; None for a person at a browser, who may do all that the account may."""
@@ -100,14 +100,14 @@ async def person_of(request: Request) -> Account:
     """An account that a person uses, at a browser: for what no key may do, such as making keys."""
     account = await account_of(request)
     if caller_of(request).scopes is not None:
-        raise HTTPException(403, "this takes a person who is signed in; an API key may not do it")
+        raise HTTPException(403, "sign in to do this; an API key is not accepted")
     return account
 
 
 async def admin_of(request: Request) -> Account:
     account = await account_of(request)
     if not caller_of(request).is_admin:
-        raise HTTPException(403, "this is for administrators")
+        raise HTTPException(403, "only administrators may do this")
     return account
 
 
@@ -137,7 +137,7 @@ class Scope:
         if not caller_of(request).may(self.name):
             raise HTTPException(
                 403,
-                f"this key does not allow {self.name}; make one that does on your account's page",
+                f"this key does not allow {self.name}; create one that does on your account page",
             )
         return account
 
@@ -162,9 +162,7 @@ async def _caller(request: Request, services: Services, key: str | None) -> Call
     if key is not None:
         key_owner = await services.database.read(key_account, key)
         if key_owner is None:
-            raise HTTPException(
-                401, "this API key is not valid here", {"www-authenticate": "Bearer"}
-            )
+            raise HTTPException(401, "this API key is not valid", {"www-authenticate": "Bearer"})
         return Caller(visitor, network, key_owner[0], key_owner[1])
     token = request.cookies.get(services.session_cookie, "")
     account = await services.database.read(session_account, token) if token else None
@@ -187,7 +185,7 @@ async def _check_origin(request: Request, services: Services) -> None:
     )
     if foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         services.metrics["snellen_refusals"].labels("origin").inc()
-        raise HTTPException(403, "this was asked for by another site's page")
+        raise HTTPException(403, "this request came from a page of another site")
 
 
 async def _check_token(request: Request, services: Services, caller: Caller) -> None:
@@ -203,7 +201,7 @@ async def _check_token(request: Request, services: Services, caller: Caller) -> 
         services.metrics["snellen_refusals"].labels("csrf").inc()
         raise HTTPException(
             403,
-            "the page was too old, or this came from elsewhere; load the page again and repeat it",
+            "the page has expired or the request came from another site; reload the page and try again",
         )
 
 

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.plugin_api import DataError, read_text
+from snellen import DataError
+from snellen.plugin_api import read_text
 from snellen_server.hosting.limits import parse_networks, parse_rate
 
 DATABASE, KEY_FILE, PICTURES = "snellen.sqlite", "key", "pictures"
@@ -47,8 +48,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     keep_days: int = 365
     """How long records of activity (the audit log) are kept."""
     request_bytes: int = 256 * 1024
-    picture_bytes: int = 10 * 1024 * 1024
-    picture_pixels: int = 20_000_000
+    image_bytes: int = 10 * 1024 * 1024
+    image_pixels: int = 20_000_000
     grace_seconds: int = 30
     """How long a stop waits for answers that are under way."""
     limits: dict[str, LimitRates] = {}
@@ -97,7 +98,7 @@ def load_configuration(folder: Path, file: Path | None = None, **overrides: Any)
     try:
         decoded = msgspec.toml.decode(content, type=dict[str, Any])
         if "folder" in decoded:
-            raise DataError(f"{where}: the folder is given on the command line; take `folder` out")
+            raise DataError(f"{where}: the folder is set on the command line; remove `folder`")
         configuration = msgspec.convert({**decoded, **overrides, "folder": folder}, Configuration)
     except msgspec.DecodeError as error:
         raise DataError(f"{where}: {error}; docs/reference/server.md has the fields") from None

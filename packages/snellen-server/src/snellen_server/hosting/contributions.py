@@ -1,4 +1,4 @@
-"""Pictures that people send: decoded, bounded, stripped of metadata, and kept by the digest of what remains."""
+"""Images that people send: decoded, bounded, stripped of metadata, and kept by the digest of what remains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from snellen.plugin_api import DataError, decode_image, read_file
+from snellen import DataError
+from snellen.plugin_api import decode_image, read_file
 from snellen_server.hosting.features import find
 from snellen_server.hosting.monitoring import LOGGER
 
@@ -26,8 +27,8 @@ AT_ONCE = 2
 
 
 @dataclass(frozen=True)
-class StoredPicture:
-    """A picture as it is shown: a PNG or a JPEG without any metadata."""
+class StoredImage:
+    """An image as it is shown: a PNG or a JPEG without any metadata."""
 
     digest: str
     media_type: str
@@ -36,27 +37,31 @@ class StoredPicture:
     content: bytes
 
 
-def clean_picture(content: bytes, most_pixels: int) -> StoredPicture:
-    """What remains of a picture that somebody sent: its pixels as people see them, upright, the first frame of several.
+def clean_image(content: bytes, most_pixels: int) -> StoredImage:
+    """What remains of an image that somebody sent: its pixels as people see them, upright, the first frame of several.
 
     Raises DataError for what is not a PNG, JPEG, WebP or GIF, whatever its name, and for more than `most_pixels`.
     """
     from PIL import Image
 
-    where = "the picture"
+    where = "the image"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
                 (width, height), kind = opened.size, opened.format
     except Image.DecompressionBombError:
-        raise DataError(f"{where} has too many pixels; at most {most_pixels:,} are taken") from None
+        raise DataError(
+            f"{where} has too many pixels; at most {most_pixels:,} are allowed"
+        ) from None
     except (OSError, SyntaxError, ValueError, EOFError):
         raise DataError(f"{where} is not a readable PNG, JPEG, WebP or GIF file") from None
     if width * height > most_pixels:
-        raise DataError(f"{where} has {width} x {height} pixels; at most {most_pixels:,} are taken")
+        raise DataError(
+            f"{where} has {width} x {height} pixels; at most {most_pixels:,} are allowed"
+        )
     upright = decode_image(content, where).upright
-    # A new picture, since Pillow writes comments and profiles of the one that it read.
+    # A new image, since Pillow writes comments and profiles of the one that it read.
     pixels = Image.frombytes("RGB", upright.size, upright.tobytes())
     file = io.BytesIO()
     if kind == "JPEG":
@@ -65,7 +70,7 @@ def clean_picture(content: bytes, most_pixels: int) -> StoredPicture:
         pixels.save(file, "PNG")
     clean_bytes = file.getvalue()
     media_type = "image/jpeg" if kind == "JPEG" else "image/png"
-    return StoredPicture(
+    return StoredImage(
         hashlib.sha256(clean_bytes).hexdigest(),
         media_type,
         pixels.width,
@@ -75,18 +80,18 @@ def clean_picture(content: bytes, most_pixels: int) -> StoredPicture:
 
 
 class PictureStore:
-    """A folder of cleaned pictures, named by their digests."""
+    """A folder of cleaned images, named by their digests."""
 
     def __init__(self, root: Path, most_pixels: int) -> None:
         self.root, self._most_pixels = root, most_pixels
         self._gate = asyncio.Semaphore(AT_ONCE)
 
-    async def clean(self, content: bytes) -> StoredPicture:
-        """`clean_picture` in a thread, few at a time, since each takes its pixels in memory. Raises DataError."""
+    async def clean(self, content: bytes) -> StoredImage:
+        """`clean_image` in a thread, few at a time, since each takes its pixels in memory. Raises DataError."""
         async with self._gate:
-            return await asyncio.to_thread(clean_picture, content, self._most_pixels)
+            return await asyncio.to_thread(clean_image, content, self._most_pixels)
 
-    def put(self, picture: StoredPicture) -> None:
+    def put(self, picture: StoredImage) -> None:
         """Keep it, whole or not at all, on disk when this returns."""
         path = self._path(picture.digest)
         if path.exists():
@@ -100,7 +105,7 @@ class PictureStore:
         passing.rename(path)
 
     def read(self, digest: str) -> bytes | None:
-        """Its bytes; None for a name that is not a digest, and for a picture that is not here."""
+        """Its bytes; None for a name that is not a digest, and for an image that is not here."""
         if not _DIGEST.fullmatch(digest):
             return None
         try:
@@ -118,11 +123,11 @@ class PictureStore:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What somebody sent: a text, or a picture as it will be stored (decoded, without metadata)."""
+    """What somebody sent: a text, or an image as it will be stored (decoded, without metadata)."""
 
-    kind: Literal["text", "picture"]
+    kind: Literal["text", "image"]
     text: str = ""
-    picture: bytes = b""
+    image: bytes = b""
     purpose: str = ""
     """Where it is meant to stand, such as `arena question`."""
 
@@ -137,7 +142,7 @@ class ModerationVerdict:
 
 Moderator = Callable[[Contribution], ModerationVerdict | Awaitable[ModerationVerdict]]
 """An entry point of the group `snellen_server.moderators`. A plain function is called in a thread."""
-UNAVAILABLE = ModerationVerdict(False, "it could not be checked just now; try again later")
+UNAVAILABLE = ModerationVerdict(False, "it could not be checked; try again later")
 
 
 class Moderation:

@@ -15,7 +15,8 @@ from pathlib import Path
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from snellen.plugin_api import StoreError, read_file
+from snellen import StoreError
+from snellen.plugin_api import read_file
 
 KEY_PREFIX = "snl_"
 """What an API key begins with, so that logs and scanners of repositories find it."""
@@ -74,10 +75,10 @@ def open_key(file: Path) -> bytes:
         key = read_file(file)
     except OSError as error:
         raise StoreError(
-            f"{file} cannot be read ({error.strerror}); put back the key that was here"
+            f"{file} cannot be read ({error.strerror}); restore the original key"
         ) from None
     if len(key) != _BYTES:
-        raise StoreError(f"{file} is not a key of {_BYTES} bytes; put back the one that was here")
+        raise StoreError(f"{file} is not a key of {_BYTES} bytes; restore the original one")
     return key
 
 
@@ -113,7 +114,7 @@ def fault_of(password: str) -> str | None:
 @cache
 def _nobodys() -> str:
     """Checked when there is no such account, so that the time tells nothing of whether there is."""
-    return _HASHER.hash("nobody has this password")
+    return _HASHER.hash("no account has this password")
 
 
 def _verify(password: str, hashed: str) -> bool:

@@ -41,7 +41,8 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from snellen.plugin_api import DataError, SnellenError, StoreError, open_file, write_ahead
+from snellen import DataError, SnellenError, StoreError
+from snellen.plugin_api import open_file, write_ahead
 from snellen_server.hosting.configuration import DATABASE, KEY_FILE, PICTURES, Configuration
 
 Found = TypeVar("Found")
@@ -190,11 +191,11 @@ class Database:
 
     def _begin_write(self, work: Callable[[Connection], Found]) -> Future[Found]:
         if self._is_closed:
-            raise StoreError("the database is closed, since the server stops")
+            raise StoreError("the database is closed because the server is stopping")
         if self._writers is not None:
             return self._writers.submit(self._write_alone, work)
         if self._waiting.qsize() >= MOST_WAITING:
-            raise BusyError(f"{MOST_WAITING} writes are waiting; ask again in a moment")
+            raise BusyError(f"{MOST_WAITING} writes are waiting; try again in a moment")
         future: Future[Found] = Future()
         self._waiting.put(_Write(work, future))
         return future
@@ -245,7 +246,7 @@ def _available() -> Iterator[None]:
         code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
         if code is not None and code & 0xFF not in STORAGE_FAULTS:
             raise
-        message = "the database does not answer; ask again in a moment"
+        message = "the database does not answer; try again in a moment"
         raise UnavailableError(message) from error
 
 
@@ -374,9 +375,9 @@ def _folder(package: str) -> str:
 
 
 def back_up(configuration: Configuration, archive: Path) -> int:
-    """Write the database, as of one moment, with the pictures and the key into a tar file; how many pictures.
+    """Write the database, as of one moment, with the images and the key into a tar file; how many images.
 
-    The server may serve meanwhile: the database is copied first, and a picture is never changed. The file holds the key
+    The server may serve meanwhile: the database is copied first, and an image is never changed. The file holds the key
     and all that people sent, and is readable by its owner alone. Raises StoreError, also for a database elsewhere.
     """
     if configuration.database:
@@ -422,9 +423,7 @@ _BACKED_UP = re.compile(rf"{DATABASE}|{KEY_FILE}|{PICTURES}/[^/]+/[^/]+")
 def restore(archive: Path, folder: Path) -> None:
     """Put a backup into a folder that is empty or not there, and check the database. Raises StoreError, DataError."""
     if folder.exists() and any(folder.iterdir()):
-        raise StoreError(
-            f"{folder} is not empty; restore into a new folder, and move that into its place"
-        )
+        raise StoreError(f"{folder} is not empty; restore into a new folder, then move it")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with open_file(archive) as file, tarfile.open(fileobj=file) as tar:
@@ -443,7 +442,7 @@ def restore(archive: Path, folder: Path) -> None:
     database = folder / DATABASE
     for name in (DATABASE, KEY_FILE):
         if not (folder / name).is_file():
-            raise DataError(f"{archive} is not a backup of a server: it holds no {name}")
+            raise DataError(f"{archive} is not a backup of a server: it has no {name}")
     (folder / KEY_FILE).chmod(0o600)
     with closing(sqlite3.connect(database)) as connection:
         [(outcome,)] = connection.execute("PRAGMA integrity_check(1)").fetchall()

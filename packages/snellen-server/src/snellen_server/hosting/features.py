@@ -11,7 +11,8 @@ from fastapi import APIRouter
 from msgspec import Struct
 from sqlalchemy import Table
 
-from snellen.plugin_api import DataError, UnknownNameError, entry_points_of, load_target
+from snellen import DataError, UnknownNameError
+from snellen.plugin_api import entry_points_of, load_target
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.limits import RateLimit
 
@@ -162,7 +163,7 @@ def shown_features(chosen: Sequence[str]) -> tuple[Feature, ...]:
         ]
         if twice := sorted({name for name in declared if declared.count(name) > 1}):
             raise DataError(
-                f"two features declare {kind} called {', '.join(twice)}; choose one of them with `features`"
+                f"two features declare {kind} named {', '.join(twice)}; choose one of them with `features`"
             )
     return features
 

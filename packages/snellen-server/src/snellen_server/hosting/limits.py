@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from snellen.plugin_api import DataError
+from snellen import DataError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -1,4 +1,4 @@
-"""The feature `pictures`: takes pictures that people send, and shows them by their digests."""
+"""The feature `pictures`: takes images that people send, and shows them by their digests."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from sqlalchemy.exc import IntegrityError
 
 from snellen_server.hosting.callers import Caller, CallerDep, Limited, ServicesDep
 from snellen_server.hosting.configuration import Configuration
-from snellen_server.hosting.contributions import Contribution, PictureStore, StoredPicture
+from snellen_server.hosting.contributions import Contribution, PictureStore, StoredImage
 from snellen_server.hosting.features import Feature, Job, PersonalData
 from snellen_server.hosting.limits import RateLimit
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import METADATA, BigId, UtcDateTime, utc_now
 
 router = APIRouter()
-UPLOAD = "/api/v1/pictures"
+UPLOAD = "/api/v1/images"
 MULTIPART_BYTES = 16 * 1024
 """What a form adds to the file in it."""
 
@@ -58,11 +58,11 @@ picture_sending = Table(
     Column("sent", UtcDateTime(), nullable=False, index=True),
 )
 _OPERATORS = picture_sending.c.account_id.is_(None) & picture_sending.c.visitor.is_(None)
-"""Of a picture that nobody has sent."""
+"""Of an image that nobody has sent."""
 
 
-class PictureFacts(BaseModel):
-    """A picture as it is stored."""
+class ImageFacts(BaseModel):
+    """An image as it is stored."""
 
     digest: str
     address: str
@@ -71,33 +71,33 @@ class PictureFacts(BaseModel):
     height: int
 
 
-async def take_picture(
+async def take_image(
     services: Services, caller: Caller, content: bytes, purpose: str
-) -> StoredPicture:
-    """Clean, moderate and keep a picture. Raises DataError for what is not a picture, HTTPException 403 for refusal."""
-    clean_picture = await services.pictures.clean(content)
+) -> StoredImage:
+    """Clean, moderate and keep an image. Raises DataError for what is not an image, HTTPException 403 for refusal."""
+    clean_image = await services.pictures.clean(content)
     verdict = await services.moderation.judge(
-        Contribution("picture", picture=clean_picture.content, purpose=purpose)
+        Contribution("image", image=clean_image.content, purpose=purpose)
     )
     if not verdict.is_allowed:
-        raise HTTPException(403, f"this picture is not shown here: {verdict.reason}")
-    await asyncio.to_thread(services.pictures.put, clean_picture)
-    await services.database.write(_record, clean_picture, caller)
-    # Once more, should the same picture have been given up between the two.
-    await asyncio.to_thread(services.pictures.put, clean_picture)
-    return clean_picture
+        raise HTTPException(403, f"this image was rejected: {verdict.reason}")
+    await asyncio.to_thread(services.pictures.put, clean_image)
+    await services.database.write(_record, clean_image, caller)
+    # Once more, should the same image have been given up between the two.
+    await asyncio.to_thread(services.pictures.put, clean_image)
+    return clean_image
 
 
-async def keep_picture(services: Services, content: bytes) -> StoredPicture:
-    """Clean and keep a picture of the operator's, such as an example: nobody has sent it. Raises DataError."""
-    clean_picture = await services.pictures.clean(content)
-    await asyncio.to_thread(services.pictures.put, clean_picture)
-    await services.database.write(_record, clean_picture, None)
-    return clean_picture
+async def keep_image(services: Services, content: bytes) -> StoredImage:
+    """Clean and keep an image of the operator's, such as an example: nobody has sent it. Raises DataError."""
+    clean_image = await services.pictures.clean(content)
+    await asyncio.to_thread(services.pictures.put, clean_image)
+    await services.database.write(_record, clean_image, None)
+    return clean_image
 
 
 def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
-    """Whether a picture is one that this caller has sent, or the operator's."""
+    """Whether an image is one that this caller has sent, or the operator's."""
     sending = picture_sending.c
     is_own = (
         sending.account_id == caller.account.id
@@ -108,28 +108,26 @@ def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
     return connection.execute(chosen).scalar() is not None
 
 
-def find_picture_facts(connection: Connection, digest: str) -> Row[Any] | None:
-    """What is recorded of a picture: digest, media_type, width, height, bytes, created."""
+def find_image_facts(connection: Connection, digest: str) -> Row[Any] | None:
+    """What is recorded of an image: digest, media_type, width, height, bytes, created."""
     return connection.execute(select(picture).where(picture.c.digest == digest)).one_or_none()
 
 
-@router.post(
-    UPLOAD, status_code=201, tags=["pictures"], dependencies=[Depends(Limited("pictures"))]
-)
-async def send_picture(file: UploadFile, services: ServicesDep, caller: CallerDep) -> PictureFacts:
+@router.post(UPLOAD, status_code=201, tags=["images"], dependencies=[Depends(Limited("pictures"))])
+async def send_image(file: UploadFile, services: ServicesDep, caller: CallerDep) -> ImageFacts:
     """Send a PNG, JPEG, WebP or GIF. Metadata is taken out of it; what it is called and said to be does not matter."""
-    sent_picture = await take_picture(services, caller, await file.read(), "picture")
-    return PictureFacts(
-        digest=sent_picture.digest,
-        address=f"/pictures/{sent_picture.digest}",
-        media_type=sent_picture.media_type,
-        width=sent_picture.width,
-        height=sent_picture.height,
+    sent_image = await take_image(services, caller, await file.read(), "image")
+    return ImageFacts(
+        digest=sent_image.digest,
+        address=f"/images/{sent_image.digest}",
+        media_type=sent_image.media_type,
+        width=sent_image.width,
+        height=sent_image.height,
     )
 
 
-@router.get("/pictures/{digest}", include_in_schema=False)
-async def show_picture(digest: str, services: ServicesDep) -> Response:
+@router.get("/images/{digest}", include_in_schema=False)
+async def show_image(digest: str, services: ServicesDep) -> Response:
     media_type = await services.database.read(
         lambda connection: connection.execute(
             select(picture.c.media_type).where(picture.c.digest == digest)
@@ -137,7 +135,7 @@ async def show_picture(digest: str, services: ServicesDep) -> Response:
     )
     content = await asyncio.to_thread(services.pictures.read, digest) if media_type else None
     if content is None:
-        raise HTTPException(404, "no picture has this name")
+        raise HTTPException(404, "no image has this name")
     headers = {
         "cache-control": "public, max-age=31536000, immutable",
         "content-disposition": "inline",
@@ -145,7 +143,7 @@ async def show_picture(digest: str, services: ServicesDep) -> Response:
     return Response(content, media_type=media_type, headers=headers)
 
 
-def _record(connection: Connection, stored_picture: StoredPicture, caller: Caller | None) -> None:
+def _record(connection: Connection, stored_picture: StoredImage, caller: Caller | None) -> None:
     with suppress(IntegrityError), connection.begin_nested():
         connection.execute(
             insert(picture).values(
@@ -175,13 +173,13 @@ def _record(connection: Connection, stored_picture: StoredPicture, caller: Calle
     )
 
 
-async def forget_pictures(services: Services) -> None:
-    """Delete the pictures that nobody is known any more to have sent: their senders were erased."""
+async def forget_images(services: Services) -> None:
+    """Delete the images that nobody is known any more to have sent: their senders were erased."""
     await services.database.write(delete_orphans, services.pictures)
 
 
 def delete_orphans(connection: Connection, store: PictureStore) -> int:
-    """How many pictures without a sender were deleted."""
+    """How many images without a sender were deleted."""
     sendings = select(picture_sending.c.id).where(picture_sending.c.digest == picture.c.digest)
     digests = connection.execute(select(picture.c.digest).where(~sendings.exists())).scalars().all()
     for digest in digests:
@@ -191,17 +189,17 @@ def delete_orphans(connection: Connection, store: PictureStore) -> int:
 
 
 def _upload_bytes(configuration: Configuration) -> Mapping[str, int]:
-    return {UPLOAD: configuration.picture_bytes + MULTIPART_BYTES}
+    return {UPLOAD: configuration.image_bytes + MULTIPART_BYTES}
 
 
 FEATURE = Feature(
     name="pictures",
-    title="Pictures that people send",
+    title="Images that people send",
     router=router,
     package="snellen_server.hosting",
     tables=(picture, picture_sending),
     limits=(RateLimit("pictures", "20/minute", "60/minute"),),
     body_bytes=_upload_bytes,
-    jobs=(Job("forget pictures", 3600, forget_pictures),),
+    jobs=(Job("forget images", 3600, forget_images),),
     personal=(PersonalData(picture_sending, "account_id", "visitor"),),
 )

@@ -26,7 +26,8 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from snellen.plugin_api import DataError, StoreError, page_style, template_environment
+from snellen import DataError, StoreError
+from snellen.plugin_api import page_style, template_environment
 from snellen_server.hosting.configuration import (
     DATABASE,
     KEY_FILE,
@@ -122,9 +123,11 @@ class Pages:
         )
         return HTMLResponse(text, status, headers=headers)
 
-    def part(self, template: str, values: Mapping[str, Any]) -> Markup:
-        """A part of a page, escaped by its template."""
-        return Markup(self._environment.get_template(template).render(values))  # noqa: S704
+    def part(self, request: Request, template: str, values: Mapping[str, Any]) -> Markup:
+        """Return a part of a page, escaped by its template, which also has `caller`."""
+        caller: Caller | None = getattr(request.state, "caller", None)
+        text = self._environment.get_template(template).render({"caller": caller, **values})
+        return Markup(text)  # noqa: S704
 
 
 def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:
@@ -188,7 +191,7 @@ class Jobs:
                 )
             )
         except UnavailableError:
-            LOGGER.warning("jobs are left to others in a minute, since the database is away")
+            LOGGER.warning("the database is away; other processes take over the jobs in a minute")
 
     async def _repeat(self, job: Job, services: Services) -> None:
         waker = self._wakers[job.name]
@@ -304,14 +307,14 @@ def open_services(configuration: Configuration) -> Services:
         )  # it holds persons and their sessions
     except OSError as error:
         raise StoreError(
-            f"{configuration.folder} cannot be made ({error.strerror}); choose another folder"
+            f"{configuration.folder} cannot be created ({error.strerror}); choose another folder"
         ) from None
     _keep_private(configuration.folder, has_database=not configuration.database)
     features = shown_features(configuration.features)
     for name in configuration.feature:
         if name not in {feature.name for feature in features}:
             raise DataError(
-                f"[feature.{name}]: no such feature is shown; shown: {', '.join(f.name for f in features)}"
+                f"[feature.{name}]: there is no such feature; features: {', '.join(f.name for f in features)}"
             )
     for feature in features:
         _settings(configuration, feature.name, feature.settings or Struct)
@@ -319,7 +322,7 @@ def open_services(configuration: Configuration) -> Services:
     if strangers := set(configuration.limits) - {limit.name for limit in limits}:
         limit_names = ", ".join(limit.name for limit in limits)
         raise DataError(
-            f"[limits]: there is no limit called {sorted(strangers)[0]!r}; known: {limit_names}"
+            f"[limits]: there is no limit named {sorted(strangers)[0]!r}; known: {limit_names}"
         )
     registry, collectors = make_collectors(
         metric for feature in features for metric in feature.metrics
@@ -336,7 +339,7 @@ def open_services(configuration: Configuration) -> Services:
         features=features,
         database=database,
         signer=Signer(open_key(configuration.folder / KEY_FILE)),
-        pictures=PictureStore(configuration.folder / PICTURES, configuration.picture_pixels),
+        pictures=PictureStore(configuration.folder / PICTURES, configuration.image_pixels),
         moderation=Moderation(configuration.moderators, configuration.moderation_seconds),
         pages=Pages(features),
         passwords=Passwords(),
@@ -374,7 +377,7 @@ def _opened(configuration: Configuration, database: Database) -> Database:
         database.close()
         reason = str(error.orig).strip().splitlines()[0]
         raise StoreError(
-            f"the database does not answer ({reason}); see whether it runs, and --database"
+            f"the database does not answer ({reason}); check that it is running, and --database"
         ) from None
     except BaseException:
         database.close()

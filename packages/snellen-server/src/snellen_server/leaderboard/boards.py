@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from snellen.plugin_api import Benchmark, DataError, SnellenError, find_benchmarks, has_answers
+from snellen import DataError, SnellenError
+from snellen.plugin_api import Benchmark, find_benchmarks, has_answers
 from snellen_server.hosting.services import Services
 from snellen_server.leaderboard.releasing import FINEST, questions_needed
 
@@ -33,8 +34,14 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tags of samples by which numbers are shown, too."""
     smallest_group: int = 50
     """Questions of the smallest part of a benchmark that has a number of its own."""
-    noise_answers: float = 2.0
+    noise_answers: float = 10.0
     """Scale of the noise in each number, in answers (`releasing` says what it is good for)."""
+    budget: float = 0.25
+    """Nats that all numbers together may tell about any one answer, for life (`ledger`)."""
+    account_share: float = 0.25
+    """The share of the budget that one account may have."""
+    alike: float = 0.25
+    """A file that differs from an earlier one in at most this share of the noise gets the numbers of then."""
     widest_noise: float = 0.05
     """How much the noise may widen an interval on either side, as a share of the metric's range, before a number is no
     longer ranked."""
@@ -52,6 +59,14 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"the board {self.name!r}: widest_noise is more than {FINEST}, and at most 1"
             )
+        if not self.budget > 0:
+            raise ValueError(f"the board {self.name!r}: budget is more than 0")
+        if not 0 < self.account_share <= 1:
+            raise ValueError(
+                f"the board {self.name!r}: account_share is more than 0, and at most 1"
+            )
+        if not 0 <= self.alike <= 1:
+            raise ValueError(f"the board {self.name!r}: alike is from 0 to 1")
         for field in ("a_day", "presentations", "smallest_group"):
             if getattr(self, field) < 1:
                 raise ValueError(f"the board {self.name!r}: {field} is at least 1")
@@ -82,7 +97,7 @@ class LeaderboardSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         names = [board.name for board in self.boards]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two boards are called {min(twice)!r}")
+            raise ValueError(f"two boards are named {min(twice)!r}")
 
 
 def settings_of(services: Services) -> LeaderboardSettings:
@@ -101,7 +116,7 @@ def board_benchmarks(board: Board) -> tuple[Benchmark, ...]:
     for benchmark in opened:
         if not has_answers(benchmark.folder) or not benchmark.manifest.counts.answers:
             raise DataError(
-                f"the board {board.name} cannot score {benchmark.name}: it is built without its answers"
+                f"the board {board.name} cannot score {benchmark.name}: it was built without answers"
             )
     return opened
 

@@ -25,13 +25,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from snellen import parse_protocol
+from snellen import DataError, Sample, parse_protocol
 from snellen.plugin_api import (
     Benchmark,
-    DataError,
     PlacedRow,
     PredictedRow,
-    Sample,
     open_file,
     places_of,
     read_sheet,
@@ -86,7 +84,7 @@ def read_upload(path: Path, limits: UploadLimits, notes: UploadFindings) -> list
     rows = []
     for number, row in enumerate(READERS_BY_SUFFIX[path.suffix](path, limits, notes), 1):
         if number > limits.rows:
-            raise DataError(f"the file has more than {limits.rows:,} rows, the most that are read")
+            raise DataError(f"the file has more than {limits.rows:,} rows, which is the limit")
         if fault := _too_long(row) or (_HALF_PAIR if _has_half_pair(row) else ""):
             raise DataError(f"row {number}: {fault}")
         rows.append(row)
@@ -103,7 +101,7 @@ def _too_long(row: UploadedRow) -> str:
     return ""
 
 
-_HALF_PAIR = "a text holds half of a surrogate pair, which is no character; leave it out"
+_HALF_PAIR = "a text contains half of a surrogate pair, which is not a character; remove it"
 
 
 def _has_half_pair(record: Any) -> bool:
@@ -148,7 +146,7 @@ def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> It
         facts = file.metadata
         if facts.num_rows > limits.rows:
             raise DataError(
-                f"the file has {facts.num_rows:,} rows, and at most {limits.rows:,} are read"
+                f"the file has {facts.num_rows:,} rows; at most {limits.rows:,} are allowed"
             )
         columns = [name for name in file.schema_arrow.names if name in known_columns]
         unpacked = 0
@@ -159,7 +157,7 @@ def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> It
                 yield _converted({name: value for name, value in row.items() if value is not None})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise DataError(f"not a Parquet file that can be read ({reason})") from None
+        raise DataError(f"cannot read the Parquet file ({reason})") from None
 
 
 def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
@@ -167,7 +165,7 @@ def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Itera
         sheet = read_sheet(path, limits.unpacked_bytes)
     except DataError as error:
         raise DataError(str(error).removeprefix(f"{path}: ")) from None
-    notes.add("cells that are formulas, taken as their text", count=sheet.formulas)
+    notes.add("cells with formulas, read as text", count=sheet.formulas)
     (_, names), *rows = sheet.lines or [(0, {})]
     columns = {
         place: name if name in ascii_uppercase else name.strip().lower()
@@ -222,7 +220,7 @@ def upload_suffix(file_name: str, content: bytes) -> str:
     suffix = Path(file_name.replace("\\", "/")).suffix.lower()
     if suffix not in READERS_BY_SUFFIX:
         raise DataError(
-            f"predictions come as {', '.join(READERS_BY_SUFFIX)}; save the file as one of these"
+            f"predictions must be {', '.join(READERS_BY_SUFFIX)}; save the file in one of these formats"
         )
     if not content.startswith(MAGIC.get(suffix, b"")):
         raise DataError(f"the file is called {suffix} and is none")
@@ -362,14 +360,14 @@ def _fault(row: UploadedRow, sample: Sample) -> str:
     """Why a row does not belong to this sample."""
     turn = row.turn or 0
     if not 0 <= turn < len(sample.rounds):
-        return "of a round that their dialogue does not have"
+        return "with a round that their dialogue does not have"
     if row.turn is None and len(sample.rounds) > 1:
-        return "of a dialogue without their round (column turn)"
+        return "of a dialogue without the round (column turn)"
     options = sample.rounds[turn].options
     if row.options and (
         len(row.options) != len(options) or places_of(row.options, options) is None
     ):
-        return "with other options than their question has"
+        return "with options that differ from those of their question"
     if row.labels and (len(set(row.labels)) < len(row.labels) or len(row.labels) != len(options)):
         return "whose labels are not one for each option"
     if row.labels and not all(label.strip() for label in row.labels):

@@ -18,7 +18,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response, Streamin
 from msgspec.structs import asdict
 from pydantic import BaseModel
 
-from snellen.plugin_api import Benchmark, DataError, SnellenError
+from snellen import DataError, SnellenError
+from snellen.plugin_api import Benchmark
 from snellen_server.hosting.accounts import Account
 from snellen_server.hosting.callers import CallerDep, Limited, PersonDep, Scope, ServicesDep
 from snellen_server.hosting.configuration import Configuration
@@ -41,10 +42,12 @@ from snellen_server.leaderboard.boards import (
     LeaderboardSettings,
     board_benchmarks,
     boards_fault,
+    build_digests,
     find_board,
     settings_of,
 )
 from snellen_server.leaderboard.checking import UploadFault, upload_suffix
+from snellen_server.leaderboard.ledger import BudgetUse, budget_use, leaderboard_release
 from snellen_server.leaderboard.releasing import PublishedNumber
 from snellen_server.leaderboard.standings import (
     OVERALL,
@@ -119,6 +122,12 @@ class BoardFacts(BaseModel):
     submissions_a_day: int
     questions_needed: int
     """The fewest questions that are ranked: of fewer, the noise widens every interval too much."""
+    noise_answers: float
+    """Scale of the noise in a number, in answers, while less than half of the budget is spent."""
+    budget: float
+    """Nats that all numbers together may tell about any one answer."""
+    spent: float
+    """Nats that they have told."""
     benchmarks: list[BoardBenchmarkFacts]
 
 
@@ -172,7 +181,9 @@ class Visibility(BaseModel):
     is_public: bool
 
 
-def _board_facts(board: Board) -> BoardFacts:
+async def _board_facts(services: Services, board: Board) -> BoardFacts:
+    questions = [build_digests(services, member)[0] for member in board_benchmarks(board)]
+    use: BudgetUse = await services.database.read(budget_use, board, questions)
     return BoardFacts(
         name=board.name,
         title=board.heading,
@@ -181,6 +192,9 @@ def _board_facts(board: Board) -> BoardFacts:
         presentations=board.presentations,
         submissions_a_day=board.a_day,
         questions_needed=board.questions_needed,
+        noise_answers=board.noise_answers,
+        budget=board.budget,
+        spent=use.spent,
         benchmarks=[
             BoardBenchmarkFacts(
                 name=benchmark.name,
@@ -220,7 +234,8 @@ def _entry_address(entry: Submission) -> str:
 @router.get(API_BOARDS, tags=["leaderboard"])
 async def show_boards(services: ServicesDep) -> list[BoardFacts]:
     """What may be submitted to."""
-    return [_board_facts(_opened(board)) for board in settings_of(services).boards]
+    boards = [_opened(board) for board in settings_of(services).boards]
+    return [await _board_facts(services, board) for board in boards]
 
 
 @router.get(f"{API_BOARDS}/{{board}}/samples", tags=["leaderboard"])
@@ -248,7 +263,7 @@ async def show_standings(
     chosen = _board(services, board)
     names = [member.name for member in board_benchmarks(chosen)]
     if benchmark and benchmark not in names:
-        raise DataError(f"this board has no benchmark of this name; it has {', '.join(names)}")
+        raise DataError(f"this board has no benchmark with this name; it has {', '.join(names)}")
     board_standings, _ = await read_standings(services, chosen, caller.account, benchmark, order)
     return [
         StandingFacts(
@@ -338,7 +353,7 @@ async def board_page(
     board_standings, submissions = await read_standings(
         services, chosen, caller.account, by, ordered
     )
-    facts = _board_facts(chosen)
+    facts = await _board_facts(services, chosen)
     values = {
         "board": chosen,
         "facts": facts,
@@ -374,7 +389,7 @@ async def upload_template(board: BoardName, services: ServicesDep) -> Response:
 async def submission_page(
     board: BoardName, request: Request, account: PersonDep, services: ServicesDep
 ) -> HTMLResponse:
-    return _submission_page(request, services, _board(services, board))
+    return await _submission_page(request, services, _board(services, board))
 
 
 @router.post(
@@ -395,7 +410,7 @@ async def submit_predictions(
         entry = await _take(services, account, chosen, file, model, facts, is_public)
     except DataError as error:
         form_values = {"model": model, **asdict(facts), "is_public": is_public}
-        return _submission_page(request, services, chosen, form_values, str(error), 422)
+        return await _submission_page(request, services, chosen, form_values, str(error), 422)
     return RedirectResponse(_entry_address(entry), 303)
 
 
@@ -409,7 +424,7 @@ async def entry_page(
 ) -> HTMLResponse:
     entry = await services.database.read(find_submission, submission_id, caller.account)
     if entry.board != board:
-        raise HTTPException(404, "no entry of this name is shown here")
+        raise HTTPException(404, "there is no entry with this name")
     values = {
         "entry": entry,
         "board": _board(services, board),
@@ -441,7 +456,7 @@ async def change_entry(
 def _board(services: Services, name: str) -> Board:
     board = find_board(services, name)
     if board is None:
-        raise HTTPException(404, "no board of this name is here")
+        raise HTTPException(404, "there is no board with this name")
     return _opened(board)
 
 
@@ -451,7 +466,9 @@ def _opened(board: Board) -> Board:
         board_benchmarks(board)
     except SnellenError:
         LOGGER.exception("board cannot be opened", extra={"facts": {"board": board.name}})
-        raise HTTPException(503, "this board is not ready; the operator can see why") from None
+        raise HTTPException(
+            503, "this board is not ready; the server's log states the reason"
+        ) from None
     return board
 
 
@@ -468,7 +485,7 @@ async def _take(
     if not model.strip():
         raise DataError("the model has no name; give one")
     if facts.address and urlsplit(facts.address).scheme not in ("http", "https"):
-        raise DataError("the model's address begins with https://, or is left out")
+        raise DataError("the model's address must begin with https:// or be empty")
     content = await file.read()
     suffix = upload_suffix(file.filename or "", content[:16])
     words = "\n".join(filter(None, (model, *asdict(facts).values())))
@@ -476,7 +493,7 @@ async def _take(
         Contribution("text", text=words, purpose="leaderboard entry")
     )
     if not verdict.is_allowed:
-        raise HTTPException(403, f"this is not shown here: {verdict.reason}")
+        raise HTTPException(403, f"this was rejected: {verdict.reason}")
     new = NewSubmission(
         model=model.strip(),
         facts=facts,
@@ -502,7 +519,7 @@ async def _withdraw(services: Services, account: Account, submission_id: str) ->
     await asyncio.to_thread(delete_upload, services, submission_id)
 
 
-def _submission_page(
+async def _submission_page(
     request: Request,
     services: Services,
     board: Board,
@@ -512,7 +529,7 @@ def _submission_page(
 ) -> HTMLResponse:
     values = {
         "board": board,
-        "facts": _board_facts(board),
+        "facts": await _board_facts(services, board),
         "given": form_values or {},
         "fault": fault,
         "most_bytes": settings_of(services).upload_bytes,
@@ -551,14 +568,14 @@ FEATURE = Feature(
     router=router,
     package="snellen_server.leaderboard",
     migrations="snellen_server.leaderboard.migrations",
-    tables=(submission,),
+    tables=(submission, leaderboard_release),
     settings=LeaderboardSettings,
     navigation=(NavigationEntry("Leaderboard", PAGES),),
     jobs=(Job(SCORE_SUBMISSIONS, 60, score_waiting),),
     metrics=(
         Collector(
             "snellen_submissions",
-            "Submissions to the leaderboard by what came of them",
+            "Submissions to the leaderboard, by outcome",
             labels=("outcome",),
         ),
     ),
@@ -566,7 +583,16 @@ FEATURE = Feature(
     limits=(RateLimit(UPLOADS, "20/hour", "60/hour"),),
     scopes={SUBMIT: "submit predictions to the leaderboard"},
     body_bytes=_upload_bytes,
-    personal=(PersonalData(submission, "account_id"),),
+    personal=(
+        PersonalData(submission, "account_id"),
+        # What was told stays told, so the ledger forgets only to whom.
+        PersonalData(
+            leaderboard_release,
+            "account_id",
+            hidden=("readings", "content", "cost"),
+            on_erasure={"account_id": None},
+        ),
+    ),
     home=summarised_boards,
     template_values={"shown_number": shown_number},
 )

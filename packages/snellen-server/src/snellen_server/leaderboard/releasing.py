@@ -5,11 +5,11 @@ Whether one answer is right changes the odds of whatever is published by a facto
 wherever the number lies (Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
 analysis", TCC 2006). Mere rounding would not do: whoever has found one of its borders sees single answers cross it.
 
-The noise of a benchmark's numbers follows from the server's key, the board, the build, and what that benchmark's
-predictions were read as. So on one board the same predictions always get the same number, in whatever file they are
+The noise of a benchmark's numbers follows from the server's key, the board, the build, and what the metric sees of that
+benchmark's predictions: the options chosen, or texts, or for a metric of ranks the order of the scores. So on one board the same predictions always get the same number, in whatever file they are
 sent and whatever is predicted of other benchmarks beside them; others, be it in one answer, get noise of their own.
 
-The interval follows from the published number alone: Wilson's, over as many units as there are pictures, widened on
+The interval follows from the published number alone: Wilson's, over as many units as there are images, widened on
 either side by what noise and rounding may have added. Of n questions and noise of a answers that is
 
     widening(n) = a ln(20) / n + max(0.001, a / 2n) / 2        of the metric's range
@@ -46,6 +46,9 @@ class PublishedNumber(MeasuredNumber):
     high: float
     noise: float
     """The scale of the noise that is in the value."""
+    noise_answers: float = 0.0
+    """The same in n-ths of the range, which are answers where all weigh alike; 0 in numbers of an earlier version, which
+    had that of the board."""
 
 
 def widening(n: int, noise_answers: float) -> float:
@@ -64,7 +67,8 @@ def questions_needed(noise_answers: float, widest: float) -> int:
 
 
 def release_number(exact: ExactNumber, noise_answers: float, draw: Draw) -> PublishedNumber:
-    """The number that may be seen."""
+    """The number that may be seen. Its noise is of as many answers as are asked for, each as heavy as the heaviest."""
+    noise_answers *= exact.heaviest
     span, scale = exact.greatest - exact.least, _scale(exact.n, noise_answers)
     step = _step(scale)
     noisy = (exact.value - exact.least) / span + laplace(
@@ -86,6 +90,7 @@ def release_number(exact: ExactNumber, noise_answers: float, draw: Draw) -> Publ
         high=scaled(min(high + wider, 1.0)),
         n=exact.n,
         noise=span * scale,
+        noise_answers=noise_answers,
         unit=exact.unit,
         better=exact.better,
     )

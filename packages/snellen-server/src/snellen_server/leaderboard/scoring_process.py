@@ -8,29 +8,31 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
+from snellen import DataError
 from snellen.plugin_api import (
     Benchmark,
-    DataError,
-    ImportedPredictions,
     PlacedRow,
     Result,
     ScoredBenchmark,
     ScoredRun,
-    declared,
-    exchanges_of,
-    headlines_of,
-    results_of,
+    aggregate_run,
+    declared_row,
+    headline_metrics,
+    metric_of,
     score_run,
-    write_imported_run,
+    write_predictions,
 )
 from snellen_server.leaderboard.checking import (
     UploadFault,
@@ -40,6 +42,9 @@ from snellen_server.leaderboard.checking import (
     protocol_of,
     read_upload,
 )
+
+PUBLISHED_MEAN = "published_mean"
+_WORDS_AND_SIGNS = re.compile(r"""\w+|[^\w\s.,;:!?'"`*()]""")
 
 
 class ScoringTask(Struct, frozen=True, kw_only=True):
@@ -75,10 +80,13 @@ class ExactNumber(MeasuredNumber):
     """A number as it is: it never leaves the two processes."""
 
     units: int
-    """Pictures, or dialogues, that the questions are about."""
+    """Images, or dialogues, that the questions are about."""
     least: float
     """The bounds that the metric declares."""
     greatest: float
+    heaviest: float = 1.0
+    """By how much one answer may move the value at most, in n-ths of the range: more than 1 where a small part of the
+    questions has a large share of a mean."""
 
 
 class ScoringOutcome(Struct, frozen=True, kw_only=True):
@@ -92,6 +100,8 @@ class ScoringOutcome(Struct, frozen=True, kw_only=True):
     rows: int = 0
     contents: Mapping[str, str] = {}
     """Benchmark -> a digest of its build and of what its predictions were read as, whatever the file looks like."""
+    readings: Mapping[str, bytes] = {}
+    """Benchmark -> a short digest of each reading, in the order of the questions."""
     numbers: tuple[ExactNumber, ...] = ()
 
 
@@ -115,6 +125,7 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
     except DataError as error:
         return ScoringOutcome(refused=str(error), notes=findings.all())
     contents: dict[str, str] = {}
+    readings: dict[str, bytes] = {}
     numbers: list[ExactNumber] = []
     for benchmark in benchmarks:
         scored = _scored(
@@ -123,39 +134,80 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
         contents[benchmark.name] = hashlib.sha256(
             benchmark.manifest.version.encode() + _content(scored)
         ).hexdigest()
+        readings[benchmark.name] = _readings(scored)
         numbers += _numbers(scored, benchmark, task)
-    return ScoringOutcome(notes=notes, rows=len(rows), contents=contents, numbers=tuple(numbers))
+    return ScoringOutcome(
+        notes=notes, rows=len(rows), contents=contents, readings=readings, numbers=tuple(numbers)
+    )
 
 
 def _scored(benchmark: Benchmark, rows: Sequence[PlacedRow], label: str, file: Path) -> ScoredRun:
-    samples = {sample.id: sample for sample in benchmark.samples()}
     folder = Path("runs") / benchmark.name
-    predictions = ImportedPredictions(file, "submission", label, ())
-    write_imported_run(folder, benchmark, predictions, exchanges_of(rows, samples, label))
+    write_predictions(folder, benchmark, rows, model="submission", protocol=label, file=file)
     return score_run(folder)
 
 
 def _content(scored: ScoredRun) -> bytes:
-    """All that a metric may see, in a fixed order: options by their number, texts and scores as they are.
+    """All that the headline metric sees, in a fixed order: options by their number, and texts as they are.
 
-    Some metric tells capitals apart, or ranks options that are not the first. The same noise around two exact numbers
-    would give their difference away.
+    Some metric tells capitals apart: the same noise around two exact numbers would give their difference away. Of
+    scores a metric sees the option that they choose, or, if it is of ranks, the order of the options.
     """
-    readings = sorted(
-        (p.benchmark, p.sample_id, p.turn, p.variant.test, p.choice, p.text, p.scores)
-        for benchmark in scored.benchmarks
-        for p in benchmark.predictions
-        if p.choice is not None or p.text is not None or p.scores
-    )
-    return msgspec.json.encode(readings)
+    [scored_benchmark] = scored.benchmarks
+    sees_order = _sees_order(scored)
+    readings = []
+    for p in scored_benchmark.predictions:
+        if p.choice is None and p.text is None and not p.scores:
+            continue
+        order = _ranks(p.scores) if p.scores and (sees_order or p.choice is None) else None
+        text = p.text if p.choice is None else None
+        place = (p.benchmark, p.sample_id, p.turn, p.variant.test)
+        readings.append((*place, p.choice, text, order))
+    return msgspec.json.encode(sorted(readings, key=msgspec.json.encode))
+
+
+def _sees_order(scored: ScoredRun) -> bool:
+    """Whether the headline metric is of the ranks of options."""
+    [scored_benchmark] = scored.benchmarks
+    metrics = [metric_of(name) for name in headline_metrics(scored_benchmark)]
+    return any(metric is not None and metric.computed_over == "ranks" for metric in metrics)
+
+
+def _ranks(scores: Sequence[float]) -> list[int]:
+    """The rank of each score, equal ones alike."""
+    levels = sorted(set(scores), reverse=True)
+    return [levels.index(score) for score in scores]
+
+
+def _readings(scored: ScoredRun) -> bytes:
+    """A digest of four bytes for each reading; texts without regard to case, spaces and marks of sentences.
+
+    Signs stay, since -5 is another answer than 5. Where the metric is of ranks, the order of all options is the reading.
+    """
+    [scored_benchmark] = scored.benchmarks
+    sees_order = _sees_order(scored)
+    digests = {}
+    for p in scored_benchmark.predictions:
+        words = _WORDS_AND_SIGNS.findall((p.text or "").casefold())
+        reading: Any = words or _ranks(p.scores or ())
+        if p.scores and sees_order:
+            reading = _ranks(p.scores)
+        elif p.choice is not None:
+            reading = p.choice
+        place = msgspec.json.encode((p.benchmark, p.sample_id, p.turn, p.variant.test))
+        digest = hashlib.sha256(msgspec.json.encode(reading)).digest()
+        digests[place] = digest[:4]
+    return b"".join(digests[place] for place in sorted(digests))
 
 
 def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iterator[ExactNumber]:
     """The headline of a benchmark, and of those parts of it that are large enough and leave enough."""
     [scored_benchmark] = scored.benchmarks
-    rows = results_of(scored)
+    rows = aggregate_run(scored)
     [metric, *_] = [
-        name for name in headlines_of(scored_benchmark) if any(row.metric == name for row in rows)
+        name
+        for name in headline_metrics(scored_benchmark)
+        if any(row.metric == name for row in rows)
     ]
     parts = _parts(benchmark, scored_benchmark, task)
     for row in rows:
@@ -164,7 +216,25 @@ def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iter
             and row.benchmark == benchmark.name
             and (not row.slice or row.slice in parts)
         ):
-            yield _exact(row)
+            yield _exact(row, _heaviest(row, scored_benchmark))
+
+
+def _heaviest(row: Result, scored: ScoredBenchmark) -> float:
+    """By how much one answer may move a number at most, in n-ths of its range.
+
+    A published mean gives every part of the questions a weight of its own, whatever their number (`mean_over`), or is
+    the mean of several numbers, each of which has the answer (`mean_of`). Its counts are a value, the questions and
+    their weight, for each part.
+    """
+    counts = [tally.counts for tally in scored.tallies if tally.metric == row.metric]
+    if row.metric != PUBLISHED_MEAN or not any(counts):
+        return 1.0
+    sums = np.array([one for one in counts if one]).sum(axis=0).reshape(-1, 3)
+    questions, weighted = sums[sums[:, 1] > 0, 1:].T
+    weights = weighted / questions
+    influences = weights / weights.sum() / questions
+    most = influences.sum() if scored.spec.mean_of else influences.max()
+    return float(row.estimate.n * most)
 
 
 def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> set[str]:
@@ -181,8 +251,8 @@ def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> 
     }
 
 
-def _exact(row: Result) -> ExactNumber:
-    metric, estimate = declared(row.metric), row.estimate
+def _exact(row: Result, heaviest: float) -> ExactNumber:
+    metric, estimate = declared_row(row.metric), row.estimate
     if metric.low is None or metric.high is None or estimate.value is None:
         raise RuntimeError(
             f"{row.metric} of {row.benchmark} has no value between bounds, so no noise is enough"
@@ -196,6 +266,7 @@ def _exact(row: Result) -> ExactNumber:
         units=estimate.groups or estimate.n,
         least=metric.low,
         greatest=metric.high,
+        heaviest=heaviest,
         unit=row.unit,
         better=row.better,
     )
@@ -216,7 +287,7 @@ def carry_out_task() -> None:
     try:
         outcome = score_upload(task)
     except MemoryError:
-        outcome = ScoringOutcome(refused="it takes more memory than a submission may")
+        outcome = ScoringOutcome(refused="it needs more memory than a submission may use")
     sys.stdout.buffer.write(msgspec.json.encode(outcome))
 
 

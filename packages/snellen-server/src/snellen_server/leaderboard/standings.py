@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from snellen.plugin_api import SnellenError
+from snellen import SnellenError
 from snellen_server.hosting.accounts import Account
 from snellen_server.hosting.services import Services
 from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests, settings_of
@@ -99,7 +99,10 @@ def _standing(
         note = "without this number"
     else:
         ranked_by = by_name if by == OVERALL else [by]
-        widths = [widening(by_name[name].n, board.noise_answers) for name in ranked_by]
+        widths = [
+            widening(by_name[name].n, by_name[name].noise_answers or board.noise_answers)
+            for name in ranked_by
+        ]
         if math.hypot(*widths) / len(widths) > board.widest_noise:
             note = "not ranked: too few questions for the noise"
     return BoardStanding(entry=entry, numbers=numbers, note=note)

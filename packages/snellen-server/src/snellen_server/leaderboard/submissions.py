@@ -10,7 +10,7 @@ import hashlib
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -37,8 +37,7 @@ from sqlalchemy import (
     update,
 )
 
-from snellen import __version__
-from snellen.plugin_api import DataError, SnellenError
+from snellen import DataError, SnellenError, __version__
 from snellen_server.hosting.accounts import Account, note
 from snellen_server.hosting.database import MissingError
 from snellen_server.hosting.monitoring import LOGGER
@@ -52,7 +51,8 @@ from snellen_server.leaderboard.boards import (
     settings_of,
 )
 from snellen_server.leaderboard.checking import UploadFault, UploadLimits
-from snellen_server.leaderboard.releasing import Draw, PublishedNumber, release_number
+from snellen_server.leaderboard.ledger import MeasuredBenchmark, SpentError, release
+from snellen_server.leaderboard.releasing import Draw, PublishedNumber
 from snellen_server.leaderboard.scoring_process import ScoringOutcome, ScoringTask
 
 State = Literal["waiting", "scored", "refused", "failed", "withdrawn"]
@@ -179,7 +179,7 @@ def take_next(connection: Connection) -> Row[Any] | None:
     return row
 
 
-def put_back(connection: Connection, submission_id: str) -> None:
+def return_attempt(connection: Connection, submission_id: str) -> None:
     """It was interrupted through no fault of its own."""
     chosen = update(submission).where(submission.c.id == submission_id)
     connection.execute(chosen.values(attempts=submission.c.attempts - 1))
@@ -234,7 +234,7 @@ def find_submission(
     """One that the viewer may see. Raises MissingError for another's private one as for one that is not there."""
     row = connection.execute(_visible(viewer).where(submission.c.id == submission_id)).one_or_none()
     if row is None:
-        raise MissingError("no entry of this name is shown here")
+        raise MissingError("there is no entry with this name")
     return _read(row)
 
 
@@ -336,7 +336,7 @@ FOLDER = "submissions"
 FILE = "predictions"
 SCORE_SUBMISSIONS = "score submissions"
 SETTLED_SECONDS = 3600
-_OURS = "it could not be scored, which is not the fault of the file; it does not count, and the operator can see why"
+_OURS = "it could not be scored because of an internal error; it does not count, and the server's log states the reason"
 
 
 def submission_folder(services: Services, submission_id: str) -> Path:
@@ -368,7 +368,7 @@ async def _settle(services: Services, row: Any) -> bool:
     """Whether a submission was brought to its end, before the server stops."""
     scored = await _score(services, row)
     if scored is None:
-        await services.database.write(put_back, row.id)
+        await services.database.write(return_attempt, row.id)
         return False
     state, values = scored
     await services.database.write(finish, row.id, state, values)
@@ -382,7 +382,7 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
     board = find_board(services, row.board)
     folder = submission_folder(services, row.id)
     if board is None or not (folder / f"{FILE}{row.suffix}").is_file():
-        return "failed", {"faults": outcome_faults("its board or its file is no longer here")}
+        return "failed", {"faults": outcome_faults("its board or its file no longer exists")}
     try:
         task = await asyncio.to_thread(_task, services, board, folder, row.suffix)
     except SnellenError:
@@ -397,7 +397,12 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
     if outcome.refused:
         faults = outcome_faults(outcome.refused, outcome.faults, outcome.notes)
         return "refused", {"faults": faults, "rows": outcome.rows}
-    numbers = released_numbers(services, board, outcome)
+    measured = await asyncio.to_thread(_measured, services, board, outcome)
+    draws = {one.benchmark: _draw(services, board, one.content) for one in measured}
+    try:
+        numbers = await services.database.write(release, board, row.account_id, measured, draws)
+    except SpentError as error:
+        return "refused", {"faults": outcome_faults(str(error)), "rows": outcome.rows}
     return "scored", {
         "rows": outcome.rows,
         "faults": outcome_faults("", notes=outcome.notes),
@@ -441,7 +446,7 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
             (talk, stop), timeout=settings_of(services).seconds, return_when=asyncio.FIRST_COMPLETED
         )
         if not talk.done():
-            return None if stop.done() else "scoring it took longer than a submission may"
+            return None if stop.done() else "scoring took longer than the limit"
         output, complaints = talk.result()
     finally:
         stop.cancel()
@@ -457,27 +462,38 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
     return _OURS
 
 
-def released_numbers(
-    services: Services, board: Board, outcome: ScoringOutcome
-) -> list[PublishedNumber]:
-    """The numbers that may be seen; the noise of each follows from what was predicted of its benchmark."""
-    return [
-        release_number(
-            exact, board.noise_answers, _draw(services, board, outcome.contents[exact.benchmark])
+def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list[MeasuredBenchmark]:
+    measured = []
+    for benchmark in board_benchmarks(board):
+        name = benchmark.name
+        questions, build = build_digests(services, benchmark)
+        measured.append(
+            MeasuredBenchmark(
+                benchmark=name,
+                questions=questions,
+                build=build,
+                content=outcome.contents[name],
+                readings=outcome.readings.get(name, b""),
+                numbers=tuple(one for one in outcome.numbers if one.benchmark == name),
+            )
         )
-        for exact in outcome.numbers
-    ]
+    return measured
 
 
-def _draw(services: Services, board: Board, content: str) -> Draw:
-    # The same draw under two scales would give the exact number away, so each board has its own, and each scale.
-    source = f"{board.name}\0{board.noise_answers}\0{content}"
+def _draw(services: Services, board: Board, content: str) -> Callable[[float], Draw]:
+    """The draws of a benchmark's numbers, by the noise that they are for."""
 
-    def draw(purpose: str) -> float:
-        signed = services.signer.signature("leaderboard draw", f"{source}\0{purpose}")
-        return (int(hashlib.sha256(signed.encode()).hexdigest()[:12], 16) + 0.5) / 16**12
+    def draw_for(noise: float) -> Draw:
+        # The same draw under two scales would give the exact number away, so each board has its own, and each scale.
+        source = f"{board.name}\0{noise}\0{content}"
 
-    return draw
+        def draw(purpose: str) -> float:
+            signed = services.signer.signature("leaderboard draw", f"{source}\0{purpose}")
+            return (int(hashlib.sha256(signed.encode()).hexdigest()[:12], 16) + 0.5) / 16**12
+
+        return draw
+
+    return draw_for
 
 
 async def _delete_leftovers(services: Services) -> None:

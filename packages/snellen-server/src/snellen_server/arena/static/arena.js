@@ -58,10 +58,10 @@
     return (side) => row.querySelector(`[data-side=${side}]`);
   };
 
-  const showPicture = (digest) => {
+  const showImage = (digest) => {
     const picture = find("#picture");
     picture.hidden = !digest;
-    if (digest) picture.src = `/pictures/${digest}`;
+    if (digest) picture.src = `/images/${digest}`;
   };
 
   // The events of a stream, as they come.
@@ -154,7 +154,7 @@
     battle.id = found.id;
     battle.named = found;
     ask.hidden = true;
-    showPicture(found.picture);
+    showImage(found.image);
     let sideOf;
     for (const turn of found.turns) {
       sideOf = showTurn(turn.question);
@@ -170,25 +170,26 @@
     await follow(await read(battleAddress("/events")), sideOf);
   };
 
-  const pictureToAsk = async () => {
+  const imageToAsk = async () => {
     const file = find("[name=file]").files[0];
     if (file) {
       const form = new FormData();
       form.append("file", file);
-      say("The picture is being sent.");
-      return (await (await send("/api/v1/pictures", form)).json()).digest;
+      say("The image is being sent.");
+      return (await (await send("/api/v1/images", form)).json()).digest;
     }
-    const example = ask.querySelector("[data-picture][aria-pressed=true]");
-    if (!example) throw new Error("choose a picture, paste or drop one, or take an example");
-    return example.dataset.picture;
+    const example = ask.querySelector("[data-image][aria-pressed=true]");
+    if (example) return example.dataset.image;
+    if (arena.dataset.withoutImage) return null;
+    throw new Error("choose an image, paste or drop one, or take an example");
   };
 
   const begin = async () => {
     clear();
     if (kind === "offline") return show(await (await send("/api/v1/arena/recorded", {})).json());
     const question = ask.elements.question.value;
-    const picture = await pictureToAsk();
-    const body = { kind, question, picture };
+    const image = await imageToAsk();
+    const body = { kind, question, image };
     battle.named = {};
     for (const side of kind === "anonymous" ? [] : sides) {
       body[side] = find(`[name=${side}]`).value;
@@ -197,7 +198,7 @@
     const answer = await send("/api/v1/arena/battles", body);
     more.reset();
     say(kind === "chat" ? "The model replies." : "Both models reply.");
-    showPicture(picture);
+    showImage(image);
     ask.hidden = true;
     await follow(answer, showTurn(question));
   };

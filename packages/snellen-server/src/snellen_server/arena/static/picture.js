@@ -1,16 +1,16 @@
 "use strict";
-// The picture that is asked about: a file that is chosen, dropped or pasted, or an example. The file field and the
+// The image of the question: a file that is chosen, dropped or pasted, or an example. The file field and the
 // pressed example are all that is kept; a preview is drawn from either, so nothing is sent before it is asked about.
 (() => {
   const ask = document.getElementById("ask"), field = ask?.elements.file;
   if (!field) return;
   const drop = document.getElementById("drop"), preview = document.getElementById("preview");
   const remove = document.getElementById("remove"), status = document.getElementById("status");
-  const examples = [...ask.querySelectorAll("[data-picture]")];
+  const examples = [...ask.querySelectorAll("[data-image]")];
   const LARGEST = 320;
   let choices = 0;
 
-  // Of two pictures that are chosen one after the other the later is shown, whichever can be drawn first.
+  // Of two images that are chosen one after the other the later is shown, whichever can be drawn first.
   const draw = async (source, words, choice) => {
     let picture = null;
     try { picture = source && await createImageBitmap(source); } catch { status.textContent = "This file cannot be shown."; }
@@ -33,7 +33,7 @@
 
   const showFile = () => {
     const [file] = field.files;
-    return draw(file ?? null, `Your picture: ${file?.name}`, press(null));
+    return draw(file ?? null, `Your image: ${file?.name}`, press(null));
   };
 
   const showExample = async (example) => {

@@ -1,4 +1,4 @@
-"""Pictures that people sent, and who sent them."""
+"""Images that people sent, and who sent them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,161 @@
+"""How a model gives itself away before the vote: by its name, by its maker, by what it says of itself; or it was asked to.
+
+A vote on such a battle is no vote of somebody who does not know the models. Names of makers are on signs, screens and
+cars in images too, so a maker counts only where a reply speaks of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from snellen_server.arena.battles import BattleTurn
+
+ASKED = "asked who it is"
+NAMED = "named"
+SELF_DESCRIPTION = "described itself"
+
+MAKERS = (
+    "01.AI",
+    "AI2",
+    "Aleph Alpha",
+    "Alibaba",
+    "Allen Institute",
+    "Amazon",
+    "Anthropic",
+    "Apple",
+    "Baichuan",
+    "Baidu",
+    "ByteDance",
+    "Cohere",
+    "DeepSeek",
+    "Google",
+    "Hugging Face",
+    "IBM",
+    "LAION",
+    "LMSYS",
+    "Meta",
+    "Microsoft",
+    "MiniMax",
+    "Mistral",
+    "Moonshot",
+    "NVIDIA",
+    "OpenAI",
+    "OpenGVLab",
+    "Reka",
+    "Salesforce",
+    "SenseTime",
+    "Shanghai AI Laboratory",
+    "StepFun",
+    "Tencent",
+    "xAI",
+    "Zhipu",
+)
+FAMILIES = (
+    "Bard",
+    "BLIP",
+    "ChatGLM",
+    "ChatGPT",
+    "Claude",
+    "Command",
+    "DeepSeek",
+    "Fuyu",
+    "Gemini",
+    "Gemma",
+    "GLM",
+    "GPT",
+    "Grok",
+    "Idefics",
+    "InternLM",
+    "InternVL",
+    "Kimi",
+    "Kosmos",
+    "Llama",
+    "LLaVA",
+    "MiniCPM",
+    "MiniGPT",
+    "Molmo",
+    "Nova",
+    "Otter",
+    "PaliGemma",
+    "Phi",
+    "Pixtral",
+    "Qwen",
+    "SmolVLM",
+    "Vicuna",
+    "Yi",
+)
+"""Families of models, as replies call themselves."""
+
+_ASKS = re.compile(
+    r"\b(?:who|what) (?:are|r) (?:you|u)(?=\s*(?:[?.!,]|$|called|exactly|really))"
+    r"|\b(?:what|which|whose) (?:\w+ ){0,3}(?:model|llm|vlm|ai|assistant|chatbot) (?:are|is) you\b"
+    # Of a car or a camera people ask which model this is.
+    r"|\b(?:what|which|whose) (?:\w+ ){0,3}(?:llm|vlm|ai|assistant|chatbot) is this\b"
+    r"|\b(?:what is|what's|tell me|say) your name\b"
+    r"|\bwho (?:made|built|created|trained|developed) you\b"
+    r"|\byour (?:developer|maker|creator|model name|version)\b",
+    re.IGNORECASE,
+)
+_SPEAKS_OF_ITSELF = (
+    r"(?:\b(?:i am|i'm|my name is|call me|as an? (?:ai|assistant|model)|you are talking to)"
+    # Whoever is looking at a sign of a maker does not say that it is one.
+    r"(?:(?: [\w-]+){0,4}? (?:ai|model|assistant|chatbot),?)?(?: (?:a|an|the|called|named|made|built|created|trained|developed|by|from|of))* )"
+)
+_MADE_BY = (
+    r"\bI(?: am|'m| was|, )?\b[^.!?\n]{0,60}?\b(?:trained|built|made|created|developed) (?:by|at) "
+)
+
+
+def names_pattern(names: Iterable[str], makers: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    """Patterns of replies that give a model away, for the models of one arena.
+
+    Args:
+        names: What the arena's models are called, by the operator or by themselves.
+        makers: Who made them, beyond `MAKERS`.
+
+    Returns:
+        One for a name that is no common word, anywhere in a reply; and one for any name or maker of which a reply
+        says that it is itself.
+    """
+    all_names = sorted({name.strip() for name in names if name.strip()}, key=len, reverse=True)
+    telling = [name for name in all_names if _is_telling(name)]
+    known = [*all_names, *FAMILIES, *MAKERS, *makers]
+    anyone = "|".join(re.escape(name) for name in known)
+    all_makers = "|".join(re.escape(name) for name in (*MAKERS, *makers))
+    describes = (
+        rf"{_SPEAKS_OF_ITSELF}(?:{anyone})(?![a-z])|{_MADE_BY}(?:the )?(?:{all_makers})(?![a-z])"
+    )
+    patterns = [re.compile(describes, re.IGNORECASE)]
+    if telling:
+        anywhere = "|".join(re.escape(name) for name in telling)
+        patterns.insert(0, re.compile(rf"(?<![\w-])(?:{anywhere})(?![\w-])", re.IGNORECASE))
+    else:
+        patterns.insert(0, re.compile(r"(?!)"))
+    return tuple(patterns)
+
+
+def identity_leak(turns: Sequence[BattleTurn], patterns: tuple[re.Pattern[str], ...]) -> str:
+    """How a battle gave a model away: `ASKED`, `NAMED` or `SELF_DESCRIPTION`; empty if it did not.
+
+    Example:
+        >>> from snellen_server.arena.battles import SideReply
+        >>> patterns = names_pattern(["alpha-model"], [])
+        >>> reply = SideReply("I am alpha-model.")
+        >>> identity_leak([BattleTurn("What is it?", reply, SideReply("A car."))], patterns)
+        'named'
+    """
+    named, describes = patterns
+    replies = [reply.text for turn in turns for reply in (turn.left, turn.right) if reply]
+    if any(named.search(text) for text in replies):
+        return NAMED
+    if any(describes.search(text) for text in replies):
+        return SELF_DESCRIPTION
+    if any(_ASKS.search(turn.prompt) for turn in turns):
+        return ASKED
+    return ""
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a name is no word of a language: it has a digit, a sign, or capitals within."""
+    return bool(re.search(r"[\d_./:-]|[a-z][A-Z]|[A-Z]{3}", name)) and len(name) >= 4

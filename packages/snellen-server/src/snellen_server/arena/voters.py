@@ -1,0 +1,121 @@
+"""What the arena records of who voted: networks under pseudonyms that expire, repeated questions, invitations."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from snellen import DataError
+from snellen_server.arena.battles import arena_invitation, arena_network_key, arena_voter
+from snellen_server.hosting.credentials import Signer, new_id, new_token, token_digest
+from snellen_server.hosting.database import MissingError
+from snellen_server.hosting.tables import utc_now
+
+SECONDS_A_DAY = 86_400
+IPV6_PREFIX = 48
+"""What one customer of a provider has at most, so that it is one network."""
+
+
+def current_period(days: int) -> int:
+    """The number of the period of so many days that it is now."""
+    return int(utc_now().timestamp()) // (days * SECONDS_A_DAY)
+
+
+def network_key(connection: Connection, period: int) -> bytes:
+    """The random key of a period, made by whoever asks first."""
+    chosen = select(arena_network_key.c.key).where(arena_network_key.c.period == period)
+    key: bytes | None = connection.execute(chosen).scalar()
+    if key is not None:
+        return key
+    try:
+        with connection.begin_nested():
+            new = {"period": period, "key": secrets.token_bytes(32)}
+            connection.execute(insert(arena_network_key).values(new))
+    except IntegrityError:  # another process was first
+        pass
+    return connection.execute(chosen).scalar_one()
+
+
+def forget_network_keys(connection: Connection, before: int) -> int:
+    """Delete the keys of periods before this one: their pseudonyms can be traced to no network any more."""
+    chosen = delete(arena_network_key).where(arena_network_key.c.period < before)
+    return connection.execute(chosen).rowcount
+
+
+def network_pseudonym(network: str, key: bytes) -> str | None:
+    """The pseudonym of a network (a /24, or the /48 around a /64); None where the caller has no address."""
+    try:
+        place = ip_network(network)
+    except ValueError:
+        return None
+    if place.version == 6 and place.prefixlen > IPV6_PREFIX:
+        place = place.supernet(new_prefix=IPV6_PREFIX)
+    return hmac.digest(key, str(place).encode(), "sha256")[:12].hex()
+
+
+def question_digest(signer: Signer, battle: Row[Any]) -> str:
+    """A keyed digest of what was asked first and the image; case, spaces and marks at the end make no difference."""
+    words = battle.turns[0]["prompt"].casefold().split() if battle.turns else []
+    question = " ".join(words).rstrip(" .?!")
+    signed = signer.signature("arena question", f"{battle.image}\0{question}")
+    return hashlib.sha256(signed.encode()).hexdigest()[:24]
+
+
+def create_invitation(connection: Connection, title: str, seats: int, days: int) -> str:
+    """The token of a new invitation, which so many visitors may take."""
+    token, now = new_token(), utc_now()
+    connection.execute(
+        insert(arena_invitation).values(
+            digest=token_digest(token),
+            title=title,
+            seats=seats,
+            taken=0,
+            created=now,
+            expires=now + timedelta(days=days),
+        )
+    )
+    return token
+
+
+def take_seat(connection: Connection, actor: str, token: str) -> None:
+    """Make the votes of a visitor those of an invited one.
+
+    Raises:
+        MissingError: There is no such invitation, or it has expired.
+        DataError: All its seats are taken.
+    """
+    digest = token_digest(token)
+    own = arena_invitation.c.digest == digest
+    is_valid = own & (arena_invitation.c.expires > utc_now())
+    found = connection.execute(select(arena_invitation).where(is_valid)).one_or_none()
+    if found is None:
+        raise MissingError("this invitation does not exist or has expired; ask for another one")
+    voter = connection.execute(
+        select(arena_voter.c.invitation).where(arena_voter.c.actor == actor)
+    ).one_or_none()
+    if voter is not None and voter.invitation == digest:
+        return
+    free = is_valid & (arena_invitation.c.taken < arena_invitation.c.seats)
+    taken = {"taken": arena_invitation.c.taken + 1}
+    if not connection.execute(update(arena_invitation).where(free).values(taken)).rowcount:
+        raise DataError("all seats of this invitation are taken; ask for another one")
+    if voter is None:
+        connection.execute(
+            insert(arena_voter).values(actor=actor, pseudonym=new_id(), invitation=digest)
+        )
+    else:
+        chosen = update(arena_voter).where(arena_voter.c.actor == actor)
+        connection.execute(chosen.values(invitation=digest))
+
+
+def list_invitations(connection: Connection) -> list[Row[Any]]:
+    """All invitations, the newest first."""
+    chosen = select(arena_invitation).order_by(arena_invitation.c.created.desc())
+    return list(connection.execute(chosen))
