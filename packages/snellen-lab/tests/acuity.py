@@ -1,4 +1,4 @@
-"""What the tests of the suite `acuity` have in common: its tests, its pictures, and a reader by templates."""
+"""What the tests of the suite `acuity` have in common: its tests, its images, and a reader by templates."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from typing import Any
 from PIL import Image, ImageChops
 
 from snellen import registry
-from snellen_lab.acuity.optotypes import (
-    DIRECTIONS,
-    SLOAN,
-    Shape,
-    landolt_c,
-    rasterise,
-    tumbling_e,
-)
+from snellen_lab.acuity.optotypes import DIRECTIONS, SLOAN, landolt_c, tumbling_e
+from snellen_lab.acuity.rasterising import Shape, rasterise
 from snellen_lab.acuity.trials import AcuityTest, Stimulus
 from snellen_lab.acuity_suite.signs import SHAPES
 
@@ -30,7 +24,7 @@ NAMES = tuple(
 
 
 def declared(name: str) -> AcuityTest:
-    test = registry.find("acuity_tests", name)
+    test = registry.find_registered("acuity_tests", name)
     assert isinstance(test, AcuityTest)
     return test
 
@@ -39,7 +33,7 @@ SMALL_SIDE = {
     "letter-size": 168, "landolt-size": 168, "tumbling-e-size": 168, "second-picture": 168, "contrast": 136,
     "shape-size": 224, "shape-contrast": 176, "crowding": 268, "place": 168, "occlusion": 256,
 }  # fmt: skip
-"""Sides of pictures, in pixels, in which there is room for the largest signs of a test."""
+"""Sides of images, in pixels, in which there is room for the largest signs of a test."""
 
 
 @cache
@@ -59,7 +53,7 @@ def ink(shown: Stimulus, number: int = 0) -> Image.Image:
 
 
 def digest(name: str) -> str:
-    """Of questions and pictures at the ends and in the middle of the levels."""
+    """Of questions and images at the ends and in the middle of the levels."""
     levels = declared(name).levels
     content = hashlib.sha256()
     for level in (levels[0], levels[len(levels) // 2], levels[-1]):
@@ -83,7 +77,7 @@ def shape_of(option: str, ring: bool) -> Shape:
 def read_by_templates(
     shown: Stimulus, height: float, *, ring: bool = False, number: int = 0
 ) -> int:
-    """The option whose sign, somewhere on whole pixels, leaves the least of the picture unexplained.
+    """The option whose sign, somewhere on whole pixels, leaves the least of the image unexplained.
 
     Brute force on pixels: it knows the height and nothing else. Contrast is fitted by least squares.
     """
@@ -97,14 +91,14 @@ def read_by_templates(
         template, norm = _template(option, ring, height, grey.shape)
         match = irfft2(waves * template, grey.shape)[
             side - 1 :, side - 1 :
-        ]  # where it lies within the picture
+        ]  # where it lies within the image
         explained.append(match.max() / norm)
     return int(np.argmax(explained))
 
 
 @cache
 def _template(option: str, ring: bool, height: float, shape: tuple[int, int]) -> tuple[Any, float]:
-    """The Fourier transform of a sign, turned by half, in a picture of this shape, and its Euclidean length."""
+    """The Fourier transform of a sign, turned by half, in an image of this shape, and its Euclidean length."""
     import numpy as np
     from scipy.fft import rfft2
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 import snellen as sn
 from acuity import SMALL_SIDE, declared
-from snellen.common.paths import home
-from snellen.records import ContinuationScore, Kind, Request, Response
+from snellen.common.paths import snellen_home
+from snellen.records import ContinuationScore, Request, RequestKind, Response
 from snellen_lab import measure_acuity
 from snellen_lab.acuity.acuity_run import AcuityRun, TestAnswers
 from snellen_lab.acuity.placing import (
@@ -35,7 +35,7 @@ class Observer:
     The level is the one that the sample's name says; the right option is drawn anew, as answers are not in requests.
     """
 
-    kinds: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
+    kinds: frozenset[RequestKind] = frozenset({"generate", "loglikelihood"})
     batch_size = 16
 
     def __init__(
@@ -125,9 +125,9 @@ def _stimulus(test: str, level: float, number: int) -> Stimulus:
 
 @cache
 def pool(name: str) -> str:
-    """The folder of a test with small pictures, for observers that do not look at them; built once in a session."""
+    """The folder of a test with small images, for observers that do not look at them; built once in a session."""
     params = {"side": SMALL_SIDE[name], **({"exemplars": 1} if name == "place" else {})}
-    return str(sn.build(f"acuity/{name}", to=home() / "small" / name, params=params).folder)
+    return str(sn.build(f"acuity/{name}", to=snellen_home() / "small" / name, params=params).folder)
 
 
 def measured(

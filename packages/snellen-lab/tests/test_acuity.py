@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 import snellen as sn
 from acuity import declared
@@ -22,22 +23,18 @@ from servers import broken, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.cli import cli, main
 from snellen.errors import DataError, StoreError, UnknownNameError
-from snellen.report.charts import Text
+from snellen.report.drawing import ChartText
 from snellen.runs.run_progress import RunProgress
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
 from snellen_lab import measure_acuity
-from snellen_lab.acuity import posterior
+from snellen_lab.acuity import parameter_grid, posterior
 from snellen_lab.acuity.acuity_run import AcuityRun, read_acuity, threshold_differences
-from snellen_lab.acuity.report import (
-    LINES,
-    acuity_page,
-    curve_panels,
-    line_read,
-    prescription,
-    prescription_line,
-)
-from snellen_lab.acuity.thresholds import LevelScale, threshold_of
+from snellen_lab.acuity.card import acuity_page
+from snellen_lab.acuity.curve_chart import curve_panels
+from snellen_lab.acuity.prescription import prescription, prescription_line
+from snellen_lab.acuity.thresholds import Ideal, LevelScale, threshold_of
+from snellen_lab.acuity.wall_chart import LINES, line_read, wall_charts
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +73,7 @@ def test_thresholds_are_recovered_and_their_intervals_cover_them() -> None:
     for true, width, lapse in curves:
         found = [placed(Observer(true, width, lapse, seed)).thresholds[0] for seed in range(3)]
         assert all(
-            one.verdict == "threshold" and one.asked == 48 and not one.notes for one in found
+            one.verdict == "threshold" and one.trials == 48 and not one.notes for one in found
         )
         covered += [one.low is not None and one.low <= true <= (one.high or 160) for one in found]
         middle = sorted(one.value or 0 for one in found)[1]
@@ -111,7 +108,7 @@ def test_who_finds_nothing_in_four_of_ten_pictures_however_easy_has_its_threshol
     """An engine that says nothing where it finds nothing: 12 answers at each level, as many right as expected."""
     test = declared("letter-size")
     rises = {
-        level: 1 / (1 + math.exp(-posterior.STEEPNESS * math.log2(level / 12)))
+        level: 1 / (1 + math.exp(-parameter_grid.STEEPNESS * math.log2(level / 12)))
         for level in test.levels
     }
     pairs = [
@@ -129,7 +126,7 @@ def test_who_finds_nothing_in_four_of_ten_pictures_however_easy_has_its_threshol
 
 def test_wrong_answers_without_an_option_tell_how_often_one_guesses() -> None:
     grid = LevelScale.of(declared("letter-size")).posterior((), 0.25, silent=1).grid
-    logs = grid.likelihood_of_silence(3, 2).reshape(grid.shape[1:])[0, 0]
+    logs = grid.silence_log_likelihood(3, 2).reshape(grid.shape[1:])[0, 0]
     for guess, log in zip(grid.guesses, logs, strict=True):
         names = min(
             guess / 0.25, 0.999
@@ -146,7 +143,7 @@ def test_perfect_throughout_gives_a_bound_and_no_threshold() -> None:
     [found] = run.thresholds
     assert (found.verdict, found.value, found.text) == ("sees all", None, "sees all, to 2.5 px")
     assert prescription(run) == "sees letters of even 2.5 px."
-    assert found.asked < 48, "what is known early is not asked on"
+    assert found.trials < 48, "what is known early is not asked on"
 
 
 def test_a_level_that_is_read_worse_than_harder_ones_is_said() -> None:
@@ -224,7 +221,7 @@ def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshol
         == page.count("<li>alone, by likelihood: needs")
         == 1
     )
-    assert page.count("Three levels are told apart") == 1, (
+    assert page.count("Three levels are distinguished") == 1, (
         "of the size needed, the threshold and the mark"
     )
 
@@ -237,9 +234,9 @@ def test_psignifit_finds_the_same_in_the_same_answers(
 ) -> None:
     """`python bench/acuity.py --psignifit` writes its means and 95 % intervals, of four simulated observers in
     `letter-size` (psignifit 4.3, 4AFC, logistic). It takes a guess rate of exactly a quarter for granted."""
-    monkeypatch.setattr(posterior, "GUESSES", {1.0: 1.0})
+    monkeypatch.setattr(parameter_grid, "GUESSES", {1.0: 1.0})
     scale = LevelScale.of(declared("letter-size"))
-    grid = posterior.ParameterGrid([scale.x(level) for level in scale.levels], 0.25)
+    grid = parameter_grid.ParameterGrid([scale.x(level) for level in scale.levels], 0.25)
     known = posterior.Posterior(grid, row["right"], [row["asked"]] * len(scale.levels))
     value, low, high = row["threshold"]
     assert known.threshold == pytest.approx((value, low, high), abs=0.16)
@@ -288,7 +285,7 @@ def test_a_budget_is_kept_and_shared_and_a_larger_one_goes_on(tmp_path: Path) ->
     [larger] = measure_acuity(more, tests, runs=str(tmp_path), budget=60)
     assert not set(more.asked) & set(observer.asked)
     assert 60 - len(tests) < len(observer.asked) + len(more.asked) <= 60
-    assert sum(share.asked for share in larger.fields["acuity/place"]) == 20
+    assert sum(share.trials for share in larger.fields["acuity/place"]) == 20
     states: list[RunProgress] = []
     [smaller] = measure_acuity(
         Observer(12.0), tests, runs=str(tmp_path), budget=30, progress=states.append
@@ -308,16 +305,16 @@ def test_what_an_early_end_leaves_of_a_budget_goes_to_other_tests() -> None:
         1, sees=lambda level: 1.0 if level > 1 else 0.25 + 0.7 / (1 + (0.05 / level) ** 4)
     )
     sizes, contrasts = placed(sharp_and_dim, "letter-size", "contrast", budget=100).thresholds
-    assert sizes.verdict == "sees all" and sizes.asked < 30
+    assert sizes.verdict == "sees all" and sizes.trials < 30
     assert (
         contrasts.verdict == "threshold"
-        and contrasts.asked > 60
-        and 98 <= sizes.asked + contrasts.asked <= 100
+        and contrasts.trials > 60
+        and 98 <= sizes.trials + contrasts.trials <= 100
     )
     sharp, sharper = placed(
         Observer(1, sees=lambda level: 1.0), "letter-size", "crowding", budget=200
     ).thresholds
-    assert sharp.asked + sharper.asked < 60 and sharp.verdict == sharper.verdict == "sees all"
+    assert sharp.trials + sharper.trials < 60 and sharp.verdict == sharper.verdict == "sees all"
 
 
 def test_a_budget_that_is_too_small_is_refused_with_the_least_that_will_do() -> None:
@@ -356,7 +353,7 @@ def test_a_run_begun_with_other_pictures_is_refused_in_one_line(tmp_path: Path) 
     lines: list[str] = []
     with pytest.raises(
         StoreError,
-        match=r"was run on version \w+ of acuity/place, which is now \w+; choose another --",
+        match=r"used version \w+ of acuity/place, but the current build is version \w+; choose another name=",
     ):
         measure_acuity(
             Observer(1, name="cells"),
@@ -409,15 +406,15 @@ def test_progress_counts_what_is_asked_at_most_and_not_the_pool(tmp_path: Path) 
     run = measured(Observer(13.0, name="thirteen"), tmp_path, progress=states.append)
     assert {state.total for state in states} == {48} and states[-1].done == run.thresholds[
         0
-    ].asked <= 48
+    ].trials <= 48
 
 
 def test_a_forecast_asks_nothing(tmp_path: Path) -> None:
     tests = ("--test", pool("shape-contrast"), "--test", pool("place"))
     words = ("snellen:uniform", *tests, "--dry-run", "--price", "1,1")
-    assert "192 requests to ask" in spoken(*words).output  # 48 and 144
+    assert "192 requests to send" in spoken(*words).output  # 48 and 144
     limited = spoken(*words, "--budget", "51").output
-    assert "51 requests to ask" in limited and "at the price given" in limited
+    assert "51 requests to send" in limited and "at the price given" in limited
     assert not list(tmp_path.glob("runs/*"))
 
 
@@ -466,7 +463,7 @@ def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_p
     assert "x 0.3" in acuity_page([coarse, fine])
     other = sn.evaluate("snellen:uniform", pool("letter-size"), limit=12).runs[0].folder
     mixed = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(other)])
-    assert mixed.exit_code and "compare each kind by itself" in str(mixed.exception)
+    assert mixed.exit_code and "compare each kind separately" in str(mixed.exception)
     refused = CliRunner().invoke(
         cli, ["compare", str(coarse.folder), str(fine.folder), "-o", "c.json"]
     )
@@ -485,7 +482,7 @@ def test_compare_refuses_flags_that_do_not_apply_to_thresholds_before_it_reads_t
     words = ["compare", str(size.folder), str(place.folder)]
     unlike = CliRunner().invoke(cli, words)
     refused = CliRunner().invoke(cli, [*words, *flags])
-    assert "no threshold of the same test" in str(unlike.exception)
+    assert "no test in common" in str(unlike.exception)
     assert "these runs chose their own questions" in str(refused.exception)
 
 
@@ -497,7 +494,7 @@ def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(
         line for line in Path("r.md").read_text("utf-8").splitlines() if line.startswith("- ")
     ]
     assert (
-        first.startswith("- The questions of same were placed to measure thresholds")
+        first.startswith("- The questions of same were chosen adaptively to measure thresholds")
         and "%" not in first
     )
 
@@ -525,12 +522,12 @@ def test_the_visual_field_names_the_quarter_that_is_seen_least() -> None:
         return 0.25 if cell % 12 < 6 and cell >= 72 else 1.0
 
     run = placed(Observer(1, name="half", sees=left_below_is_blind), "place")
-    assert not run.thresholds and sum(share.asked for share in run.fields["acuity/place"]) == 144
+    assert not run.thresholds and sum(share.trials for share in run.fields["acuity/place"]) == 144
     assert prescription(run).startswith("sees least at the bottom left (")
     whole = placed(Observer(1, name="whole", sees=lambda cell: 0.95), "place")
-    assert prescription(whole) == "sees alike in all quarters of the picture."
+    assert prescription(whole) == "sees equally well in all quarters of the image."
     blind = placed(Observer(1, sees=lambda cell: 0.25), "place")
-    assert prescription(blind) == "the letter of the visual field is too small for it."
+    assert prescription(blind) == "the letter of the visual field test is too small for it."
     page = acuity_page([run, whole])
     assert page.count('class="heat"') == 2 * 36, "four cells of one answer each are joined"
     assert page.count('fill-opacity="0.90"') >= 27 + 27
@@ -541,7 +538,9 @@ def test_labels_of_levels_that_stand_close_do_not_overlap(name: str) -> None:
     """The levels of `distance` crowd at 1.01, 1.02, 1.05; those of `shape-contrast` have many digits."""
     [panel] = curve_panels([placed(Observer(1, sees=lambda level: 0.5), name)])
     labels = [
-        shape for shape in panel.drawing.shapes if isinstance(shape, Text) and shape.style == "tick"
+        shape
+        for shape in panel.drawing.shapes
+        if isinstance(shape, ChartText) and shape.style == "tick"
     ]
     spans = [
         (label.x - 4 * len(label.content), label.x + 4 * len(label.content)) for label in labels
@@ -556,6 +555,17 @@ def test_the_wall_chart_marks_the_last_line_that_is_read() -> None:
     page = acuity_page([run, placed(Observer(1, name="blind", sees=lambda level: 0.25))])
     assert page.count('class="optotype"') >= 38 and "blind: no line" in page
     assert f"thirteen: {run.thresholds[0].text}" in page
+
+
+def test_the_wall_chart_has_the_line_that_an_input_allows_if_the_model_reads_a_smaller_one() -> (
+    None
+):
+    run = placed(Observer(13.0, name="thirteen"))
+    ideals = {answers.benchmark: Ideal(84.0, "threshold", 12) for answers in run.answers}
+    [panel] = wall_charts([replace(run, ideals=ideals)])
+    texts = [shape.content for shape in panel.drawing.shapes if isinstance(shape, ChartText)]
+    assert "96 px" in texts and "128 px" not in texts
+    assert "input of thirteen" in texts
 
 
 def test_a_prescription_says_how_often_a_model_is_right_at_the_size_that_it_needs_and_at_its_threshold() -> (

@@ -21,7 +21,7 @@ from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
 from snellen_lab.acuity.acuity_run import IDEALS, AcuityRun, read_acuity
 from snellen_lab.acuity.ideal import TemplateReader, ideal_threshold, shrinking_to
-from snellen_lab.acuity.thresholds import Ideal, input_words
+from snellen_lab.acuity.thresholds import Ideal, describe_input_limit
 
 
 def as_it_is(picture: Image.Image) -> list[Any]:
@@ -44,7 +44,7 @@ def averaged(factor: int) -> Any:
 
 
 SIDE = 192
-"""Of pictures here: large enough for the largest signs."""
+"""Of images here: large enough for the largest signs."""
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_processor_that_halves_the_picture_doubles_the_threshold() -> None:
 
 
 def test_tiles_are_read_one_by_one_and_their_borders_cost_little() -> None:
-    """Four tiles of the picture in full size, after a small overview of it, as processors make them."""
+    """Four tiles of the image in full size, after a small overview of it, as processors make them."""
 
     def tiled(picture: Image.Image) -> list[Any]:
         [pixels] = as_it_is(picture)
@@ -97,7 +97,7 @@ def test_a_declared_limit_of_size_gives_the_input_of_an_api() -> None:
 
 @pytest.fixture
 def forty(tmp_path: Path) -> AcuityRun:
-    """One whose threshold is 40 px, behind an API that reduces pictures of 168 px to 32."""
+    """One whose threshold is 40 px, behind an API that reduces images of 168 px to 32."""
     return measured(Observer(40.0, name="forty"), tmp_path, budget=24, input_side=32)
 
 
@@ -110,9 +110,9 @@ def test_what_an_input_allows_is_kept_with_the_run_and_shown_where_runs_are_comp
     words = (
         f"{threshold.value / ideal.level:.2g} times what its input allows ({ideal.level:.3g} px)"
     )
-    assert input_words(threshold) == words
+    assert describe_input_limit(threshold) == words
     another = measured(Observer(40.0, name="another"), tmp_path, budget=24)
-    assert another.thresholds[0].ideal is None and input_words(another.thresholds[0]) == ""
+    assert another.thresholds[0].ideal is None and describe_input_limit(another.thresholds[0]) == ""
     assert read_acuity(score_run(forty.folder, ScoringSpec())).thresholds == forty.thresholds
     compared = CliRunner().invoke(cli, ["compare", str(forty.folder), str(another.folder)])
     assert words in compared.output
@@ -132,9 +132,9 @@ def test_what_an_input_allows_is_measured_once_for_each_side(
         "but for another side it is"
     )
     [threshold] = whole.thresholds
-    assert input_words(threshold).startswith("more than ") and "(2.5 px or less)" in input_words(
-        threshold
-    )
+    assert describe_input_limit(threshold).startswith(
+        "more than "
+    ) and "(2.5 px or less)" in describe_input_limit(threshold)
     file.write_text("{")
     with pytest.raises(DataError, match=r"input-allows\.json: .*delete it"):
         read_acuity(score_run(forty.folder, ScoringSpec()))
@@ -168,7 +168,7 @@ def test_patches_of_qwen2_vl_are_put_together_again() -> None:
 def test_an_embedded_model_shows_the_pixels_that_it_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """snellen:tiny is given 64 x 64 pixels, a seventh of the tests' pictures."""
+    """snellen:tiny is given 64 x 64 pixels, a seventh of the tests' images."""
     pytest.importorskip("transformers")
     model: Any = load_model("snellen:tiny")
     [pixels] = model.seen_pixels(Image.new("RGB", (448, 448), (255, 0, 0)))

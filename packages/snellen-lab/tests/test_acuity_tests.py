@@ -1,4 +1,4 @@
-"""The psychometric tests: the same pictures everywhere, levels measured in pixels, nothing else tells the answer."""
+"""The psychometric tests: the same images everywhere, levels measured in pixels, nothing else tells the answer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from snellen import registry
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
 from snellen_lab.acuity.trials import Stimulus, acuity_test, written_level
-from snellen_lab.acuity_suite.degraded import COVER
+from snellen_lab.acuity_suite.degraded import CELL_SIDE
 from snellen_lab.acuity_suite.reader import read
 from snellen_lab.acuity_suite.scenes import GROUND
 from snellen_lab.acuity_suite.signs import (
     CROWDED,
-    GRID,
     PAPER,
+    PLACES_PER_ROW,
     READ_LETTERS,
 )
 
@@ -38,7 +38,7 @@ def answer(shown: Stimulus) -> str:
 
 
 def pixels(shown: Stimulus, number: int = 0) -> Any:
-    """The share of ink in each pixel of a picture in black on white."""
+    """The share of ink in each pixel of an image in black on white."""
     return np.asarray(ink(shown, number), float) / 255
 
 
@@ -112,7 +112,7 @@ def test_a_level_has_the_same_pictures_whatever_other_levels_there_are() -> None
         (
             {"test": "letter-size", "side": 100},
             DataError,
-            "level 96 needs 96 px and a margin, more than a picture",
+            "level 96 needs 96 px and a margin, more than fits an image",
         ),
     ],
 )
@@ -259,7 +259,7 @@ def test_a_line_has_its_letters_and_one_of_the_words_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("side", "cells"), [(168, range(GRID * GRID)), (672, (0, 11, 78, 132, 143))]
+    ("side", "cells"), [(168, range(PLACES_PER_ROW * PLACES_PER_ROW)), (672, (0, 11, 78, 132, 143))]
 )
 def test_places_are_in_their_cells_and_where_their_tags_say(
     side: int, cells: Sequence[int]
@@ -269,9 +269,9 @@ def test_places_are_in_their_cells_and_where_their_tags_say(
             x, y = map(int, shown.tags["place"].split(","))
             left, top, right, bottom = ink(shown).getbbox() or (0, 0, 0, 0)
             assert (top, bottom) == (y - 6, y + 6) and left >= x - 6 and right <= x + 6
-            assert (min(x * GRID // side, 11), min(y * GRID // side, 11)) == (
-                cell % GRID,
-                cell // GRID,
+            assert (min(x * PLACES_PER_ROW // side, 11), min(y * PLACES_PER_ROW // side, 11)) == (
+                cell % PLACES_PER_ROW,
+                cell // PLACES_PER_ROW,
             )
 
 
@@ -289,7 +289,7 @@ def test_pictures_have_the_size_and_shape_of_their_level() -> None:
 def test_the_covered_share_is_exact() -> None:
     for level in declared("occlusion").levels:
         shown = picture(stimuli("occlusion", level, 1, SMALL_SIDE["occlusion"])[0])
-        cells = shown.histogram()[128] / COVER**2
+        cells = shown.histogram()[128] / CELL_SIDE**2
         assert cells == pytest.approx(100 * level, abs=1)  # a rounded edge may have that grey, too
 
 
@@ -344,4 +344,4 @@ def test_letters_that_are_offered_are_no_labels_of_options() -> None:
 
 
 def test_the_suite_is_a_source_by_name() -> None:
-    assert registry.find("readers", "acuity") is read and len(NAMES) == 24
+    assert registry.find_registered("readers", "acuity") is read and len(NAMES) == 24

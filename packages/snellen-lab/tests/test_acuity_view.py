@@ -20,7 +20,7 @@ def test_a_run_of_placed_questions_shows_thresholds_and_no_share(tmp_path: Path)
     run = measured(Observer(13.0, name="thirteen"), tmp_path / "runs")
     with serving(tmp_path / "runs", index=tmp_path / "index") as client:
         page = client.get(f"/run?run={run.folder.name}").text
-        assert f"<td>{run.thresholds[0].text}</td>" in page and "says nothing" in page
+        assert f"<td>{run.thresholds[0].text}</td>" in page and "has no meaning" in page
         assert "Nothing is scored" not in page
         assert (
             'data-label="headline" class="num headline"><span class="none">—'
@@ -43,7 +43,7 @@ def test_a_run_of_a_procedure_that_is_not_installed_is_shown_without_thresholds(
         page = client.get(f"/run?run={run.folder.name}").text
         assert "chosen by the procedure" in page and "install the package" in page
         assert "Nothing is scored" not in page
-        assert "cannot be brought up to date" not in client.get("/").text
+        assert "cannot be updated" not in client.get("/").text
         assert "accuracy" in client.get("/run?run=other").text
 
     procedure = AdaptiveProcedure(
@@ -68,7 +68,7 @@ def test_a_run_that_places_questions_is_under_way_between_its_rounds_and_promise
     pages: list[str] = []
 
     class Looking(Observer):
-        """Asked what becomes of a picture, which is when all is answered, it looks at the pages of its own run."""
+        """Asked what becomes of an image, which is when all is answered, it looks at the pages of its own run."""
 
         def seen_pixels(self, picture: object) -> list[object]:
             [folder] = runs.iterdir()

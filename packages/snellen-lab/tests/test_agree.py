@@ -17,26 +17,25 @@ from snellen.api import evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import DataError, StoreError
-from snellen.extraction.hard_replies import hard_replies
+from snellen.extraction.grader_address import grader_address
 from snellen.formats.json_files import add_lines
 from snellen.models.embedded import Scripted
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.reply_labels import (
     LABELS_FILE,
     HumanLabel,
-    hard_items,
-    hard_sample,
-    import_labels,
     read_labels,
 )
 from snellen.scoring.unparsed import needs_judge
+from snellen_lab.agreement.hard_replies import hard_replies
+from snellen_lab.agreement.labelled_replies import hard_items, hard_sample, import_labels
 from snellen_lab.agreement.readers import agreement_study, calibrate
 from snellen_lab.agreement.statistics import (
     agreement,
     bootstrap_agreement,
     cohen_kappa,
     krippendorff_alpha,
-    observed,
+    observed_agreement,
 )
 from snellen_lab.cli.labels import agree_command, ask_for_labels
 
@@ -84,7 +83,7 @@ def test_alpha_is_that_of_krippendorff_s_own_example() -> None:
 
 @given(PAIRS)
 def test_perfect_agreement_is_one_and_none_exceeds_it(pairs: list[tuple[Any, Any]]) -> None:
-    for statistic in (observed, cohen_kappa, krippendorff_alpha):
+    for statistic in (observed_agreement, cohen_kappa, krippendorff_alpha):
         value = statistic(pairs)
         assert value is None or value <= 1 + 1e-12
         same = statistic([(one, one) for one, _ in pairs])
@@ -94,15 +93,15 @@ def test_perfect_agreement_is_one_and_none_exceeds_it(pairs: list[tuple[Any, Any
 @given(PAIRS, st.integers(0, 3))
 def test_both_sides_may_change_places(pairs: list[tuple[Any, Any]], seed: int) -> None:
     turned = [(other, one) for one, other in pairs]
-    for statistic in (observed, cohen_kappa, krippendorff_alpha):
+    for statistic in (observed_agreement, cohen_kappa, krippendorff_alpha):
         assert statistic(turned) == pytest.approx(statistic(pairs))
 
 
 def test_intervals_repeat_and_hold_the_share_of_known_data() -> None:
     pairs = [(0, 0)] * 70 + [(0, 1)] * 30
     groups = [str(i) for i in range(100)]
-    [first] = bootstrap_agreement(pairs, groups, [observed], random.Random(1))
-    assert [first] == bootstrap_agreement(pairs, groups, [observed], random.Random(1))
+    [first] = bootstrap_agreement(pairs, groups, [observed_agreement], random.Random(1))
+    assert [first] == bootstrap_agreement(pairs, groups, [observed_agreement], random.Random(1))
     assert first.value == 0.7
     # The normal interval of a share of 0.7 with n = 100 is 0.7 +- 0.09.
     assert first.low == pytest.approx(0.61, abs=0.025)
@@ -111,9 +110,11 @@ def test_intervals_repeat_and_hold_the_share_of_known_data() -> None:
 
 def test_replies_to_one_question_are_drawn_together() -> None:
     pairs = [(0, 0)] * 50 + [(0, 1)] * 50
-    [alone] = bootstrap_agreement(pairs, [str(i) for i in range(100)], [observed], random.Random(1))
+    [alone] = bootstrap_agreement(
+        pairs, [str(i) for i in range(100)], [observed_agreement], random.Random(1)
+    )
     [clustered] = bootstrap_agreement(
-        pairs, [str(i // 10) for i in range(100)], [observed], random.Random(1)
+        pairs, [str(i // 10) for i in range(100)], [observed_agreement], random.Random(1)
     )
     assert clustered.high is not None
     assert alone.high is not None
@@ -213,7 +214,7 @@ def test_labels_can_be_brought_from_a_file(run: Path, tmp_path: Path) -> None:
             {"sample_id": "q002", "label": "E"},
             r"people\.jsonl:1: label 'E' is not one of A, B, C, D or X",
         ),
-        ({"label": "A"}, "names no reply"),
+        ({"label": "A"}, "does not name a reply"),
         ({"sample_id": "q002"}, "not a label"),
     ],
 )
@@ -274,7 +275,7 @@ def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
     assert agreement_study(run)[0] == rows
     [file] = run.glob("judge-*/judge.json")
     file.write_bytes(file.read_bytes()[:20])
-    with pytest.raises(StoreError, match=rf"^{file} cannot be read .*; move {file.parent} away"):
+    with pytest.raises(StoreError, match=rf"^cannot read {file} .*; move {file.parent} away"):
         agreement_study(run)
 
 
@@ -289,7 +290,7 @@ def test_people_who_differ_are_told_and_a_tie_leaves_the_reply_out(run: Path) ->
 
 
 def test_without_labels_it_says_what_to_do(run: Path) -> None:
-    with pytest.raises(DataError, match="no reply is labelled yet; run `snellen agree"):
+    with pytest.raises(DataError, match="no reply has a label yet; run `snellen agree"):
         agreement_study(run)
 
 
@@ -356,7 +357,7 @@ def test_a_calibrated_judge_is_not_asked_twice_and_its_faults_are_told_apart(hom
     assert wrong
     assert (first.case_one, first.case_two) == (wrong, 0)
     assert first.share.low is not None and first.share.low < first.share.value < 1
-    assert "264 calls to make, some" in lines[0] and "at the price given" in lines[0]
+    assert "about 264 calls with" in lines[0] and "at the price given" in lines[0]
     again: list[str] = []
     assert calibrate([judge], announce=again.append) == [first]
     assert again == []
@@ -380,7 +381,7 @@ def test_the_command_shows_a_judges_agreement(
     assert row["agreement"].startswith(f"{none / len(held_out):.2f} [")
     assert row["case I"] == str(len(held_out) - none)
     assert "give a RUN to label" in said_by(capsys, "agree")[1]
-    assert "takes no RUN" in said_by(capsys, "agree", "x", "--judge", judge)[1]
+    assert "does not take a RUN" in said_by(capsys, "agree", "x", "--judge", judge)[1]
 
 
 def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
@@ -424,10 +425,15 @@ def test_scoring_with_a_judge_says_on_request_how_far_it_agrees_with_people(
 def test_a_mark_is_a_key_too_and_a_wrong_key_is_said(run: Path) -> None:
     done = CliRunner().invoke(agree_command, [str(run), "--form", "--limit", "3"], input="9bxq")
     assert done.exit_code == 0, done.output
-    assert "1 of 3 ('9' is not a key here)" in done.output
-    assert "2 of 3 (the one before: B)" in done.output
-    assert "3 of 3 (the one before: no option)" in done.output
+    assert "1 of 3 ('9' is not one of the keys)" in done.output
+    assert "2 of 3 (previous reply: B)" in done.output
+    assert "3 of 3 (previous reply: no option)" in done.output
     assert sorted(label.label or "" for label in read_labels(run / LABELS_FILE).values()) == [
         "B",
         "X",
     ]
+
+
+def test_of_the_labelled_hard_replies_only_those_that_do_are_flagged() -> None:
+    flagged = [one.reply for one in hard_replies() if grader_address(one.reply, one.question)]
+    assert flagged == []

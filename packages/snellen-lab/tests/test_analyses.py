@@ -18,11 +18,11 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import add_suites, entries
 from snellen.cli import cli
 from snellen.errors import DataError, UnknownNameError
-from snellen.report.charts import Group, PathLine
+from snellen.report.drawing import ChartGroup, ChartPath
 from snellen.report.run_view import RunView, run_views
 from snellen.suites.mmbench import taxonomy
 from snellen_lab.analyses.declaration import analyses, find_analysis
-from snellen_lab.analyses.observations import number_class
+from snellen_lab.analyses.model_groups import number_class
 from snellen_lab.analyses.outcome import AnalysisOutcome, compute_analysis, write_analysis
 from snellen_lab.papers.printed_tables import paper_of
 
@@ -253,7 +253,7 @@ MOST = AnalysisStatistic("Most", most)
 def test_the_radar_of_mmbench_has_the_printed_leaves_and_an_outline_for_each_run(
     tmp_path: Path,
 ) -> None:
-    leaves = [(leaf.l2, leaf.name) for leaf in taxonomy.shipped().leaf]
+    leaves = [(leaf.l2, leaf.name) for leaf in taxonomy.packaged_taxonomy().leaf]
     rows = [
         mmbench_rows.row(number, gold=number % 2, category=leaf, **{"l2-category": l2})
         for number, (l2, leaf) in enumerate(leaves * 2)
@@ -277,9 +277,9 @@ def test_the_radar_of_mmbench_has_the_printed_leaves_and_an_outline_for_each_run
     assert {value["snellen:always-a", quantity] for _, quantity in value} == {0.0}
 
     [panel] = outcome.charts
-    outlines = [shape for shape in panel.drawing.shapes if isinstance(shape, Group)]
+    outlines = [shape for shape in panel.drawing.shapes if isinstance(shape, ChartGroup)]
     assert [shape.series for shape in outlines] == list(range(8))
-    lines = [line for shape in outlines for line in shape.shapes if isinstance(line, PathLine)]
+    lines = [line for shape in outlines for line in shape.shapes if isinstance(line, ChartPath)]
     assert [len(line.points) for line in lines] == [20] * 8
     assert len(set(lines[outcome.series.index("snellen:always-a")].points)) == 1  # in the middle
     assert "Shikra" in write_analysis(outcome, tmp_path / "x.svg").read_text("utf-8")
@@ -304,7 +304,7 @@ def test_an_analysis_is_written_in_every_form_and_its_charts_are_pictures() -> N
     ("text", "says"),
     [
         ('values = [{ cells = ["1:CG"] }]', "title"),
-        ('title = "x"\nvalues = [{}]', "values need cells"),
+        ('title = "x"\nvalues = [{}]', "values need either cells"),
         (
             'title = "x"\nsuite = "reform-eval"\nvalues = [{ cells = ["1:Nothing"] }]',
             "no such column",

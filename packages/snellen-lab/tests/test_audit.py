@@ -20,9 +20,10 @@ from msgspec.structs import replace
 
 import small
 import snellen as sn
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import aggregate_run
 from snellen.analysis.corrections import AUDIT_FILE
-from snellen.analysis.statistics import estimate_mean, wilson
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.intervals import wilson
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
@@ -41,14 +42,7 @@ from snellen.scoring.reply_labels import (
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 from snellen_lab.agreement.readers import agreement_study
-from snellen_lab.audit.correction import (
-    audit_of,
-    corrected_rows,
-    labelled_beginning,
-    labels_that_count,
-    most_misread,
-    uncorrected_headlines,
-)
+from snellen_lab.audit.correction import corrected_rows, uncorrected_headlines
 from snellen_lab.audit.draw import (
     AuditDesign,
     allocation,
@@ -57,19 +51,20 @@ from snellen_lab.audit.draw import (
     proportional_probabilities,
     read_design,
 )
-from snellen_lab.audit.estimate import (
-    LabelledQuestion,
-    cell_of,
-    corrected_number,
-    right_each_time,
-    with_reading_error,
-)
+from snellen_lab.audit.estimate import cell_of, corrected_number, with_reading_error
 from snellen_lab.audit.population import (
     AuditedUnit,
     Meaning,
     audited_protocols,
     reading_of,
     reply_key,
+)
+from snellen_lab.audit.right_each_time import LabelledQuestion, right_each_time
+from snellen_lab.audit.run_audit import (
+    audit_of,
+    labelled_beginning,
+    labels_that_count,
+    most_misread,
 )
 from snellen_lab.cli.labels import audit_command
 
@@ -260,7 +255,7 @@ def rows_as_read(run: ScoredRun) -> list[Result]:
     if run.folder not in AS_READ:
         labels = run.folder / LABELS_FILE
         hidden = labels.rename(labels.with_suffix(".hidden"))
-        AS_READ[run.folder] = results_of(run)
+        AS_READ[run.folder] = aggregate_run(run)
         hidden.rename(labels)
     return AS_READ[run.folder]
 
@@ -320,7 +315,7 @@ def test_each_benchmark_counts_as_much_as_in_the_mean_and_wordless_replies_are_n
 def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     row = audited(run, 10_000)["*"]
     assert row.estimate.value == pytest.approx(true_accuracy(run))
-    overall = {r.metric: r for r in results_of(run) if (r.benchmark, r.dimension) == ("*", "*")}
+    overall = {r.metric: r for r in aggregate_run(run) if (r.benchmark, r.dimension) == ("*", "*")}
     assert overall["accuracy"].estimate == row.estimate
     as_read = overall[READ]
     assert abs((as_read.estimate.value or 0) - true_accuracy(run)) > 0.08
@@ -403,7 +398,7 @@ def test_the_design_is_kept_and_grows(run: ScoredRun) -> None:
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Path:
-    """Forty questions about twenty pictures, nothing labelled."""
+    """Forty questions about twenty images, nothing labelled."""
     small.built(small.rows(40), tmp_path / "mine")
     sn.evaluate(Scripted(says), str(tmp_path / "mine"), "vanilla", runs=tmp_path, name="asked")
     return tmp_path / "asked"
@@ -411,7 +406,7 @@ def asked(tmp_path: Path) -> Path:
 
 def test_without_labels_it_says_what_to_do(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = small.command(capsys, "audit", str(asked))
-    assert code and "no drawn reply is labelled yet" in " ".join(err.split())
+    assert code and "none of the drawn replies has a label yet" in " ".join(err.split())
 
 
 def test_the_form_asks_for_what_was_drawn_and_the_numbers_follow(asked: Path) -> None:
@@ -490,7 +485,7 @@ def test_a_judge_labels_in_place_of_people_and_counts_where_none_did(
     lines = (asked / LABELS_FILE).read_text()
     assert small.command(capsys, *words)[0] == 0
     assert (asked / LABELS_FILE).read_text() == lines  # neither asked nor written again
-    with pytest.raises(DataError, match="no reply is labelled yet"):
+    with pytest.raises(DataError, match="no reply has a label yet"):
         agreement_study(asked)  # which is about people
     label_all(asked, by="ann")
     audit = audit_of(score_run(asked))
@@ -562,10 +557,7 @@ def test_a_run_that_was_asked_more_since_is_drawn_from_again(asked: Path, tmp_pa
         journal.write(lines.splitlines(keepends=True)[-1])  # answered once more by another worker
     again = sn.score(asked)
     assert READ not in {row.metric for row in again.rows}
-    assert (
-        "asked more since its replies were drawn"
-        in again.report(tmp_path / "report.md").read_text()
-    )
+    assert "received replies since the draw" in again.report(tmp_path / "report.md").read_text()
     assert [r.key for r in design_for(again.runs[0], 30, 0).drawn] == [r.key for r in first.drawn]
     assert READ in {row.metric for row in sn.score(asked).rows}
 
@@ -630,13 +622,13 @@ def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected
         expected *= len(going) / len(came)
     [row] = [
         r
-        for r in results_of(several)
+        for r in aggregate_run(several)
         if (r.metric, r.benchmark, r.slice) == ("circular_accuracy", "mine", "")
     ]
     assert row.estimate.value == pytest.approx(expected) and expected > 0.5
     [as_read] = [
         r
-        for r in results_of(several)
+        for r in aggregate_run(several)
         if (r.metric, r.benchmark) == ("circular_accuracy_as_read", "mine")
     ]
     assert (as_read.estimate.value or 0) < expected - 0.2
@@ -665,13 +657,13 @@ def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_l
     scored = several
     corrected = [
         row
-        for row in results_of(scored)
+        for row in aggregate_run(scored)
         if row.metric.endswith("_as_read") and row.benchmark == "mine"
     ]
     assert {row.metric for row in corrected} == {READ}  # too few went on to the last pass
     rows = {
         row.protocol: row
-        for row in results_of(scored)
+        for row in aggregate_run(scored)
         if (row.metric, row.benchmark, row.slice) == ("accuracy", "mine", "")
         and row.protocol in {each.protocol for each in corrected}
     }
@@ -715,7 +707,7 @@ def test_questions_that_failed_stay_out_and_are_counted(tmp_path: Path) -> None:
     label_all(tmp_path / "failing")
     scored = score_run(tmp_path / "failing")
     design_for(scored, 100, 0)
-    rows = [row for row in results_of(scored) if row.benchmark == "mine" and not row.slice]
+    rows = [row for row in aggregate_run(scored) if row.benchmark == "mine" and not row.slice]
     assert READ in {row.metric for row in rows}
     [row] = [row for row in rows if row.metric == "accuracy"]
     assert (row.estimate.n, row.estimate.errors, row.estimate.unscored) == (20, 4, 0)
@@ -749,9 +741,9 @@ def test_the_reply_most_in_doubt_speaks_for_a_question_and_all_have_to_be_labell
     assert AuditedUnit((reply.sample_id, 0), (replies["judge"], untold), 1.0).reading == "open"
     unit = AuditedUnit((reply.sample_id, 0), tuple(replies.values()), 1.0)
     labels = {reply_key(other): Meaning(place, 2.0) for place, other in enumerate(unit.replies)}
-    assert unit.meanings(labels) == [0, 1] and unit.weight(labels) == 2.0
+    assert unit.choices(labels) == [0, 1] and unit.weight(labels) == 2.0
     [first, _] = labels
-    assert unit.meanings({first: labels[first]}) is None
+    assert unit.choices({first: labels[first]}) is None
 
 
 def test_each_headline_that_labels_cannot_correct_says_why(tmp_path: Path) -> None:
@@ -774,14 +766,14 @@ def test_each_headline_that_labels_cannot_correct_says_why(tmp_path: Path) -> No
         design_for(scored, 100, 0)
         audit = audit_of(scored)
         assert audit is not None
-        for left in uncorrected_headlines(scored, results_of(scored), audit):
+        for left in uncorrected_headlines(scored, aggregate_run(scored), audit):
             reasons[left.row.protocol, left.row.metric] = left.why
     assert reasons == {
         (
             "circular",
             "circular_accuracy",
-        ): "requests failed, or it was stopped, so that it is no plain mean over questions",
-        ("likelihood", "accuracy"): "a likelihood is no reply that could be misread",
+        ): "some requests failed or the run was stopped, so it is not a plain mean over questions",
+        ("likelihood", "accuracy"): "log-likelihoods are not replies and cannot be misread",
     }
 
 
@@ -826,7 +818,7 @@ def test_f1_follows_from_what_replies_mean_and_free_text_is_said_to_be_as_it_sta
     hits = sum(int(name[1:]) % 2 == 0 for name in said_yes)
     values = {
         row.metric: row.estimate
-        for row in results_of(scored)
+        for row in aggregate_run(scored)
         if row.benchmark == "objects" and not row.slice
     }
     corrected = values["pope_f1"]
@@ -837,13 +829,13 @@ def test_f1_follows_from_what_replies_mean_and_free_text_is_said_to_be_as_it_sta
     )
     assert (corrected.low or 0) < (corrected.value or 0) < (corrected.high or 0) < 1
     [capability] = [
-        row for row in results_of(scored) if (row.metric, row.dimension) == ("capability", "CG")
+        row for row in aggregate_run(scored) if (row.metric, row.dimension) == ("capability", "CG")
     ]
     assert capability.estimate.value == pytest.approx(corrected.value)
     code, out, _ = small.command(capsys, "audit", str(scored.folder))
     assert (
         not code
-        and "Not corrected: exact match of free; free text is scored as it stands"
+        and "Not corrected: exact match of free; free text is scored without reading"
         in " ".join(out.split())
     )
 
@@ -871,7 +863,11 @@ def test_a_part_of_a_run_is_audited_by_labels_of_its_own_replies(
         == row["value"]
     )
     code, _, err = small.command(capsys, "audit", str(asked), "--where", "level == 'easy'")
-    assert code and "no drawn reply is labelled yet" in " ".join(err.split()) and "--where" in err
+    assert (
+        code
+        and "none of the drawn replies has a label yet" in " ".join(err.split())
+        and "--where" in err
+    )
 
 
 def test_a_run_without_replies_or_answers_has_nothing_to_draw(
@@ -882,7 +878,9 @@ def test_a_run_without_replies_or_answers_has_nothing_to_draw(
         "snellen:uniform", str(tmp_path / "mine"), "likelihood", runs=tmp_path, name="white"
     )
     code, _, err = small.command(capsys, "audit", str(tmp_path / "white"))
-    assert code and "no accuracy is of replies with known answers" in " ".join(err.split())
+    assert code and "no accuracy is computed from replies with known answers" in " ".join(
+        err.split()
+    )
 
 
 def test_an_audit_travels_with_a_packed_run(asked: Path, tmp_path: Path) -> None:

@@ -18,22 +18,18 @@ from browser import CHROMIUM, browsing
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.formats.json_files import add_lines
-from snellen_lab.verification.audit import (
-    AuditForm,
-    AuditLabel,
+from snellen_lab.verification.audit_form import AuditForm, write_audit_page
+from snellen_lab.verification.audit_labels import AuditLabel, labels_file, read_audit_labels
+from snellen_lab.verification.audit_outcome import (
     AuditOutcome,
-    AuditServer,
     audit_outcome,
-    audited_items,
     few_bad_probability,
     keep_good,
-    labels_file,
     most_bad,
-    named_items,
-    read_audit_labels,
     with_bound,
-    write_audit_page,
 )
+from snellen_lab.verification.audit_server import AuditServer
+from snellen_lab.verification.audited_questions import audited_items, named_items
 from view_runs import until
 
 
@@ -110,10 +106,16 @@ def test_two_raters_who_differ_are_settled_and_what_is_not_settled_is_bad(mine: 
     assert not outcome_of(mine).is_complete
     label(mine, "ann", at3="wrong answer", at4="two right options")
     assert outcome_of(mine).raters == ("ann",) and outcome_of(mine).bound().bad == 2
-    label(mine, "ben", at3="unclear or other", at5="no picture needed")
+    label(mine, "ben", at3="unclear or other", at5="no image needed")
     outcome = outcome_of(mine)
     bound = outcome.bound()
-    assert (bound.drawn, bound.of, bound.bad, bound.disagreements, bound.raters) == (
+    assert (
+        bound.sample_size,
+        bound.population_size,
+        bound.bad,
+        bound.disagreements,
+        bound.raters,
+    ) == (
         20,
         60,
         3,
@@ -126,14 +128,22 @@ def test_two_raters_who_differ_are_settled_and_what_is_not_settled_is_bad(mine: 
     assert [verdict.reason for verdict in outcome.bad] == [
         "people: wrong answer and unclear or other",
         "people: not settled, ann says two right options, ben says good",
-        "people: not settled, ann says good, ben says no picture needed",
+        "people: not settled, ann says good, ben says no image needed",
     ]
     items = audited_items(mine, 20)
     add_lines(labels_file(mine), AuditLabel(items[4].id, "good", "eve", settles=True))
-    add_lines(labels_file(mine), AuditLabel(items[5].id, "no picture needed", "eve", settles=True))
+    add_lines(labels_file(mine), AuditLabel(items[5].id, "no image needed", "eve", settles=True))
     outcome = outcome_of(mine)
-    assert [verdict.reason for verdict in outcome.bad][1:] == ["people: no picture needed"]
+    assert [verdict.reason for verdict in outcome.bad][1:] == ["people: no image needed"]
     assert outcome.bound().disagreements == 2 and outcome.bound().kappa == bound.kappa
+
+
+def test_labels_of_earlier_revisions_are_read_under_their_present_name(mine: Benchmark) -> None:
+    [item] = audited_items(mine, 1)
+    earlier = {"item": item.id, "label": "no picture needed", "by": "ann", "answer": "B"}
+    labels_file(mine).write_text(json.dumps(earlier) + "\n")
+    [kept] = read_audit_labels(labels_file(mine))
+    assert kept == AuditLabel(item.id, "no image needed", "ann", answer="B")
 
 
 def test_a_rater_who_is_not_done_does_not_count_yet_and_a_label_can_be_taken_back(
@@ -175,7 +185,7 @@ def test_what_is_bad_is_taken_out_and_the_bound_is_that_of_the_rest(
     )
     kept = keep_good(whole, outcome, "audited", to=tmp_path / "audited")
     bound = kept.manifest.verification.bound  # type: ignore[union-attr]
-    assert bound is not None and (bound.bad, bound.removed, bound.of) == (1, 1, 60)
+    assert bound is not None and (bound.bad, bound.removed, bound.population_size) == (1, 1, 60)
     assert bound.at_most == (most_bad(60, 20, 1) - 1) / 59
     [apart] = kept.set_apart()
     assert apart.sample.id == audited_items(mine, 20)[3].sample.id and apart.reasons == (
@@ -251,8 +261,11 @@ def test_a_page_that_was_sent_saves_labels_that_are_read_back(
     code, out, err = small.command(
         capsys, "audit", "mine", "--limit", "2", "--labels", "labels-Ben.jsonl"
     )
-    assert code == 0 and "2 of 2 labels are about questions of mine" in err
-    assert "1 good, 1 wrong answer" in out and "2 of 60 drawn, 1 bad, by Ben" in out
+    assert code == 0 and "2 of 2 labels match questions of mine" in err
+    assert (
+        "1 good, 1 wrong answer" in out
+        and "2 of 60 were drawn, 1 of them bad, according to Ben" in out
+    )
 
 
 def test_the_server_keeps_nothing_from_who_does_not_know_its_address(mine: Benchmark) -> None:
@@ -275,6 +288,28 @@ def test_the_server_keeps_nothing_from_who_does_not_know_its_address(mine: Bench
     assert [given.item for given in read_audit_labels(path)] == ["x"]
 
 
+def test_a_label_that_arrives_after_its_successor_is_not_kept(mine: Benchmark) -> None:
+    path = labels_file(mine)
+    server = AuditServer(AuditForm(mine, audited_items(mine, 2), "ann"), path)
+
+    def send(label: str, visit: str, order: int) -> None:
+        request = urllib.request.Request(
+            server.address,
+            msgspec.json.encode(AuditLabel("x", label, "ann")),
+            {"Audit-Visit": visit, "Audit-Order": str(order)},
+        )
+        with urllib.request.urlopen(request) as answer:
+            assert answer.read() == b"kept"
+
+    with small.running(server):
+        send("good", "first", 1)
+        send("wrong answer", "first", 3)
+        send("two right options", "first", 2)
+        assert [given.label for given in read_audit_labels(path)] == ["wrong answer"]
+        send("good", "second", 1)
+    assert [given.label for given in read_audit_labels(path)] == ["good"]
+
+
 def test_a_page_shows_texts_as_texts(tmp_path: Path) -> None:
     rows = small.rows(2)
     rows[0]["question"] = "</script><script>document.title='run'</script>"
@@ -292,22 +327,23 @@ def test_the_command_says_what_is_missing_and_then_the_bound(
     def audit(*words: str) -> tuple[int, str, str]:
         return small.command(capsys, "audit", "mine", "--limit", "20", *words)
 
-    assert "nothing is labelled yet; label with `snellen audit mine --by NAME`" in audit()[1]
-    assert "say who labels: --by NAME" in audit("--form")[2]
+    assert "no labels yet; label with `snellen audit mine --by NAME`" in audit()[1]
+    assert "name the labeller with --by NAME" in audit("--form")[2]
     label(mine, "ann", at3="wrong answer")
+    assert "nothing to settle: no two raters disagree" in audit("--settle", "--by", "eve")[2]
     label(mine, "ben", limit=5)
     code, out, _ = audit()
     assert code == 0 and "ann is done; ben has 15 to label" in out and "1 good" not in out
     assert (
-        "At most 18.4% of the questions are bad, with 95% confidence: 20 of 60 drawn, 1 bad, by ann."
+        "At most 18.4% of the questions are bad, with 95% confidence: 20 of 60 were drawn, 1 of them bad, according to ann."
         in out
     )
     label(mine, "ben")
     code, out, _ = audit("--json")
     assert json.loads(out)["raters"] == ["ann", "ben"]
-    assert "1 not settled, which count as bad: snellen audit mine --settle --by NAME" in audit()[1]
+    assert "1 not settled (counted as bad): snellen audit mine --settle --by NAME" in audit()[1]
     code, out, _ = audit("--keep", "audited")
-    assert code == 0 and "built audited" in out and "1 bad, 1 taken out" in out
+    assert code == 0 and "built audited" in out and "1 of them bad, 1 removed" in out
     (tmp_path / "list.jsonl").write_text('{"id": "q001", "reason": "all miss it"}\n')
     label_of = AuditLabel(named_items(mine, ["q001"])[0].id, "two right options", "eve")
     add_lines(labels_file(mine), label_of)
@@ -333,7 +369,8 @@ def test_flags_of_benchmarks_are_refused_for_runs(
     )
     code, _, err = small.command(capsys, "audit", "runs/x", "--settle")
     assert (
-        code == 2 and "--settle: runs/x is a run, and this is for benchmarks; leave it out" in err
+        code == 2
+        and "--settle: runs/x is a run, but this option is for benchmarks; remove it" in err
     )
     code, _, err = small.command(capsys, "audit", "nothing-there")
     assert code == 2 and "nothing-there" in err and len(err.splitlines()) == 1
@@ -348,8 +385,8 @@ def test_labels_that_are_none_are_refused_with_their_line(
     code, _, err = small.command(capsys, "audit", "mine", "--labels", "wrong.jsonl")
     assert code == 2 and "wrong.jsonl:2: not a label of an audit" in err
     Path("nobody.jsonl").write_text('{"item": "a", "label": "good", "by": ""}\n')
-    assert "is by nobody" in small.command(capsys, "audit", "mine", "--labels", "nobody.jsonl")[2]
+    assert "has no rater" in small.command(capsys, "audit", "mine", "--labels", "nobody.jsonl")[2]
     assert (
-        "there is no such file"
+        "the file of labels does not exist"
         in small.command(capsys, "audit", "mine", "--labels", "missing.jsonl")[2]
     )

@@ -56,7 +56,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
 
 @pytest.fixture(scope="module")
 def blind(sound: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a model that guesses, without the pictures."""
+    """A run of a model that guesses, without the images."""
     runs = str(tmp_path_factory.mktemp("runs"))
     return (
         sn.evaluate("snellen:uniform", str(sound.folder), "blind", runs=runs, report=False)
@@ -83,19 +83,18 @@ def test_a_benchmark_that_nobody_has_audited_is_not_certified_and_the_page_says_
     sheet = snellen_lab.datasheet("eyechart/count")
     assert not sheet.certificate.is_certified
     assert sheet.summary == (
-        "300 multiple-choice questions about 300 pictures. "
+        "300 multiple-choice questions about 300 images. "
         "Not certified: the criteria checks, blind, audit, raters are not met."
     )
     for text in (html_datasheet(sheet), markdown_datasheet(sheet)):
-        assert "nobody has looked at its questions" in text and "How many of a kind" in text
+        assert "no one has reviewed its questions" in text and "How many of a kind" in text
         assert (
-            "the oracle, which knows every answer" in text
-            and "snellen build eyechart/count" in text
+            "the oracle, which knows all answers" in text and "snellen build eyechart/count" in text
         )
         assert sheet.manifest.version in text and sheet.manifest.files["samples.jsonl.gz"] in text
     scores = {line.name: line.estimate.value for line in sheet.baselines}
-    assert scores["the oracle, which knows every answer"] == 1.0
-    assert scores["guessing, each option equally likely"] == 0.25
+    assert scores["the oracle, which knows all answers"] == 1.0
+    assert scores["chance, each option equally likely"] == 0.25
     golds = [question.rounds[0] for question in sheet.examples]
     assert 3 <= len(golds) <= 12 and all(
         sum(bool(row.signs) for row in turn.options) == 1 for turn in golds
@@ -109,10 +108,10 @@ def test_all_criteria_met_is_certified(sound: Benchmark, blind: Path) -> None:
     assert sheet.certificate.is_certified
     assert sheet.summary.endswith(
         "Certified: all 5 criteria are met. At most 1.3% of the questions are bad, with 95% confidence: "
-        "150 of 240 drawn, 0 bad, by ann and ben."
+        "150 of 240 were drawn, 0 of them bad, according to ann and ben."
     )
     assert "Checks of questions" in markdown_datasheet(sheet)
-    assert "jury looked at 100" in sheet.certificate.criteria[0].result
+    assert "jury checked 100" in sheet.certificate.criteria[0].result
     by_models = ItemCheck(
         "blind", 250, 0, 0, ("m",), "", Estimate(0.26, 0.03, 0.21, 0.32, 240, groups=200), 0.25
     )
@@ -124,7 +123,7 @@ def test_all_criteria_met_is_certified(sound: Benchmark, blind: Path) -> None:
     [
         (["checks", "audit", "raters"], None),
         (["checks"], replace(PASSED, checks=())),
-        (["checks"], replace(PASSED, kept=239)),
+        (["checks"], replace(PASSED, passing_questions=239)),
         (["checks"], replace(PASSED, checks=(ItemCheck("jury", 250, 11),))),
         (["audit"], replace(PASSED, bound=replace(BOUND, at_most=0.0501))),
         (["audit"], replace(PASSED, bound=replace(BOUND, level=0.9))),
@@ -165,7 +164,7 @@ def test_a_serious_finding_of_lint_is_in_the_way(tmp_path: Path, blind: Path) ->
     benchmark = verified(small.built(rows, tmp_path / "leaky"), PASSED)
     assert "lint" in unmet(benchmark)
     with pytest.raises(
-        DataError, match=r"asked mine version \w+, which is version \w+ now; ask the model again"
+        DataError, match=r"asked mine version \w+, which is version \w+ now; run the model again"
     ):
         snellen_lab.datasheet(benchmark.folder, [blind])
     with pytest.raises(DataError, match="is a run on mine, not on eyechart/count; leave it out"):
@@ -195,19 +194,20 @@ def test_the_command_writes_the_page_and_tells_scripts(
     assert json.loads(out)["is_certified"] is False and json.loads(
         Path("sheet.json").read_text()
     ) == json.loads(out)
+    Path("empty").mkdir()
     for words, message in (
-        ((folder, "--figures", "x"), "--figures: for reports of runs; "),
+        ((folder, "--figures", "x"), "--figures applies to reports on runs, but "),
         (
             (str(blind), "--strict"),
-            "--strict: for the datasheet of a benchmark; these are runs, so leave it out",
+            "--strict applies to the datasheet of a benchmark, but these are runs; remove it",
         ),
-        ((folder, "eyechart/count"), "a datasheet is of one benchmark; name one"),
+        ((folder, "eyechart/count"), "a datasheet describes one benchmark; give only one"),
         (
             (folder, "-o", "x.pdf"),
             "x.pdf: a datasheet is written as one of .html, .md, .json; choose one",
         ),
         (("eyechart/cuont",), "did you mean eyechart/count?"),
-        ((str(blind.parent),), "is not a run"),
+        (("empty",), "is not a run"),
     ):
         code, _, err = small.command(capsys, "report", *words)
         assert code != 0 and message in err and len(err.strip().splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Questions for people to look at, by what models answered with the picture and without it."""
+"""Questions for people to look at, by what models answered with the image and without it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.records import Request
-from snellen_lab.linting.golds import doubtful_questions, majority_by_luck
+from snellen_lab.linting.doubtful import doubtful_questions, majority_by_luck
 from test_lint import even
 
 
@@ -52,19 +52,23 @@ def test_what_most_models_solve_blind_and_what_all_miss_is_listed_with_what_luck
     ]
     words = [str(folder) for folder in folders]
     code, out, err = small.command(capsys, "lint", str(benchmark.folder), *words, "--json")
-    assert code == 0 and "55 questions to look at: mine.doubtful.jsonl" in err
+    assert code == 0 and "55 questions to review: mine.doubtful.jsonl" in err
     findings = {finding["check"]: finding for finding in map(msgspec.json.decode, out.splitlines())}
     blind, missed = findings["solved-blind"], findings["missed-by-all"]
     # Two of three are right about 0 to 39 (a and b) and 40 to 49 (a and c); nobody sees 235 to 239.
     assert blind["count"] == 50 and blind["of"] == 240 and "3 models (a, b, c)" in blind["says"]
-    assert f"{240 * majority_by_luck(3, 0.25):,.1f} if all guessed independently" in blind["says"]
+    assert (
+        f"{240 * majority_by_luck(3, 0.25):,.1f} expected if all guessed independently"
+        in blind["says"]
+    )
     assert (
         missed["count"] == 5
         and missed["severity"] == "note"
         and "all of 2 models (d, e)" in missed["says"]
     )
     assert (
-        f"{240 * (40 / 240) * (125 / 240):,.1f} if each erred as often as it does" in missed["says"]
+        f"{240 * (40 / 240) * (125 / 240):,.1f} expected if their errors were independent"
+        in missed["says"]
     )
     rows = [
         msgspec.json.decode(line) for line in Path("mine.doubtful.jsonl").read_bytes().splitlines()
@@ -96,8 +100,8 @@ def test_runs_go_with_the_benchmark_and_the_version_that_they_asked(
     folder = str(run(model("a"), benchmark, "blind"))
     other = small.built(even(80), tmp_path / "other")
     for words, message in (
-        ((folder,), "all of these are runs; name the benchmark that they answered too"),
-        ((str(benchmark.folder), "-o", "x"), "name runs beside the benchmark"),
+        ((folder,), "all arguments are runs; also name the benchmark that they were run on"),
+        ((str(benchmark.folder), "-o", "x"), "add runs to the arguments"),
         ((str(other.folder), folder), "asked mine version"),
     ):
         code, _, err = small.command(capsys, "lint", *words)

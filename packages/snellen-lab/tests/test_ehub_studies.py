@@ -15,14 +15,15 @@ import reform
 import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
-from snellen.catalogue import entries, study_files
+from snellen.catalogue import declared_files, entries
 from snellen.readers import reasked
 from snellen.records import Request, Response
 from snellen.registry import register
 from snellen_lab import run_study
-from snellen_lab.studies.declaration import find_study, grid_of
+from snellen_lab.studies.cells import grid_of
+from snellen_lab.studies.declaration import find_study
 
-STUDIES = [name for name in study_files() if name.startswith("lvlm-ehub/")]
+STUDIES = [name for name in declared_files("study") if name.startswith("lvlm-ehub/")]
 POPE_ROWS = ("accuracy", "precision", "recall", "f1", "yes_rate", "unparsed_rate")
 
 
@@ -170,12 +171,12 @@ def test_hallucination_is_one_table_of_six_metrics_over_three_settings_and_none_
 
 
 def letters(reply: str, references: Sequence[str]) -> float:
-    """How many letters a caption has: a metric that knows nothing of the picture."""
-    return float(len(reply))
+    """Thousands of letters of a caption: a metric that knows nothing of the image."""
+    return len(reply) / 1000
 
 
 def wordy(request: Request) -> str:
-    """A caption that is longer and longer, and about one picture in two near the references."""
+    """A caption that is longer and longer, and about one image in two near the references."""
     number = int(request.sample_id) % 7
     return " ".join(["A cat on a red sofa" if number % 2 else "Something", *["very"] * number])
 
@@ -190,7 +191,7 @@ def test_metrics_of_captions_are_compared_by_ranks_and_their_widest_differences_
         metrics=["rouge_l", "letters", "judged_caption"],
         announce=said.append,
     )
-    assert "judged_caption needs a judge and is left out; name one with --judge" in said
+    assert "judged_caption needs a judge and is left out; name one as judge" in said
     [correlation] = [row for row in results.rows if row.quantity == "rank correlation"]
     [series, other] = results.outcome.numbers.series
     x, y = (list(one.cells[0].values.values()) for one in (series, other))
@@ -233,6 +234,6 @@ def test_a_study_is_one_command_in_a_clean_folder(capsys: pytest.CaptureFixture[
     code, _, said = small.command(capsys, "study", "rounds-classes", "snellen:oracle")
     assert (
         code == 2
-        and "lvlm-ehub/imagenet-1k cannot be fetched by a machine: " in said
+        and "lvlm-ehub/imagenet-1k cannot be downloaded automatically: " in said
         and "Traceback" not in said
     )

@@ -39,10 +39,10 @@ def work(lab: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 VERBS_OF_LAB: dict[str, tuple[Line, ...]] = {
-    "agree": (("agree runs/sentences", "no reply is labelled yet"),),
+    "agree": (("agree runs/sentences", "no reply has a label yet"),),
     "audit": (
         "audit questions --by ann --page form.html",
-        ("audit runs/sentences", "no drawn reply is labelled yet"),
+        ("audit runs/sentences", "none of the drawn replies has a label yet"),
     ),
     "lint": ("lint questions", "report questions"),
     "acuity": ("acuity snellen:oracle --test letter-size --budget 12",),

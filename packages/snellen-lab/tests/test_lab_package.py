@@ -61,7 +61,7 @@ def test_what_the_lab_imports_is_declared() -> None:
 def test_the_environment_of_the_demo_has_the_lab(tmp_path: Path) -> None:
     make = ["make", "--dry-run", f"VENV={tmp_path}", "UV=uv", "demo"]
     done = subprocess.run(make, capture_output=True, text=True, check=True, cwd=LAB.parents[3])
-    [install] = [line for line in done.stdout.splitlines() if "[hf,demo]" in line]
+    [install] = [line for line in done.stdout.splitlines() if "[hf,demo,view]" in line]
     assert "-e packages/snellen-lab" in install
 
 
@@ -108,7 +108,7 @@ def test_without_the_lab_its_verbs_say_in_one_line_what_to_install(
     done = without_lab(f"from snellen.cli import main\nmain([{verb!r}])", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     install = sibling_install_line("snellen-lab")
-    assert done.stderr == f"snellen: `snellen {verb}` comes with another package: {install}\n"
+    assert done.stderr == f"snellen: `snellen {verb}` is part of another package: {install}\n"
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_without_the_lab_its_names_say_in_one_line_what_to_install(
     done = without_lab(f"from snellen.cli import main\nmain({words!r})", tmp_path)
     install = sibling_install_line("snellen-lab")
     assert done.returncode == 2
-    assert done.stderr == f"snellen: {what} comes with another package: {install}\n"
+    assert done.stderr == f"snellen: {what} is part of another package: {install}\n"
 
 
 def test_without_the_lab_its_readers_and_checks_say_what_to_install(tmp_path: Path) -> None:
     for group, name in (("readers", "acuity"), ("readers", "jury"), ("checks", "blind")):
         done = without_lab(
-            f"from snellen import registry\nregistry.find({group!r}, {name!r})", tmp_path
+            f"from snellen import registry\nregistry.find_registered({group!r}, {name!r})", tmp_path
         )
-        said = f"the {group[:-1]} '{name}' comes with another package: pip install"
+        said = f"the {group[:-1]} '{name}' is part of another package: pip install"
         assert f"UnknownNameError: {said}" in done.stderr

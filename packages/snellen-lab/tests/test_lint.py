@@ -21,7 +21,7 @@ import snellen as sn
 from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import Expected, SourceSpec
+from snellen.catalogue import ExpectedCounts, SourceSpec
 from snellen.cli import main
 from snellen.common.drafts import Draft, QuestionDraft
 from snellen.protocols.base import parse_protocol
@@ -29,7 +29,7 @@ from snellen.records import ImagePart, Region
 from snellen.verification.looks import hits_p_value
 from snellen.verification.questions import fold_text
 from snellen_lab.linting import Finding, lint, text_only
-from snellen_lab.linting.golds import chi_square_p_value, uniformity_p_value
+from snellen_lab.linting.uniformity import chi_square_p_value, uniformity_p_value
 
 Rows = list[dict[str, Any]]
 Make = Callable[..., Benchmark]
@@ -50,7 +50,7 @@ WORDS = (
 
 
 def even(count: int = 240, options: int = 4) -> Rows:
-    """Questions whose answers stand in every place and are every word alike, each about a picture of its own."""
+    """Questions whose answers stand in every place and are every word alike, each about an image of its own."""
     rng = random.Random(7)
     rows = []
     for i in range(count):
@@ -79,7 +79,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
 def test_a_sound_benchmark_has_figures_and_nothing_to_mend(sound: Benchmark) -> None:
     findings = lint(sound)
     assert {f.check: f.severity for f in findings if f.severity != "note"} == {
-        "tiny-pictures": "warning"
+        "tiny-images": "warning"
     }
     assert {f.check for f in findings} == {
         "gold-position",
@@ -87,8 +87,8 @@ def test_a_sound_benchmark_has_figures_and_nothing_to_mend(sound: Benchmark) -> 
         "longest-option",
         "shortest-option",
         "blind-reader",
-        "shared-pictures",
-        "tiny-pictures",
+        "shared-images",
+        "tiny-images",
     }
     assert all(f.chance == 0.25 for f in findings if f.estimate)
 
@@ -129,7 +129,7 @@ def faulty(fault: str) -> Rows:
             rows[0] = change(first, options=["lamp", "tree " * 100, "boat", "road"], answer=0)
         case "long-questions":
             rows[0] = change(first, context="so it was " * 500)
-        case "no-picture":
+        case "no-image":
             rows[0] = {name: value for name, value in first.items() if name != "image"}
         case "hidden-answers":
             rows[0] = change(first, answer="")
@@ -146,7 +146,7 @@ FAULTS = {
     "wordless-texts": ("warning", ("q000",)),
     "long-options": ("note", ("q000",)),
     "long-questions": ("note", ("q000",)),
-    "no-picture": ("warning", ("q000",)),
+    "no-image": ("warning", ("q000",)),
 }
 
 
@@ -176,7 +176,7 @@ def test_a_round_of_a_dialogue_is_no_repetition_of_another_after_another_history
 
 
 def read_boxes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Two questions in the same words, with different answers, about boxes of one picture."""
+    """Two questions in the same words, with different answers, about boxes of one image."""
     for name, box, gold in (("a", (0, 0, 9, 9), 0), ("b", params["second"], 1)):
         asked = QuestionDraft("What is in the box?", ("cat", "dog"), (gold,))
         yield Draft(
@@ -225,6 +225,16 @@ def test_a_reply_that_fits_most_open_questions_is_a_baseline(make: Make) -> None
         and finding.estimate.value == 0.5
     )
     assert "'yes'" in finding.message
+
+
+def test_of_equally_frequent_replies_the_first_by_name_is_reported(make: Make) -> None:
+    texts = [f"thing {letter}" for letter in "kcfhdgbiej"]
+    rows = [
+        {"id": f"q{i}", "question": f"What is on {i}?", "image": small.cell(i), "answer": texts}
+        for i in range(20)
+    ]
+    message = found(make(rows))["constant-reply"].message
+    assert message.startswith("always replying 'thing b' ")
 
 
 # --- tags --------------------------------------------------------------------------------------------------------
@@ -422,7 +432,7 @@ def test_a_hidden_split_is_a_note_and_a_part_of_it_a_warning(make: Make) -> None
 
 
 def test_counts_are_held_against_the_catalogue(tmp_path: Path) -> None:
-    benchmark = small.built(even(8), tmp_path / "made", expected=Expected(samples=9))
+    benchmark = small.built(even(8), tmp_path / "made", expected=ExpectedCounts(samples=9))
     assert found(benchmark)["counts"].message == "samples: built 8, expected 9"
 
 
@@ -490,7 +500,7 @@ def test_hits_against_unlike_chances_have_the_normal_tail() -> None:
     assert hits_p_value(35, chances) == 1.0 and hits_p_value(3, [1.0] * 3) == 1.0
 
 
-# --- without the picture -----------------------------------------------------------------------------------------
+# --- without the image -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("label", ["blind", "blind?by=likelihood", "blind?labels=number"])

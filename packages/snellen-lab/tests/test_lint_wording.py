@@ -46,6 +46,20 @@ def test_a_slip_that_leaks_the_answer_is_found_and_named(tmp_path: Path) -> None
     )
 
 
+def test_examples_of_telling_words_begin_with_the_first_word_by_name(
+    tmp_path: Path,
+) -> None:
+    rows = []
+    for n in range(80):
+        is_there = n % 2 == 0
+        # "there" is in every question with the answer yes, "aa" in every other one of these.
+        words = f"Does it exist {'there ' * is_there}{'zz' if n % 4 else 'aa'} here?"
+        answer = "yes" if is_there else "no"
+        rows.append({"id": f"{n:02}", "answer": answer, "image": small.cell(n), "question": words})
+    finding = found(small.built(rows, tmp_path / "made", name="mine"))["telling-words"]
+    assert finding.examples == ("00", "04", "08", "12", "16")
+
+
 def test_without_the_slip_nothing_is_told(tmp_path: Path) -> None:
     findings = found(presence(tmp_path / "made", slip=False))
     assert "telling-words" not in findings

@@ -14,7 +14,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.builder import ANSWERS
-from snellen.catalogue import study_files
+from snellen.catalogue import declared_files
 from snellen.errors import DataError
 from snellen.formats.record_files import read_records
 from snellen.records import Answer
@@ -22,7 +22,8 @@ from snellen.report.run_view import run_views
 from snellen_lab import run_study
 from snellen_lab.analyses.declaration import find_analysis
 from snellen_lab.analyses.outcome import compute_analysis
-from snellen_lab.studies.declaration import find_study, grid_of
+from snellen_lab.studies.cells import grid_of
+from snellen_lab.studies.declaration import find_study
 from test_reform_classes import flowers102
 
 TABLES = {
@@ -48,7 +49,11 @@ def made(name: str, **facts: str) -> str:
 
 def test_the_studies_of_two_papers_are_declared_each_by_its_table() -> None:
     for suite, tables in (("reform-eval", TABLES), ("mmbench", OF_MMBENCH)):
-        names = {name.partition("/")[2] for name in study_files() if name.startswith(f"{suite}/")}
+        names = {
+            name.partition("/")[2]
+            for name in declared_files("study")
+            if name.startswith(f"{suite}/")
+        }
         assert names == set(tables)
         for name, table in tables.items():
             study = find_study(f"{suite}/{name}")
@@ -84,7 +89,7 @@ def test_a_benchmark_is_built_with_each_number_of_options_and_asks_the_same_ques
 def test_a_build_that_varies_needs_the_files_and_an_empty_level_is_the_benchmark_as_it_is() -> None:
     with pytest.raises(
         DataError,
-        match=r"builds reform-eval/flowers102 in several ways; name its files \(--source\)",
+        match=r"reform-eval/flowers102 is not built, so it cannot be built in another way; name its files \(source=\.\.\.\)",
     ):
         run_study("number-of-options", "snellen:uniform")
     text = (
@@ -116,7 +121,7 @@ def test_samples_of_several_sizes_are_drawn_as_often_as_is_said_and_a_study_with
         'title = "x"\n[fixed]\nbenchmarks = ["a"]\n[[vary]]\nname = "s"\nfield = "sample.ratio"\nvalues = [0.5]\n'
     )
     with pytest.raises(
-        DataError, match=r"sets sample.ratio, but nothing is drawn; write a table \[sample\]"
+        DataError, match=r"sets sample.ratio, but the study has no table \[sample\]"
     ):
         find_study("mine.toml")
 

@@ -17,22 +17,16 @@ from PIL import Image
 
 import small
 import snellen as sn
-from snellen.analysis.headline import ALL
+from snellen.analysis.headline import OVERALL
 from snellen.analysis.ranks import rounded
 from snellen.catalogue import entries, suite_facts
 from snellen.catalogue.cards import ModelCard, benchmarks_seen, model_cards
 from snellen.catalogue.loading import add_suites
 from snellen.errors import DataError, UnknownNameError
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared_row
 from snellen.suites.mmbench import taxonomy
-from snellen_lab.papers.paper_check import (
-    FORMULAS,
-    PaperReport,
-    check_paper,
-    derived_figures,
-    nearest_share,
-    pooled_share,
-)
+from snellen_lab.papers.formulas import FORMULAS, nearest_share, pooled_share
+from snellen_lab.papers.paper_check import PaperReport, check_paper, derived_figures
 from snellen_lab.papers.printed_tables import (
     Paper,
     PrintedValue,
@@ -85,8 +79,8 @@ def test_every_column_is_about_something_that_the_suite_has(suite: str) -> None:
     facts = suite_facts()[suite]
     for cell in cells(paper_of(suite)):
         assert not cell.benchmark or cell.benchmark in entries(), cell
-        assert not cell.dimension or cell.dimension in {*facts.dimensions, ALL}, cell
-        assert not cell.metric or declared(cell.metric).name == cell.metric, cell
+        assert not cell.dimension or cell.dimension in {*facts.dimensions, OVERALL}, cell
+        assert not cell.metric or declared_row(cell.metric).name == cell.metric, cell
 
 
 def test_the_sixteen_models_have_61_benchmarks_by_generation_and_42_by_likelihood() -> None:
@@ -171,7 +165,7 @@ def contains(line: list[Decimal], row: list[Decimal]) -> bool:
 def test_what_does_not_agree_is_just_what_the_errata_say(
     suite: str, reports: dict[str, PaperReport]
 ) -> None:
-    assert not reports[suite].unknown and not reports[suite].unfound
+    assert not reports[suite].new_misprints and not reports[suite].unfound
 
 
 def test_means_of_dimensions_agree_but_for_five_of_416(reports: dict[str, PaperReport]) -> None:
@@ -310,7 +304,7 @@ def test_mmbench_counts_of_the_derivations_are_those_of_its_taxonomy() -> None:
         if derivation.formula == "pooled share" and derivation.counted_by == "split":
             for split, by_column in derivation.counts.items():
                 counts[split] |= by_column
-    leaves = {leaf.name: leaf for leaf in taxonomy.shipped().leaf if leaf.paper_dev}
+    leaves = {leaf.name: leaf for leaf in taxonomy.packaged_taxonomy().leaf if leaf.paper_dev}
     slices = {
         column: paper_of("mmbench").subjects[column].slice.removeprefix("l3=")
         for column in counts["dev"]
@@ -421,7 +415,7 @@ def amount(printed: str) -> int:
 
 
 def test_nothing_is_held_out_for_a_model_of_unknown_training() -> None:
-    with pytest.raises(DataError, match="card of mine does not say what it was trained on"):
+    with pytest.raises(DataError, match="card of mine does not list its training data"):
         benchmarks_seen([], ["mine"], {"mine": ModelCard("Mine")})
 
 
@@ -610,4 +604,4 @@ def test_strict_fails_for_a_misprint_that_nobody_knows(
     code, _, said = small.command(
         capsys, "--suites", str(home), "paper", "slip", "--check", "--strict"
     )
-    assert code == 1 and "not as in the errata: t: x: Avg" in said
+    assert code == 1 and "differs from the errata: t: x: Avg" in said

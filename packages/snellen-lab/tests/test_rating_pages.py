@@ -21,8 +21,8 @@ from snellen.errors import DataError
 from snellen.models.embedded import Scripted
 from snellen.scoring.rating_study import find_rating_study
 from snellen_lab.ratings.form import make_form
+from snellen_lab.ratings.gathering import gather, read_gathered
 from snellen_lab.ratings.sheets import KEY, RatingKey, read_key
-from snellen_lab.ratings.summary import gather, read_gathered
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.services import open_services
 
@@ -99,7 +99,7 @@ def test_raters_see_blinded_items_in_orders_of_their_own(server: RunningServer) 
             item_of(browser.get(f"{ROOT}?place={place}").text) for place in range(1, ITEMS + 1)
         ]
     assert len({tuple(order) for order in orders}) > 1
-    picture = re.findall(r'src="(/ratings/plans/pictures/[0-9a-f]{64})"', pages[0])[0]
+    picture = re.findall(r'src="(/ratings/plans/images/[0-9a-f]{64})"', pages[0])[0]
     assert browser.get(picture).headers["content-type"] == "image/png"
 
 
@@ -169,14 +169,14 @@ def test_only_accounts_rate_and_only_administrators_see_who_wrote_what(
     server: RunningServer,
 ) -> None:
     visitor, gina = server.visitor(), server.signed_in("Gina")
-    digest = re.findall(r"/pictures/([0-9a-f]{64})", gina.get(ROOT).text)[0]
-    for address in ("/ratings", ROOT, f"{ROOT}/mine.json", f"{ROOT}/pictures/{digest}"):
+    digest = re.findall(r"/images/([0-9a-f]{64})", gina.get(ROOT).text)[0]
+    for address in ("/ratings", ROOT, f"{ROOT}/mine.json", f"{ROOT}/images/{digest}"):
         assert visitor.get(address).status_code == 303, address
     assert visitor.post(f"{ROOT}/items/1", {"rating.fit": 1}).status_code == 401
     for browser in (gina, server.with_key("Gina"), server.with_key("Administrator")):
         for name in ("key.json", "ratings.csv"):
             assert browser.get(f"{ROOT}/{name}").status_code == 403
-    assert gina.get(f"{ROOT}/pictures/" + "0" * 64).status_code == 404
+    assert gina.get(f"{ROOT}/images/" + "0" * 64).status_code == 404
 
 
 def test_a_rater_is_erased_with_all_ratings(server: RunningServer) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import mini_ehub
 import small
 import snellen as sn
-from snellen.analysis.statistics import student_t
+from snellen.analysis.quantiles import student_t
 from snellen.cli import main
 from snellen.errors import DataError, StoreError
 from snellen.models.embedded import Scripted
@@ -32,8 +32,10 @@ from snellen.scoring.rating_study import (
     read_rating_study,
 )
 from snellen.scoring.run_ratings import RATINGS, RunRatings
-from snellen_lab.analyses.observations import capabilities
+from snellen_lab.analyses.run_measures import capabilities
 from snellen_lab.ratings.form import CHECK, FORM_FILE, make_form, replies_of
+from snellen_lab.ratings.gathering import gather, give_ratings, read_gathered
+from snellen_lab.ratings.rater_statistics import alpha_estimate, crossed_mean
 from snellen_lab.ratings.sheets import (
     KEY,
     KeyItem,
@@ -46,14 +48,7 @@ from snellen_lab.ratings.sheets import (
     write_key,
     write_questionnaire,
 )
-from snellen_lab.ratings.summary import (
-    alpha_estimate,
-    crossed_mean,
-    gather,
-    give_ratings,
-    read_gathered,
-    summarise_ratings,
-)
+from snellen_lab.ratings.summary import summarise_ratings
 
 EHUB = "lvlm-ehub-embodied"
 SCALE = (1.0, 5.0)
@@ -244,7 +239,7 @@ def test_raters_are_flagged_for_one_value_in_more_than_half_of_the_cells_and_for
     assert [(check.checks, check.failed) for check in summary.raters] == [(2, 0), (2, 0), (2, 1)]
     assert all(row.missing == 0 and row.alpha.n == 18 for row in summary.dimensions)
     without = summarise_ratings(key, [half, most, careless], without_flagged=True)
-    assert without.left_out == ("most", "careless") and len(without.raters) == 3
+    assert without.excluded_raters == ("most", "careless") and len(without.raters) == 3
     assert without.models[0].means["fit"].value == pytest.approx((3 + 3 + 2) / 3)
 
 
@@ -315,8 +310,8 @@ def test_a_sheet_in_the_published_layout_gives_the_means_and_alphas_of_a_second_
     package = pytest.importorskip("krippendorff", reason="waits for krippendorff")
     values = published_table(tmp_path / f"sheet{suffix}")
     gathered = gather(tmp_path / "plans", [tmp_path / f"sheet{suffix}"], find_rating_study(EHUB))
-    assert gathered.added == 15 and gathered.notes == (
-        f"sheet{suffix}: rows without a rating, left out: 1",
+    assert gathered.new_raters == 15 and gathered.notes == (
+        f"sheet{suffix}: rows without a rating, excluded: 1",
     )
     summary = summarise_ratings(read_key(tmp_path / "plans"), gathered.sheets)
     turned = values.astype(float)
@@ -395,7 +390,7 @@ def saved(tmp_path: Path, **changes: Any) -> Path:
         ({"ratings": {"7": {"fit": 4}}}, "item 7, fit: there is no item 7; the study has 6"),
         ({"ratings": {"1": {"charm": 4}}}, "the study has no such dimension; it has fit, waste"),
         ({"ratings": {"1": {"fit": 0}}}, "0 is not on the scale"),
-        ({"ratings": {"1": {"fit": "x"}}}, "not what a rating form saves"),
+        ({"ratings": {"1": {"fit": "x"}}}, "not a file that a rating form saves"),
     ],
 )
 def test_what_no_form_saved_is_refused(
@@ -410,8 +405,8 @@ def test_a_rater_counts_once_and_other_ratings_take_the_place_of_earlier_ones_on
 ) -> None:
     folder = tmp_path / "study"
     write_key(folder, key_of(study))
-    assert gather(folder, [saved(tmp_path)]).added == 1
-    assert gather(folder, [saved(tmp_path)]).added == 0
+    assert gather(folder, [saved(tmp_path)]).new_raters == 1
+    assert gather(folder, [saved(tmp_path)]).new_raters == 0
     changed = saved(tmp_path, ratings={"1": {"fit": 5}})
     with pytest.raises(DataError, match=r"'a' has rated already .* and differently"):
         gather(folder, [changed])
@@ -493,7 +488,7 @@ def test_the_same_seed_gives_the_same_form_and_another_one_another_order(
         for n, (order, seed) in enumerate([(runs, 0), (runs[::-1], 0), (runs, 1)])
     ]
     assert pages[0] == pages[1] != pages[2]
-    with pytest.raises(StoreError, match="holds another study; choose another folder"):
+    with pytest.raises(StoreError, match="contains another study; choose another folder"):
         make_form(runs, find_rating_study(EHUB), tmp_path / "0", seed=2)
 
 
@@ -517,10 +512,10 @@ def test_what_cannot_be_rated_is_left_out_and_said(runs: list[Path], tmp_path: P
     replies = replies_of([tmp_path / "failing"])
     assert [reply.reply for reply in replies.replies] == ["(The reply is empty.)", "I am failing"]
     assert replies.notes == (
-        "failing: 1 questions without a reply, left out",
-        "replies that say a model's name themselves, shown as they are: 1",
+        "failing: 1 questions without a reply, excluded",
+        "replies that contain the name of a model, shown unchanged: 1",
     )
-    with pytest.raises(DataError, match="are both of failing; a model is rated once"):
+    with pytest.raises(DataError, match="are both of failing; each model is rated once"):
         sn.evaluate(Failing(), folder, runs=tmp_path, name="again", error_budget=1)
         replies_of([tmp_path / "failing", tmp_path / "again"])
 
@@ -553,7 +548,7 @@ def test_the_commands_lead_from_runs_to_a_table(
         Path(f"{rater}.json").write_text(
             json.dumps({"form": key.form, "rater": rater, "ratings": values})
         )
-    assert "2 raters added; 2 in all, 32 ratings" in call("read", "study", "ann.json", "ben.json")
+    assert "2 raters added; 2 in total, 32 ratings" in call("read", "study", "ann.json", "ben.json")
     assert "2 raters, 16 columns of ratings" in call("sheet", "study", "wide.csv")
     rows = [json.loads(line) for line in call("table", "study", "--json").splitlines()]
     by_model = {row["model"]: (row["Fit"][:4], row["both"][:4]) for row in rows[:2]}
@@ -621,7 +616,7 @@ def test_ratings_that_come_after_a_scoring_are_counted_when_it_is_opened_again(
     small.command(capsys, "rate", "give", str(tmp_path / "study"), str(copy))
     assert not is_scored_whole(copy)
     with pytest.raises(
-        StoreError, match="was asked more, or given ratings, since it was scored; score it again"
+        StoreError, match="has new replies or ratings since it was scored; score it again"
     ):
         load_scoring(copy)
 

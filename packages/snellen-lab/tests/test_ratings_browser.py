@@ -13,7 +13,7 @@ from browser import CHROMIUM, browsing
 from snellen.models.embedded import Scripted
 from snellen.scoring.rating_study import find_rating_study
 from snellen_lab.ratings.form import make_form
-from snellen_lab.ratings.summary import gather, read_gathered
+from snellen_lab.ratings.gathering import gather, read_gathered
 
 MARKUP = "<b>1.</b> Row. <img src=x onerror=document.title='run'> </script>"
 
@@ -60,8 +60,8 @@ def test_a_form_is_filled_in_by_keys_kept_over_a_reload_and_read_back(tmp_path: 
         page.download("document.getElementById('save-csv').click()")
         assert page.run("document.title") == "Plans for embodied tasks"
         assert set(page.requested) == {made.path.as_uri()}
-    assert gather(folder, [tmp_path / "ratings-Ann.json"]).added == 1
-    assert gather(folder, [tmp_path / "ratings-Ann.csv"]).added == 0
+    assert gather(folder, [tmp_path / "ratings-Ann.json"]).new_raters == 1
+    assert gather(folder, [tmp_path / "ratings-Ann.csv"]).new_raters == 0
     [sheet] = read_gathered(folder)
     names = [dimension.name for dimension in made.key.study.dimensions]
     first, second, third, _ = order

@@ -284,10 +284,10 @@ def test_a_part_holds_its_samples_answers_and_pictures_and_says_where_it_is_from
     )
     source = part.spec.source
     assert source.params == {"of": "large", "version": whole.manifest.version}
-    assert source.sample == Sampling("balanced", ratio=0.1) and part.manifest.made.recipe == {
+    assert source.sample == Sampling("balanced", ratio=0.1) and part.manifest.build_info.recipe == {
         "seed": 5
     }
-    assert part.manifest.made.read == 200
+    assert part.manifest.build_info.read == 200
 
 
 def test_a_balanced_part_has_its_answers_as_often_as_the_whole(
@@ -340,7 +340,7 @@ def test_dialogues_are_kept_whole_with_their_histories(
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"name": "large"}, "a part of large needs a name of its own"),
+        ({"name": "large"}, "a part of large needs a different name"),
         (
             {"name": "part", "by": "colour"},
             "no sample of large has a tag 'colour'; its tags are level",
@@ -407,7 +407,7 @@ def test_the_command_draws_and_studies(
         (("./large", "--ratio", "2"), "ratio = 2.0 is not a share in (0, 1]"),
         (("runs/oracle", "--study", "--ratios", "a"), "--ratios 'a' are not numbers"),
         (("runs/oracle", "--study", "--ratios", "0"), "ratio = 0.0 is not a share in (0, 1]"),
-        (("eyechart", "--ratio", "0.1"), "eyechart stands for 14 benchmarks"),
+        (("eyechart", "--ratio", "0.1"), "eyechart matches 14 benchmarks"),
     ):
         code, _, err = run(*words)
         assert code == 2 and complaint in err and len(err.splitlines()) == 1

@@ -14,26 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from snellen_lab.acuity.canvas import Canvas, ColourCanvas
 from snellen_lab.acuity.optotypes import (
     DIRECTIONS,
     SLOAN,
-    Canvas,
-    ColourCanvas,
-    Mask,
-    Shape,
     landolt_c,
     put_letter,
-    rasterise,
     rectangle,
     tumbling_e,
 )
-from snellen_lab.acuity_suite.degraded import (
-    REACH,
-    blurred,
-    jpeg,
-    noisy,
-)
-from snellen_lab.acuity_suite.scenes import ciede2000, lab_of, rgb_of
+from snellen_lab.acuity.rasterising import Mask, Shape, rasterise
+from snellen_lab.acuity_suite.colours import ciede2000, lab_of, rgb_of
+from snellen_lab.acuity_suite.degraded import REACH, blurred, noisy
+from snellen_lab.acuity_suite.jpeg_compression import jpeg
 
 LARGE = 100
 """Pixels per unit where geometry is measured: letters of 500 px."""

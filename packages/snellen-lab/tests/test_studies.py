@@ -30,17 +30,12 @@ from snellen.records import Estimate, Request
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import journals
 from snellen_lab import run_study
-from snellen_lab.studies.cell_statistics import _beyond, components_of
 from snellen_lab.studies.cell_table import STUDY_FILES
-from snellen_lab.studies.declaration import (
-    CellGrid,
-    CellSpec,
-    StudySpec,
-    find_study,
-    grid_of,
-    parse_study,
-)
+from snellen_lab.studies.cell_variance import components_of
+from snellen_lab.studies.cells import CellGrid, CellSpec, grid_of
+from snellen_lab.studies.declaration import StudySpec, find_study, parse_study
 from snellen_lab.studies.series import CellScores, StudyCell, StudySeries
+from snellen_lab.studies.spread import mean_beyond_cells
 
 PROMPTS = """
 title = "Prompts"
@@ -192,7 +187,7 @@ def test_a_number_of_the_whole_has_a_spread_and_neither_pairs_nor_shares(tmp_pat
 
 
 def test_the_wider_interval_covers_the_mean_of_all_prompts(questions: Benchmark) -> None:
-    """300 simulated studies of 8 prompts and 40 pictures; other prompts and pictures as a sample of many."""
+    """300 simulated studies of 8 prompts and 40 images; other prompts and images as a sample of many."""
     rng, covered, narrower = np.random.default_rng(5), 0, 0
     grid = CellGrid({"prompt": tuple("abcdefgh")}, ())
     asked = [(f"q{i}", 0) for i in range(40)]
@@ -213,7 +208,7 @@ def test_the_wider_interval_covers_the_mean_of_all_prompts(questions: Benchmark)
             "m", "b", "", None, "", "no bounds", "", cells, None, {q: q[0] for q in asked}
         )
         mean = series.mean_of_questions()
-        wide = _beyond(series, mean, components_of(series, grid))
+        wide = mean_beyond_cells(series, mean, components_of(series, grid))
         covered += (wide.low or 0) <= 0 <= (wide.high or 0)
         narrower += (mean.low or 0) <= 0 <= (mean.high or 0)
     assert 0.92 <= covered / 300 <= 0.98
@@ -271,7 +266,7 @@ def test_seeds_of_greedy_replies_are_one_observation_and_it_is_said(questions: B
     assert len(model.asked) == 12
     assert results.value("standard deviation") == 0
     assert (
-        "slow: all requests of the cell round=2 had been answered in other cells, so it adds no observation of its own"
+        "slow: all requests of the cell round=2 were already answered in other cells, so it is not an independent observation"
         in (results.outcome.notes)
     )
     sampled = run_study(declared(questions, text), Slow(), temperature=0.7, output="sampled")
@@ -330,6 +325,23 @@ def test_benchmarks_of_a_study_have_a_mean_in_every_cell(make: Callable[..., Ben
     assert results.value("mean", benchmark="*") == pytest.approx(statistics.mean([1.0, 0.5, 3 / 8]))
 
 
+def test_the_mean_over_models_of_a_mean_over_benchmarks_has_the_number_of_its_questions(
+    make: Callable[..., Benchmark],
+) -> None:
+    one, two = (make(small.rows(8), name=name) for name in ("one", "two"))
+    text = PROMPTS.replace('"{benchmark}"', f'"{one.folder}", "{two.folder}"')
+    text = text.replace("[fixed]", 'statistics = ["models"]\n\n[fixed]')
+    Path("mine.toml").write_text(text.format())
+    results = run_study("mine.toml", right_when(by_prompt))
+    counts = {
+        (row.benchmark, row.estimate.n)
+        for row in results.rows
+        if row.quantity == "mean over models"
+    }
+    assert {n for benchmark, n in counts if benchmark == "*"} == {16}
+    assert {n for benchmark, n in counts if benchmark != "*"} == {8}
+
+
 def test_workers_carry_a_study_out_too(questions: Benchmark) -> None:
     levels = {"prompt": ["Please: {question}"]}
     in_process = run_study(declared(questions), "snellen:uniform", levels=levels)
@@ -378,12 +390,14 @@ def lines() -> int:
 def test_a_folder_of_another_study_is_refused(questions: Benchmark) -> None:
     run_study(declared(questions), Slow(), output="here")
     Path("other.toml").write_text(Path("mine.toml").read_text())
-    with pytest.raises(StoreError, match="here holds the study mine; choose another --output"):
+    with pytest.raises(
+        StoreError, match="here holds the study mine; choose another folder for the output"
+    ):
         run_study("other.toml", Slow(), output="here")
 
 
 def test_two_models_of_one_name_are_refused(questions: Benchmark) -> None:
-    with pytest.raises(DataError, match="two models are called slow"):
+    with pytest.raises(DataError, match="two models are named slow"):
         run_study(declared(questions), [Slow(), Slow()])
 
 
@@ -437,14 +451,12 @@ def test_levels_are_the_lines_of_a_file_and_the_place_of_a_class_is_cut_off_or_l
     )
     grid = grid_of(study_of(f'[[vary]]\nname = "prompt"\nfile = "prompts.txt"\nslot = "{slot}"'))
     assert grid.factors["prompt"] == levels
-    assert grid.notes == ("prompt: 1 of 4 levels are the same as an earlier one, and left out",)
+    assert grid.notes == ("prompt: 1 of 4 levels repeat an earlier one and were left out",)
 
 
 def test_nothing_before_the_place_of_the_class_is_refused_with_its_line() -> None:
     Path("prompts.txt").write_text("a {}\n{} here\n")
-    with pytest.raises(
-        DataError, match=r"prompts.txt:2: nothing stands before the place of the class"
-    ):
+    with pytest.raises(DataError, match=r"prompts.txt:2: the line begins with the class name"):
         grid_of(study_of('[[vary]]\nname = "prompt"\nfile = "prompts.txt"'))
 
 
@@ -457,14 +469,14 @@ VARY = f"{FIXED}[[vary]]\n"
     [
         ("title = 3", "t.toml: Expected `str`"),
         ("titel = 'x'", "t.toml: unknown field 'titel'; did you mean title"),
-        ("title = 'x'\n[fixed]\nlimit = 3", "t.toml: no benchmarks"),
+        ("title = 'x'\n[fixed]\nlimit = 3", "t.toml: the study names no benchmarks"),
         (f"{FIXED}limitt = 3", r"unknown field of \[fixed\] 'limitt'; did you mean limit"),
         (f"{FIXED}limit = 0", r"t.toml: fixed: limit: expected"),
         (f"{VARY}name = 'prmpt'\nvalues = [1]", "the factor prmpt: unknown field 'prmpt'"),
         (f"{VARY}name = 'seed'", "the factor seed needs levels"),
         (
             f"{VARY}name = 'seed'\nvalues = [1]\n[[vary]]\nname = 'seed'\nvalues = [2]",
-            "two factors are called seed",
+            "two factors are named seed",
         ),
         (
             f"statistics = ['spred']\n{FIXED}",
@@ -580,7 +592,7 @@ def test_a_study_is_a_frame_and_a_report(questions: Benchmark) -> None:
     assert results.report("out.md").read_text().startswith("# Prompts")
     with pytest.raises(DataError, match="a study is written as one of"):
         results.report("out.pdf")
-    with pytest.raises(DataError, match="3 numbers are a value of that"):
+    with pytest.raises(DataError, match="3 numbers match"):
         results.value("value")
     assert math.isclose(results.value("value", cell="{question}") or 0, 1.0)
 

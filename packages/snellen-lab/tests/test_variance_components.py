@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as witness
 
-from snellen.analysis.ranks import spearman
 from snellen.errors import DataError
+from snellen_lab.rank_correlation import spearman
 from snellen_lab.studies.variance_components import RESIDUAL, variance_components
 
 

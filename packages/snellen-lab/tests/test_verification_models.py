@@ -1,4 +1,4 @@
-"""Checks of questions by models: a jury that sees the picture, and blind solvers; and `snellen lint`."""
+"""Checks of questions by models: a jury that sees the image, and blind solvers; and `snellen lint`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from snellen.common.drafts import Draft
 from snellen.formats.json_files import add_lines
 from snellen.records import Request
 from snellen.verification.verify import Solvers, keep_passing, verify
-from snellen_lab.verification.audit import AuditLabel, Label, labels_file, named_items
+from snellen_lab.verification.audit_labels import AuditLabel, Label, labels_file
+from snellen_lab.verification.audited_questions import named_items
 from snellen_lab.verification.blind import BlindVotes, solved_blind
 from test_verification import builder, built, rows
 from test_verification import home as home  # fixtures
@@ -76,7 +77,10 @@ def test_a_distractor_that_is_right_too_is_replaced_and_a_wrong_answer_set_apart
     )
     benchmark = verify(build, "mine", solvers(tmp_path, jury=jury))
     verification = benchmark.manifest.verification
-    assert verification is not None and (verification.candidates, verification.kept) == (24, 23)
+    assert verification is not None and (
+        verification.candidates,
+        verification.passing_questions,
+    ) == (24, 23)
     check = verification.checks[-1]
     assert (check.name, check.checked, check.failed, check.repaired) == ("jury", 24, 2, 1)
     assert (
@@ -137,7 +141,7 @@ def test_a_juror_that_cannot_tell_answers_from_distractors_has_no_vote(
     assert benchmark.manifest.counts.samples == 24 and benchmark.manifest.verification is not None
     assert benchmark.manifest.verification.checks[-1].by == ()
     assert any(
-        "yea-sayer says yes to 100.0% of the answers and 100.0% of the distractors, which is no use"
+        "yea-sayer says yes to 100.0% of the answers and 100.0% of the distractors, which is not informative"
         in line
         for line in lines
     )
@@ -163,7 +167,9 @@ def test_questions_solved_without_their_pictures_are_set_apart(tmp_path: Path) -
     apart = {one.sample.id for one in kept.set_apart()}
     assert {f"q{i:03d}" for i in known} <= apart and len(apart) <= 30 / 0.8
     [check] = kept.manifest.verification.checks  # type: ignore[union-attr]
-    assert check.detail.startswith("without their pictures 4") and "of those kept 2" in check.detail
+    assert (
+        check.detail.startswith("without images, 4") and "of the questions kept, 2" in check.detail
+    )
     assert (
         keep_passing(
             whole,
@@ -220,4 +226,4 @@ def test_lint_shows_checks_of_questions_and_keeps_those_that_pass(
         code == 2 and "nobody" in err and not (tmp_path / "home" / "benchmarks" / "half").exists()
     )
     code, _, err = small.command(capsys, "lint", folder, "--keep", "mine")
-    assert code == 2 and "a part of mine needs a name of its own" in err
+    assert code == 2 and "a part of mine needs a different name" in err

@@ -1,4 +1,4 @@
-"""What runs found: answers at levels, the thresholds that they speak for, and which of two models sees better."""
+"""Psychometric tests in scored runs: replies at levels, thresholds, and differences between two models."""
 
 from __future__ import annotations
 
@@ -20,16 +20,11 @@ from snellen.plugin_api import (
     RunOutcome,
     ScoredBenchmark,
     ScoredRun,
-    find,
+    find_registered,
     read_file,
 )
 from snellen_lab.acuity import RULE
-from snellen_lab.acuity.posterior import (
-    CREDIBILITY,
-    MEDIAN_AND_ENDS,
-    Interval,
-    Posterior,
-)
+from snellen_lab.acuity.posterior import CREDIBILITY, MEDIAN_AND_ENDS, Interval, Posterior
 from snellen_lab.acuity.thresholds import (
     Answers,
     Ideal,
@@ -42,31 +37,35 @@ from snellen_lab.acuity.thresholds import (
 from snellen_lab.acuity.trials import AcuityTest
 
 LEVEL = "level"
-"""The tag of a sample that says its level."""
+"""Tag of a sample that holds its level."""
 IDEALS = "input-allows.json"
-"""The file of a run with what its model's input allows, by benchmark."""
+"""File in a run's folder with the ideal thresholds of its model's input, by benchmark."""
 
 
 class TestAnswers(Struct, frozen=True):
-    """What was answered in one test by one method. A request that failed is absent, a reply without an option wrong."""
+    """Replies of a model in one test by one method.
+
+    Failed requests are left out. A reply that names no option is wrong.
+    """
 
     test: AcuityTest
     benchmark: str
     method: Method
     chance: float
     levels: Mapping[str, float]
-    """By sample."""
+    """Level of each sample of the benchmark."""
     right: Mapping[str, bool]
-    """By sample that was answered."""
+    """Whether the reply to a sample was right, for each sample with a reply."""
     silent: int = 0
-    """How many replies named no option."""
+    """Number of replies that named no option."""
 
     @property
     def pairs(self) -> Answers:
+        """The level of each reply, with whether it was right."""
         return [(self.levels[sample], is_right) for sample, is_right in self.right.items()]
 
     def threshold(self, ideal: Ideal | None = None) -> Threshold:
-        """The threshold that they speak for."""
+        """Return the threshold that follows from these replies."""
         return threshold_of(
             self.test,
             self.benchmark,
@@ -78,70 +77,75 @@ class TestAnswers(Struct, frozen=True):
         )
 
     def posterior(self) -> Posterior:
-        """What is known of the psychometric function."""
+        """Return the posterior of the psychometric function."""
         return LevelScale.of(self.test).posterior(self.pairs, self.chance, self.silent)
 
     def robust_posterior(self) -> Posterior:
-        """Return what is known if the curve need not fit."""
+        """Return the posterior if the curve need not fit."""
         return LevelScale.of(self.test).robust_posterior(self.pairs, self.chance, self.silent)
 
 
 class AcuityRun(Struct, frozen=True, dict=True):
-    """What was measured of one model."""
+    """Results of one model in psychometric tests."""
 
     model: str
     folder: Path
     answers: tuple[TestAnswers, ...]
     outcome: RunOutcome | None = None
-    """What this call asked; None where a run is read again."""
+    """Outcome of the requests of this call; None if the run was only read."""
     ideals: Mapping[str, Ideal] = {}
-    """By benchmark, what the model's input allows."""
+    """Ideal thresholds of the model's input, by benchmark."""
 
     @cached_property
     def thresholds(self) -> tuple[Threshold, ...]:
-        """Of tests whose levels are a quantity."""
-        return tuple(
-            answers.threshold(self.ideals.get(answers.benchmark))
-            for answers in self.answers
-            if answers.test.easier != "neither"
-        )
+        """Thresholds in the tests whose levels are a quantity."""
+        thresholds = []
+        for answers in self.answers:
+            if answers.test.easier != "neither":
+                thresholds.append(answers.threshold(self.ideals.get(answers.benchmark)))
+        return tuple(thresholds)
 
     @cached_property
     def fields(self) -> Mapping[str, tuple[PlaceShare, ...]]:
-        """Of tests whose levels are places: by test, shares by place."""
-        return {
-            answers.benchmark: place_shares(answers.pairs)
-            for answers in self.answers
-            if answers.test.easier == "neither"
-        }
+        """Shares by place in the tests whose levels are places, by benchmark."""
+        fields = {}
+        for answers in self.answers:
+            if answers.test.easier == "neither":
+                fields[answers.benchmark] = place_shares(answers.pairs)
+        return fields
 
 
 def is_psychometric(spec: BenchmarkSpec) -> bool:
-    """Whether the questions of a benchmark stand at levels of a psychometric test."""
+    """Return whether the questions of a benchmark have levels of a psychometric test."""
     return spec.source.reader == RULE
 
 
 def declared_test(spec: BenchmarkSpec) -> AcuityTest:
-    """The test of a benchmark. Raises DataError for a benchmark that is none."""
+    """Return the test of a benchmark. Raises DataError if the benchmark is not a psychometric test."""
     if not is_psychometric(spec):
         raise DataError(f"{spec.name} is not a psychometric test; `snellen list acuity` shows them")
-    test: AcuityTest = find("acuity_tests", spec.source.params["test"])
+    test: AcuityTest = find_registered("acuity_tests", spec.source.params["test"])
     return test
 
 
 def read_acuity(run: ScoredRun, outcome: RunOutcome | None = None) -> AcuityRun:
-    """The psychometric tests of a scored run, with what its model's input allows as far as that was kept.
+    """Return the psychometric tests of a scored run, with ideal thresholds if the run's folder has them.
+
+    Raises DataError for a damaged file of ideal thresholds.
+    """
+    answers: list[TestAnswers] = []
+    for scored in run.benchmarks:
+        if is_psychometric(scored.spec):
+            answers.extend(_test_answers(scored))
+    ideals = stored_ideals(run.folder)
+    return AcuityRun(run.manifest.model, run.folder, tuple(answers), outcome, ideals)
+
+
+def stored_ideals(folder: Path) -> dict[str, Ideal]:
+    """Return the ideal thresholds in a run's folder by benchmark; none if the run has no such file.
 
     Raises DataError for a damaged file.
     """
-    benchmarks = [scored for scored in run.benchmarks if is_psychometric(scored.spec)]
-    answers = tuple(answers for scored in benchmarks for answers in _answers_of(scored))
-    return AcuityRun(run.manifest.model, run.folder, answers, outcome, kept_ideals(run.folder))
-
-
-def kept_ideals(folder: Path) -> dict[str, Ideal]:
-    """By benchmark, what the input of a run's model allows, as far as that was kept. Raises DataError for a damaged
-    file."""
     file = folder / IDEALS
     try:
         return msgspec.json.decode(read_file(file), type=dict[str, Ideal])
@@ -153,41 +157,43 @@ def kept_ideals(folder: Path) -> dict[str, Ideal]:
         ) from error
 
 
-def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:
-    test, samples = declared_test(scored.spec), scored.samples
+def _test_answers(scored: ScoredBenchmark) -> list[TestAnswers]:
+    """Return the replies to a psychometric benchmark, once for each method."""
+    test = declared_test(scored.spec)
+    samples = scored.samples
     levels = {name: float(sample.tags[LEVEL]) for name, sample in samples.items()}
     chance = sum(1 / len(sample.options) for sample in samples.values()) / max(len(samples), 1)
-    silent = Counter(
-        reply.method for reply in scored.predictions if reply.choice is None and reply.error is None
-    )
-    return [
-        TestAnswers(
-            test,
-            scored.spec.name,
-            method,
-            chance,
-            levels,
-            {score.sample_id: score.value > 0.5 for score in scores if score.value is not None},
-            silent[method],
-        )
-        for (_, method, metric), scores in scored.score_rows.items()
-        if metric == "accuracy"
-    ]
+    silent_replies: Counter[Method] = Counter()
+    for reply in scored.predictions:
+        if reply.choice is None and reply.error is None:
+            silent_replies[reply.method] += 1
+
+    all_answers = []
+    for (_, method, metric), scores in scored.score_rows.items():
+        if metric != "accuracy":
+            continue
+        right = {score.sample_id: score.value > 0.5 for score in scores if score.value is not None}
+        silent = silent_replies[method]
+        answers = TestAnswers(test, scored.spec.name, method, chance, levels, right, silent)
+        all_answers.append(answers)
+    return all_answers
 
 
 class SharedAnswers(Struct, frozen=True):
-    """The questions that both models were asked. They decide nothing: the thresholds speak for all answers, of which
-    these are some."""
+    """Questions that both models answered. They are for information: the thresholds follow from all replies."""
 
     questions: int
     only_first: int
-    """Right for the first model alone."""
+    """Questions that only the first model answered correctly."""
     only_second: int
+    """Questions that only the second model answered correctly."""
 
 
 class ThresholdDifference(Struct, frozen=True):
-    """Two models in one test. Thresholds are taken as independent, which is cautious where both were asked the same
-    questions."""
+    """Difference between the thresholds of two models in one test.
+
+    The thresholds are treated as independent, which is conservative if both models had the same questions.
+    """
 
     first: str
     second: str
@@ -196,24 +202,22 @@ class ThresholdDifference(Struct, frozen=True):
     unit: str
     method: str
     is_ratio: bool
-    """Whether the difference is the second threshold divided by the first, and not minus it."""
+    """Whether the difference is the second threshold divided by the first, instead of minus the first."""
     difference: Interval | None
-    """With its 95% interval; None unless both thresholds lie within the levels."""
+    """The difference with its 95% interval; None unless both thresholds are within the levels."""
     first_better: float
-    """The probability that the first model's threshold is at a harder level."""
+    """Probability that the first model's threshold is at a harder level."""
     shared: SharedAnswers
 
     @property
     def better(self) -> str:
-        """The model that surely sees better (97.5%, as two-sided at 5%); empty where neither does."""
-        sure = (1 + CREDIBILITY) / 2
-        return (
-            self.first
-            if self.first_better > sure
-            else self.second
-            if self.first_better < 1 - sure
-            else ""
-        )
+        """The model that sees better with a probability above 97.5% (two-sided 5%); empty if neither does."""
+        required = (1 + CREDIBILITY) / 2
+        if self.first_better > required:
+            return self.first
+        if self.first_better < 1 - required:
+            return self.second
+        return ""
 
     @property
     def text(self) -> str:
@@ -226,68 +230,90 @@ class ThresholdDifference(Struct, frozen=True):
 
 
 def threshold_differences(runs: list[AcuityRun]) -> Iterator[ThresholdDifference]:
-    """Of each two runs, in each test that both were asked by the same method."""
+    """Yield the difference of each pair of runs in each test that both have by the same method."""
     for first, second in combinations(runs, 2):
-        by_test = {(answers.benchmark, answers.method): answers for answers in second.answers}
+        second_answers = {
+            (answers.benchmark, answers.method): answers for answers in second.answers
+        }
         for answers in first.answers:
-            counterpart = by_test.get((answers.benchmark, answers.method))
+            counterpart = second_answers.get((answers.benchmark, answers.method))
             if counterpart is not None and answers.test.easier != "neither":
-                yield _difference((first.model, second.model), (answers, counterpart))
+                yield _difference(first.model, second.model, answers, counterpart)
 
 
 def _difference(
-    models: tuple[str, str], pair: tuple[TestAnswers, TestAnswers]
+    first_model: str, second_model: str, first: TestAnswers, second: TestAnswers
 ) -> ThresholdDifference:
-    test = pair[0].test
+    test = first.test
     scale = LevelScale.of(test)
-    between = posterior_difference(*(answers.robust_posterior() for answers in pair))
-    is_measured = all(answers.threshold().value is not None for answers in pair)
+    difference = posterior_difference(first.robust_posterior(), second.robust_posterior())
+    interval = None
+    if first.threshold().value is not None and second.threshold().value is not None:
+        interval = _in_levels(scale, difference.interval)
     return ThresholdDifference(
-        *models,
-        pair[0].benchmark,
-        test.name,
-        test.unit,
-        pair[0].method,
-        scale.is_log,
-        _in_levels(scale, between.interval) if is_measured else None,
-        between.first_better,
-        _shared(*pair),
+        first=first_model,
+        second=second_model,
+        benchmark=first.benchmark,
+        test=test.name,
+        unit=test.unit,
+        method=first.method,
+        is_ratio=scale.is_log,
+        difference=interval,
+        first_better=difference.first_better,
+        shared=_shared_answers(first, second),
     )
 
 
 class PosteriorDifference(NamedTuple):
+    """Second threshold minus the first, in units of x."""
+
     interval: Interval
     first_better: float
+    """Probability that the first threshold is at a harder level."""
 
 
 def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDifference:
-    """The second threshold less the first, in units of x: the convolution of both."""
-    before, after = (posterior.weights.sum(axis=1) for posterior in (first, second))
-    weights = np.convolve(after, before[::-1])
+    """Return the difference of two independent thresholds: the convolution of one posterior with the other's mirror.
+
+    Both posteriors have the same grid.
+    """
+    first_weights = first.weights.sum(axis=1)
+    second_weights = second.weights.sum(axis=1)
+    weights = np.convolve(second_weights, first_weights[::-1])
     step = first.grid.thresholds[1] - first.grid.thresholds[0]
-    values = step * (np.arange(len(weights)) - (len(before) - 1))
-    ends = np.concatenate([values - step / 2, [values[-1] + step / 2]])
-    interval = Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(weights)], ends).tolist())
-    return PosteriorDifference(
-        interval, float(weights[values > 0].sum() + weights[np.argmin(np.abs(values))] / 2)
-    )
+    values = step * (np.arange(len(weights)) - (len(first_weights) - 1))
+    edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
+    interval = Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(weights)], edges).tolist())
+    tie = weights[np.argmin(np.abs(values))]
+    first_better = float(weights[values > 0].sum() + tie / 2)
+    return PosteriorDifference(interval, first_better)
 
 
 def _in_levels(scale: LevelScale, interval: Interval) -> Interval:
-    """A difference in x as a ratio, or difference, of levels."""
-    values = [-value if scale.smaller_is_easier else value for value in interval]
-    middle, *ends = [2**value for value in values] if scale.is_log else values
+    """Return a difference in x as a ratio, or a difference, of levels."""
+    values = list(interval)
+    if scale.smaller_is_easier:
+        values = [-value for value in values]
+    if scale.is_log:
+        values = [2**value for value in values]
+    middle, *ends = values
     return Interval(middle, min(ends), max(ends))
 
 
-def _shared(first: TestAnswers, second: TestAnswers) -> SharedAnswers:
-    common = first.right.keys() & second.right.keys()
-    signs = [first.right[sample] - second.right[sample] for sample in sorted(common)]
-    return SharedAnswers(len(common), signs.count(1), signs.count(-1))
+def _shared_answers(first: TestAnswers, second: TestAnswers) -> SharedAnswers:
+    shared_samples = first.right.keys() & second.right.keys()
+    only_first = 0
+    only_second = 0
+    for sample in shared_samples:
+        if first.right[sample] and not second.right[sample]:
+            only_first += 1
+        elif second.right[sample] and not first.right[sample]:
+            only_second += 1
+    return SharedAnswers(len(shared_samples), only_first, only_second)
 
 
 def difference_record(difference: ThresholdDifference) -> str:
-    """A line of JSON."""
+    """Return a difference as a line of JSON."""
     content = {
         "kind": "difference",
         **msgspec.to_builtins(difference),

@@ -1,20 +1,20 @@
-"""Measure thresholds from Python."""
+"""Python interface to the measurement of thresholds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
+from snellen import ignore_progress
 from snellen.plugin_api import (
     RUN_FIELDS,
     Announce,
     ProgressListener,
+    announce_nothing,
     as_model_string,
     check_budget,
     check_known,
-    ignore_progress,
     run_spec,
-    silent,
 )
 from snellen_lab.acuity import WIDTH
 from snellen_lab.acuity.acuity_run import AcuityRun
@@ -32,28 +32,36 @@ def measure_acuity(
     width: float = WIDTH,
     input_side: int | None = None,
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
     **fields: Unpack[RunKeywords],
 ) -> list[AcuityRun]:
     """Measure thresholds: how small, faint or crowded an object may be for a model to see it (docs/acuity.md).
 
-    `models` are as in `evaluate`; `tests` are names (`letter-size`), all by default. `budget` is the most questions
-    that a model is asked in all, else 48 for each test; a test ends early once its 95% interval is narrower than
-    `width`, in octaves, or as a share of the range where levels are not spaced by ratios. `input_side` is the longer
-    side to which a model behind an API reduces pictures. Other keywords are as in `evaluate`. Each run has `thresholds`
-    and, for tests of places, `fields`. Raises as `evaluate` does.
+    Args:
+        models: One model or several, as in `evaluate`.
+        tests: Names of tests, such as `letter-size`; all by default.
+        budget: Maximum number of questions per model; by default 48 for each test.
+        width: Width of a 95% interval at which a test stops, in octaves, or as a share of the range if levels are not
+            spaced by ratios.
+        input_side: Longer side in pixels to which a model behind an API reduces images.
+        progress: Receives the progress of requests.
+        announce: Receives lines for the user.
+        fields: Other keywords, as in `evaluate`.
+
+    Returns:
+        One run per model. It has `thresholds` and, for tests of places, `fields`. Raises as `evaluate` does.
     """
-    listed = [
-        as_model_string(entry)
-        for entry in (models if isinstance(models, (list, tuple)) else [models])
-    ]
+    entries = models if isinstance(models, (list, tuple)) else [models]
+    evaluated = [as_model_string(entry) for entry in entries]
     test_names = [tests] if isinstance(tests, str) else list(tests)
-    benchmarks = [name if "/" in name else f"acuity/{name}" for name in test_names] or ["acuity"]
+    benchmarks = [name if "/" in name else f"acuity/{name}" for name in test_names]
+    if not benchmarks:
+        benchmarks = ["acuity"]
     check_known(fields, tuple(RUN_FIELDS), "field", "")
     spec = run_spec({"report": False, **fields, "benchmarks": benchmarks})
     runs = measure_spec(
         spec,
-        listed,
+        evaluated,
         budget=budget,
         width=width,
         input_side=input_side,

@@ -1,41 +1,26 @@
-"""Thresholds of a model: questions are asked a few at a time, each where its answer tells most."""
+"""Adaptive runs that measure thresholds: a few questions at a time, each at the most informative level."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from snellen import DataError
+from snellen import DataError, ignore_progress
 from snellen.plugin_api import (
-    RUN_MANIFEST,
+    AdaptiveRun,
     Announce,
     Benchmark,
     ChosenPart,
-    LazyRoleModels,
     Method,
-    Part,
     ProgressListener,
-    Rounds,
-    RunPlan,
     RunSpec,
-    check_judging,
-    check_models,
-    declaration_of,
-    forecast,
-    held_while_scored,
-    holds_answers,
-    ignore_progress,
-    plan_scored_run,
-    protocols_of,
-    read_manifest,
-    score_run,
-    silent,
-    specs_of,
-    with_parts,
+    adaptive_runs,
+    announce_nothing,
+    labelled_declaration,
+    matching_specs,
     write_atomically,
 )
 from snellen_lab.acuity import WIDTH
@@ -44,10 +29,11 @@ from snellen_lab.acuity.acuity_run import (
     LEVEL,
     AcuityRun,
     declared_test,
-    kept_ideals,
     read_acuity,
+    stored_ideals,
 )
 from snellen_lab.acuity.ideal import ideal_threshold, shrinking_to
+from snellen_lab.acuity.level_choice import MAX_BATCH
 from snellen_lab.acuity.placing import (
     Effort,
     Parts,
@@ -55,11 +41,10 @@ from snellen_lab.acuity.placing import (
     most_asked,
     next_questions,
 )
-from snellen_lab.acuity.posterior import AT_ONCE
 from snellen_lab.acuity.thresholds import Ideal
 
 ONCE: Mapping[Method, str] = {"generation": "vanilla", "likelihood": "likelihood"}
-"""The protocols that ask each question once."""
+"""By method, the protocol that asks each question once."""
 
 
 def measure_spec(
@@ -70,115 +55,130 @@ def measure_spec(
     width: float = WIDTH,
     input_side: int | None = None,
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> list[AcuityRun]:
     """Measure the thresholds of each model in the tests that a spec names as benchmarks.
 
-    `budget` is the most questions that a model is asked in all; without one each test has 48, one of places a question
-    at each. A test ends early once its interval is narrower than `width`, in octaves where its levels are spaced so,
-    else as a share of their range; with a budget the others ask more then. The same call goes on where an earlier one
-    stopped; the order of answers does not matter. What the input of a model allows is measured with its own image
-    processor, where it has a method `seen_pixels`, or with pictures reduced to `input_side`. Raises SnellenError.
+    The same call continues an interrupted one; the order of replies does not matter.
+
+    Args:
+        spec: The run, whose benchmarks are tests.
+        models: Models in place of those of the spec.
+        budget: Maximum number of questions per model. By default each test has 48, and a test of places one per place.
+        width: Width of a threshold's interval at which a test stops, in octaves if its levels are spaced by ratios, else
+            as a share of their range. With a budget, other tests then use the questions that are left.
+        input_side: Longer side in pixels to which images are reduced for the ideal reader. By default it uses the
+            model's own image processor, if the model has a method `seen_pixels`.
+        progress: Receives the progress of requests.
+        announce: Receives lines for the user.
+
+    Returns:
+        The results of each model. Raises SnellenError.
     """
-    evaluated = list(models or spec.question.models)
-    checked_spec = check_models(spec, evaluated, dict(spec.question.roles))
-    check_judging(spec.scoring, spec.judge)
-    cast, effort = LazyRoleModels(dict(spec.question.roles)), Effort(budget, width, input_side)
-    return [
-        _measure(
-            checked_spec.for_model(number, checked_spec.question.models[number]),
-            model,
-            cast,
-            effort,
-            progress,
-            announce,
-        )
-        for number, model in enumerate(evaluated)
-    ]
+    effort = Effort(budget, width, input_side)
+    acuity_spec = _acuity_spec(spec, effort)
+    runs = []
+    for run in adaptive_runs(acuity_spec, models, progress=progress, announce=announce):
+        runs.append(_measure_model(run, effort))
+    return runs
 
 
 def acuity_forecasts(
-    spec: RunSpec, budget: int | None = None, announce: Announce = silent
+    spec: RunSpec, budget: int | None = None, announce: Announce = announce_nothing
 ) -> list[str]:
-    """What `measure_spec` would ask each model at most, in lines for a reader; nothing is asked."""
+    """Estimate the requests of `measure_spec` at most, in lines for a reader, without calling a model."""
+    effort = Effort(budget)
     lines: list[str] = []
-    for number, name in enumerate(spec.question.models):
-        effort = Effort(budget)
-        plan, pools = _planned(spec.for_model(number, name), effort, announce)
-        most = most_asked(pools, _chosen_before(plan.folder, pools), effort)
-        lines += forecast(with_parts(plan, most, {})).lines(spec.execution.price)
+    for run in adaptive_runs(_acuity_spec(spec, effort), announce=announce):
+        pools = _question_pools(run)
+        lines += run.forecast(most_asked(pools, _earlier_parts(run, pools), effort))
     return lines
 
 
-def _planned(
-    spec: RunSpec, effort: Effort, announce: Announce
-) -> tuple[RunPlan, dict[str, QuestionPool]]:
-    if not spec.question.protocols:  # however a suite is asked otherwise
-        spec = spec.with_question(protocols=tuple(ONCE[method] for method in spec.question.methods))
+def _acuity_spec(spec: RunSpec, effort: Effort) -> RunSpec:
+    """Check the fields of a run that a measurement sets itself, before any test is built, which takes minutes."""
     if spec.question.limit is not None or spec.question.where:
         raise DataError(
             "limit, where: an adaptive test chooses its own questions; set budget instead"
         )
-    # Before anything is built, which takes minutes.
-    tests = {test.name for pattern in spec.question.benchmarks for test in specs_of(pattern)}
-    least = AT_ONCE * len(tests)
-    if effort.budget is not None and effort.budget < least:
+    tests = {test.name for pattern in spec.question.benchmarks for test in matching_specs(pattern)}
+    required = MAX_BATCH * len(tests)
+    if effort.budget is not None and effort.budget < required:
         raise DataError(
-            f"budget {effort.budget}: {len(tests)} tests need {least} questions at least, {AT_ONCE} each; "
-            "raise it or name fewer tests (--test)"
+            f"budget {effort.budget}: {len(tests)} tests need {required} questions at least, {MAX_BATCH} each; "
+            "raise it or name fewer tests"
         )
-    plan = plan_scored_run(spec, announce)
-    for use in plan.benchmarks:
-        declared_test(use.benchmark.spec)
-        for protocol in protocols_of(use.benchmark.spec, plan):
-            if declaration_of(protocol).presentations != 1:
+    if spec.question.protocols:
+        return spec
+    # A suite's own protocols do not apply to thresholds.
+    return spec.with_question(protocols=tuple(ONCE[method] for method in spec.question.methods))
+
+
+def _question_pools(run: AdaptiveRun) -> dict[str, QuestionPool]:
+    """Return the questions of each test of a run, by benchmark."""
+    pools = {}
+    for benchmark in run.benchmarks:
+        declared_test(
+            benchmark.spec
+        )  # raises DataError for a benchmark that is not a psychometric test
+        for protocol in run.protocols(benchmark):
+            if labelled_declaration(protocol.label).presentations != 1:
                 raise DataError(
                     f"{protocol.label}: a threshold needs questions that are asked once each, as by vanilla"
                 )
-    pools = {use.benchmark.name: _pool(use.benchmark) for use in plan.benchmarks}
-    return plan, pools
+        pools[benchmark.name] = _question_pool(benchmark)
+    return pools
 
 
-def _measure(
-    spec: RunSpec,
-    model: Any,
-    cast: LazyRoleModels,
-    effort: Effort,
-    progress: ProgressListener,
-    announce: Announce,
-) -> AcuityRun:
-    plan, pools = _planned(spec, effort, announce)
-    parts: Parts = _chosen_before(plan.folder, pools)
-    nothing = {name: replace(part, samples=()) for name, part in parts.items()}
-    rounds = Rounds(plan, nothing, model, cast, progress, most_asked(pools, parts, effort))
-    if parts == nothing:
+def _question_pool(benchmark: Benchmark) -> QuestionPool:
+    samples = list(benchmark.samples())
+    levels = [(sample.id, float(sample.tags[LEVEL])) for sample in samples]
+    chance = sum(1 / len(sample.options) for sample in samples) / len(samples)
+    return QuestionPool.of(declared_test(benchmark.spec), benchmark.name, levels, chance)
+
+
+def _measure_model(run: AdaptiveRun, effort: Effort) -> AcuityRun:
+    """Ask the questions of a model in rounds until no test needs more."""
+    pools = _question_pools(run)
+    parts: Parts = _earlier_parts(run, pools)
+    empty_parts = {name: replace(part, samples=()) for name, part in parts.items()}
+    run.start(empty_parts, most_asked(pools, parts, effort))
+    if parts == empty_parts:
         parts = next_questions(pools, parts, {}, effort)
     while True:
-        rounds.ask(parts, announce)
-        with held_while_scored(plan.folder):
-            run = read_acuity(score_run(plan.folder, spec.scoring))
-            # Where a question is asked by generation and by likelihood, the first places both.
+        run.ask(parts)
+        with run.hold():
+            measured = read_acuity(run.scores())
+            # If a question is asked by generation and by likelihood, the first method chooses the questions of both.
             answers = {
-                test_answers.benchmark: test_answers for test_answers in reversed(run.answers)
+                test_answers.benchmark: test_answers for test_answers in reversed(measured.answers)
             }
-            grown = next_questions(pools, parts, answers, effort)
-            if grown == parts:
-                if ideals := _ideals(rounds.model, plan, effort, kept_ideals(plan.folder)):
-                    write_atomically(plan.folder / IDEALS, msgspec.json.encode(ideals))
-                return read_acuity(rounds.score(announce), rounds.outcome)
-        parts = grown
+            grown_parts = next_questions(pools, parts, answers, effort)
+            if grown_parts == parts:
+                ideals = _measure_ideals(run, effort)
+                if ideals:
+                    write_atomically(run.folder / IDEALS, msgspec.json.encode(ideals))
+                return read_acuity(run.score(), run.outcome)
+        parts = grown_parts
 
 
-def _ideals(
-    model: Any, plan: RunPlan, effort: Effort, earlier: Mapping[str, Ideal]
-) -> dict[str, Ideal]:
-    """What the model's input allows in each test, where it is known what becomes of pictures."""
-    declared = effort.input_side and shrinking_to(effort.input_side)
-    process = declared or getattr(model, "seen_pixels", None)
+def _measure_ideals(run: AdaptiveRun, effort: Effort) -> dict[str, Ideal]:
+    """Return the ideal threshold of each test, if it is known how the model's images are processed.
+
+    Those that an earlier call has measured for the same images are reused.
+    """
+    if effort.input_side:
+        process = shrinking_to(effort.input_side)
+    else:
+        process = getattr(run.model, "seen_pixels", None)
     if process is None:
         return {}
-    ideals = {name: ideal for name, ideal in earlier.items() if ideal.side == effort.input_side}
-    for spec in (use.benchmark.spec for use in plan.benchmarks):
+    ideals = {}
+    for name, ideal in stored_ideals(run.folder).items():
+        if ideal.side == effort.input_side:
+            ideals[name] = ideal
+    for benchmark in run.benchmarks:
+        spec = benchmark.spec
         if spec.name in ideals:
             continue
         ideal = ideal_threshold(declared_test(spec), process, spec.source.params.get("side", 0))
@@ -187,19 +187,7 @@ def _ideals(
     return ideals
 
 
-def _pool(benchmark: Benchmark) -> QuestionPool:
-    samples = list(benchmark.samples())
-    levels = [(sample.id, float(sample.tags[LEVEL])) for sample in samples]
-    chance = sum(1 / len(sample.options) for sample in samples) / len(samples)
-    return QuestionPool.of(declared_test(benchmark.spec), benchmark.name, levels, chance)
-
-
-def _chosen_before(folder: Path, pools: Mapping[str, QuestionPool]) -> dict[str, ChosenPart]:
-    """What an earlier call chose of each test, in the run's manifest; nothing where there is none."""
-    earlier: dict[str, Part | None] = {}
-    if (folder / RUN_MANIFEST).exists() and holds_answers(folder):
-        earlier = {use.name: use.part for use in read_manifest(folder).benchmarks}
-    return {
-        name: part if isinstance(part := earlier.get(name), ChosenPart) else pool.part()
-        for name, pool in pools.items()
-    }
+def _earlier_parts(run: AdaptiveRun, pools: Mapping[str, QuestionPool]) -> dict[str, ChosenPart]:
+    """Return the questions that an earlier call chose; empty parts if there was none."""
+    stored_parts = run.earlier_parts()
+    return {name: stored_parts.get(name) or pool.part() for name, pool in pools.items()}

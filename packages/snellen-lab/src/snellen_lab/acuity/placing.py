@@ -1,4 +1,4 @@
-"""Which questions a model is asked next: pure functions of the tests' pools and of what was answered."""
+"""Choice of the questions of an adaptive run: pure functions of the tests' questions and of the replies so far."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from msgspec import Struct
 from snellen.plugin_api import ChosenPart, rng_for
 from snellen_lab.acuity import BUDGET, RULE, WIDTH
 from snellen_lab.acuity.acuity_run import TestAnswers
-from snellen_lab.acuity.posterior import is_known, next_levels, number_at_once
+from snellen_lab.acuity.level_choice import batch_size, is_known, next_levels
+from snellen_lab.acuity.posterior import Posterior
 from snellen_lab.acuity.thresholds import LevelScale
 from snellen_lab.acuity.trials import AcuityTest
 
 Parts = Mapping[str, ChosenPart]
-"""By benchmark, the questions that were chosen."""
+"""The chosen questions, by benchmark."""
 
 
 class QuestionPool(Struct, frozen=True):
-    """A test's questions by level, each level's in the order in which they are asked."""
+    """The questions of a test by level, in the order in which each level uses them."""
 
     test: AcuityTest
     scale: LevelScale
@@ -31,17 +32,21 @@ class QuestionPool(Struct, frozen=True):
     def of(
         cls, test: AcuityTest, benchmark: str, samples: Iterable[tuple[str, float]], chance: float
     ) -> QuestionPool:
-        """The pool of a benchmark's samples, each a name and a level."""
-        scale, by_level = LevelScale.of(test), defaultdict[float, list[str]](list)
-        for name, level in sorted(
-            samples, key=lambda sample: rng_for(benchmark, sample[0], RULE, 0).random()
-        ):
+        """Return the pool of a benchmark's samples, given as pairs of a name and a level."""
+
+        def random_order(sample: tuple[str, float]) -> float:
+            name, _ = sample
+            return rng_for(benchmark, name, RULE, 0).random()
+
+        by_level: dict[float, list[str]] = defaultdict(list)
+        for name, level in sorted(samples, key=random_order):
             by_level[level].append(name)
+        scale = LevelScale.of(test)
         return cls(test, scale, [by_level[level] for level in scale.levels], chance)
 
     @property
     def has_places(self) -> bool:
-        """Whether its levels are places: all are asked alike."""
+        """Whether levels are places, which get equally many questions."""
         return self.test.easier == "neither"
 
     @property
@@ -49,63 +54,70 @@ class QuestionPool(Struct, frozen=True):
         return sum(map(len, self.by_level))
 
     def part(self, samples: Sequence[str] = ()) -> ChosenPart:
-        """Some of its questions."""
+        """Return some of the questions as a part of the benchmark."""
         return ChosenPart(tuple(samples), self.size, RULE)
 
-    def evenly(self, most: int) -> ChosenPart:
-        """Questions of all levels alike, each level in turn."""
-        deepest = max(map(len, self.by_level))
-        turns = [
-            samples[turn]
-            for turn in range(deepest)
-            for samples in self.by_level
-            if turn < len(samples)
-        ]
-        return self.part(turns[:most])
+    def evenly(self, count: int) -> ChosenPart:
+        """Return up to `count` questions, taken from each level in turn."""
+        chosen = []
+        largest_level = max(map(len, self.by_level))
+        for turn in range(largest_level):
+            for samples in self.by_level:
+                if turn < len(samples):
+                    chosen.append(samples[turn])
+        return self.part(chosen[:count])
 
 
 class Effort(Struct, frozen=True):
-    """How much is asked of each model."""
+    """Limits on the questions for each model."""
 
     budget: int | None
-    """Most questions in all; None for 48 of each test."""
+    """Maximum number of questions for all tests; None for 48 per test."""
     width: float = WIDTH
-    """Width of an interval, in octaves or as a share of the range, from which a test asks no more."""
+    """Width of an interval, in octaves or as a share of the range, at which a test stops."""
     input_side: int | None = None
-    """The longer side to which the model's pictures are reduced before it sees them, as its maker declares."""
+    """The longer side, in pixels, to which the model's images are reduced before it sees them, as its maker declares."""
 
     def share(self, pools: Mapping[str, QuestionPool], pool: QuestionPool) -> int:
-        """The questions of a test unless others leave it some of theirs."""
+        """Return the number of questions for a test, before any test leaves its share to others."""
         if self.budget is not None:
             return self.budget // len(pools)
-        return len(pool.by_level) if pool.has_places else BUDGET
+        if pool.has_places:
+            return len(pool.by_level)
+        return BUDGET
 
     def still_to_ask(self, parts: Parts, name: str, n_open: int) -> int:
-        """How many questions a test may still ask: with a budget, its share of what is left for those not known yet."""
+        """Return how many more questions a test may have.
+
+        With a budget, it is an equal share of what is left for the `n_open` tests that need more questions.
+        """
         if self.budget is None:
             return BUDGET - len(parts[name].samples)
-        return (self.budget - sum(len(part.samples) for part in parts.values())) // max(n_open, 1)
+        n_chosen = sum(len(part.samples) for part in parts.values())
+        return (self.budget - n_chosen) // max(n_open, 1)
 
 
 def most_asked(pools: Mapping[str, QuestionPool], parts: Parts, effort: Effort) -> Parts:
-    """The questions of each test, with those of an earlier call, if it asks its whole share; only the latter where they
-    are more than the budget."""
-    if (
-        effort.budget is not None
-        and sum(len(part.samples) for part in parts.values()) >= effort.budget
-    ):
+    """Return the questions of each test if it uses its whole share, for an estimate of requests.
+
+    They include the questions in `parts`, from an earlier call, and only these if the budget is used up.
+    """
+    n_chosen = sum(len(part.samples) for part in parts.values())
+    if effort.budget is not None and n_chosen >= effort.budget:
         return parts
+
     shares = {name: effort.share(pools, pool) for name, pool in pools.items()}
-    for name in list(pools)[
-        : (effort.budget or 0) % len(pools)
-    ]:  # what a division leaves goes to any of them
+    # The remainder of the division goes to the first tests.
+    n_remaining = (effort.budget or 0) % len(pools)
+    for name in list(pools)[:n_remaining]:
         shares[name] += 1
-    return {name: _filled(pool, parts[name], shares[name]) for name, pool in pools.items()}
 
-
-def _filled(pool: QuestionPool, part: ChosenPart, most: int) -> ChosenPart:
-    others = dict.fromkeys((*part.samples, *pool.evenly(pool.size).samples))
-    return pool.part(list(others)[: max(most, len(part.samples))])
+    full_parts = {}
+    for name, pool in pools.items():
+        earlier_samples = parts[name].samples
+        all_samples = list(dict.fromkeys((*earlier_samples, *pool.evenly(pool.size).samples)))
+        full_parts[name] = pool.part(all_samples[: max(shares[name], len(earlier_samples))])
+    return full_parts
 
 
 def next_questions(
@@ -114,29 +126,35 @@ def next_questions(
     answers: Mapping[str, TestAnswers],
     effort: Effort,
 ) -> Parts:
-    """The parts of the next round; the same where enough is known, or nothing may be asked any more."""
+    """Return the parts of the next round; the same parts if all thresholds are known or the budget is used up."""
     grown = dict(parts)
+    open_tests: dict[str, Posterior] = {}
     for name, pool in pools.items():
-        if pool.has_places and len(parts[name].samples) < effort.share(pools, pool):
-            grown[name] = pool.evenly(effort.share(pools, pool))
-    open_tests = {
-        name: posterior
-        for name, pool in pools.items()
-        if not pool.has_places
-        for posterior in [
-            answers[name].posterior() if name in answers else pool.scale.posterior((), pool.chance)
-        ]
-        if not is_known(posterior, effort.width * pool.scale.unit)
-    }
-    still_to_ask = {name: effort.still_to_ask(grown, name, len(open_tests)) for name in open_tests}
+        if pool.has_places:
+            share = effort.share(pools, pool)
+            if len(parts[name].samples) < share:
+                grown[name] = pool.evenly(share)
+            continue
+        if name in answers:
+            posterior = answers[name].posterior()
+        else:
+            posterior = pool.scale.posterior((), pool.chance)
+        if not is_known(posterior, effort.width * pool.scale.unit):
+            open_tests[name] = posterior
+
+    # Counted before any of these tests grows, so that they get equal shares.
+    n_open = len(open_tests)
+    still_to_ask = {name: effort.still_to_ask(grown, name, n_open) for name in open_tests}
     for name, posterior in open_tests.items():
-        pool, chosen, count = pools[name], set(parts[name].samples), still_to_ask[name]
-        free = [[sample for sample in samples if sample not in chosen] for samples in pool.by_level]
+        pool = pools[name]
+        earlier = parts[name].samples
+        chosen = set(earlier)
+        unused_by_level = []
+        for samples in pool.by_level:
+            unused_by_level.append([sample for sample in samples if sample not in chosen])
+        count = min(batch_size(len(chosen)), still_to_ask[name])
         rng = rng_for(name, str(len(chosen)), "check", 0)
-        levels = next_levels(
-            posterior, list(map(len, free)), min(number_at_once(len(chosen)), count), rng
-        )
-        grown[name] = pool.part(
-            (*parts[name].samples, *(free[level].pop(0) for level in levels if free[level]))
-        )
+        levels = next_levels(posterior, list(map(len, unused_by_level)), count, rng)
+        added = [unused_by_level[level].pop(0) for level in levels if unused_by_level[level]]
+        grown[name] = pool.part((*earlier, *added))
     return grown

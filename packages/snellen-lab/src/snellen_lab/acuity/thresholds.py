@@ -1,47 +1,50 @@
-"""From answers at levels to a threshold, or to a bound where the levels do not hold it."""
+"""Thresholds of models in psychometric tests, or bounds if the threshold is beyond the levels of a test."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from snellen.plugin_api import wilson
+from snellen_lab.acuity.parameter_grid import ParameterGrid
 from snellen_lab.acuity.posterior import (
     MISFIT_OVERDISPERSION,
     OVERDISPERSION,
     Interval,
-    ParameterGrid,
     Posterior,
-    at_most,
+    binomial_cdf,
 )
 from snellen_lab.acuity.trials import AcuityTest
 
 Verdict = Literal["threshold", "sees all", "sees none", "undecided"]
-"""Whether the threshold lies within the levels; the hardest one is still seen; the easiest one is not; or answers leave
-open which."""
-RATIO = 4.0
-"""Levels of a greater ratio are spaced, and their thresholds compared, by logarithm."""
-WITHIN, BEYOND = 0.8, 0.5
-"""Posterior probability within the levels from which a threshold is given, and beyond them from which a bound is."""
+"""Whether the threshold is within the levels; the hardest level is still seen; the easiest one is not; or the replies
+leave open which of these holds."""
+LOG_SPACING_RATIO = 4.0
+"""Ratio of the largest level to the smallest from which levels are spaced, and thresholds compared, by logarithm."""
+WITHIN = 0.8
+"""Posterior probability within the levels above which a threshold is given."""
+BEYOND = 0.5
+"""Posterior probability beyond the levels above which a bound is given."""
 DIP = 0.005
-"""Probability below which a level that is read worse than the curve, and than a harder one, is named."""
+"""p-value below which a note names a level that is read worse than the curve, and than a harder level."""
 MISFIT = 0.05
-"""Probability of so much scatter about the curve below which the curve does not fit."""
+"""p-value below which the curve does not fit."""
 STEEP = 1.5
-"""A curve that rises within so many gaps between levels is a step for all that answers tell."""
+"""Width of a curve, in gaps between levels, up to which replies cannot tell it from a step."""
 FEW = 3
-"""Answers at a level, or place, below which their share says little."""
+"""Replies at a level below which their share says little."""
 Answers = Sequence[tuple[float, bool]]
-"""Levels with whether the answer was right, in any order."""
+"""Pairs of a level and whether the reply was right, in any order."""
 
 
 class LevelScale(Struct, frozen=True, dict=True):
-    """The levels of a test as numbers that grow with ease: logarithms to base 2 where they span a ratio of 4."""
+    """Converts the levels of a test to x, which grows with ease: a logarithm to base 2 if they span a ratio of 4."""
 
     levels: tuple[float, ...]
     """From the hardest to the easiest."""
@@ -56,7 +59,8 @@ class LevelScale(Struct, frozen=True, dict=True):
 
     @property
     def is_log(self) -> bool:
-        return min(self.levels) > 0 and max(self.levels) / min(self.levels) >= RATIO
+        smallest = min(self.levels)
+        return smallest > 0 and max(self.levels) / smallest >= LOG_SPACING_RATIO
 
     def x(self, level: float) -> float:
         value = math.log2(level) if self.is_log else level
@@ -68,64 +72,74 @@ class LevelScale(Struct, frozen=True, dict=True):
 
     @property
     def unit(self) -> float:
-        """What a width of 1 means in units of x: an octave, or the range of the levels."""
-        return 1.0 if self.is_log else self.x(self.levels[-1]) - self.x(self.levels[0])
+        """The width of 1 in units of x: an octave, or the range of the levels."""
+        if self.is_log:
+            return 1.0
+        return self.x(self.levels[-1]) - self.x(self.levels[0])
 
     @cached_property
-    def places(self) -> dict[float, int]:
-        """The place of each level, the hardest first."""
-        return {level: place for place, level in enumerate(self.levels)}
+    def indexes(self) -> dict[float, int]:
+        """Index of each level, the hardest first."""
+        return {level: index for index, level in enumerate(self.levels)}
 
     def posterior(self, answers: Answers, chance: float, silent: int = 0) -> Posterior:
-        """What is known after these answers, of which so many named no option."""
-        grid = _grid(tuple(self.x(level) for level in self.levels), chance, not silent)
-        right, total = [0] * len(self.levels), [0] * len(self.levels)
+        """Return the posterior after these replies, of which `silent` named no option."""
+        x_values = tuple(self.x(level) for level in self.levels)
+        grid = _parameter_grid(x_values, chance, not silent)
+        right = [0] * len(self.levels)
+        total = [0] * len(self.levels)
         for level, is_right in answers:
-            total[self.places[level]] += 1
-            right[self.places[level]] += is_right
+            index = self.indexes[level]
+            total[index] += 1
+            right[index] += is_right
         return Posterior(grid, right, total, silent=silent)
 
     def robust_posterior(self, answers: Answers, chance: float, silent: int = 0) -> Posterior:
-        """Return what is known if the curve need not fit: for results, not for the placement of questions.
+        """Return the posterior if the curve need not fit: for results, not for the choice of questions.
 
-        Shares of levels may scatter about the curve (a beta-binomial distribution), and do so where it does not fit.
+        Shares at levels may scatter about the curve (a beta-binomial distribution), and do so if it does not fit.
         """
         posterior = self.posterior(answers, chance, silent)
-        if silent:  # what a reader finds nothing in has parameters of its own
+        if silent:  # Replies without an option have parameters of their own.
             return posterior
-        grid, right, total = posterior.grid, posterior.right, posterior.total
-        if posterior.rising_at_once().fit().p >= MISFIT:
+        grid = posterior.grid
+        right = posterior.right
+        total = posterior.total
+        if posterior.with_single_rise().fit().p >= MISFIT:
             return Posterior(grid, right, total, overdispersion=OVERDISPERSION)
         overdispersed = Posterior(grid, right, total, overdispersion=MISFIT_OVERDISPERSION)
-        return overdispersed.rising_at_once()
+        return overdispersed.with_single_rise()
 
     def interval(self, posterior: Posterior) -> Interval:
-        """Return the threshold with its interval, which holds the gap between levels if the curve is steeper than that.
+        """Return the threshold with its interval, extended to the gap between levels if the curve is steeper than that.
 
-        Of a step, answers tell no more than between which levels it is.
+        If the curve is a step, replies only tell between which levels it is.
         """
         threshold = posterior.threshold
         levels = posterior.grid.levels
-        place = int(levels.searchsorted(threshold.value))
-        if not 0 < place < len(levels):
+        easier_index = int(levels.searchsorted(threshold.value))
+        if not 0 < easier_index < len(levels):
             return threshold
-        harder, easier = float(levels[place - 1]), float(levels[place])
+        harder = float(levels[easier_index - 1])
+        easier = float(levels[easier_index])
         if posterior.width.value > STEEP * (easier - harder):
             return threshold
         return Interval(threshold.value, min(threshold.low, harder), max(threshold.high, easier))
 
 
 @lru_cache(maxsize=48)
-def _grid(levels: tuple[float, ...], chance: float, always_answers: bool) -> ParameterGrid:
-    """One for all tests of the same levels: each takes some 15 MB."""
+def _parameter_grid(
+    levels: tuple[float, ...], chance: float, always_answers: bool
+) -> ParameterGrid:
+    """Share one grid among all tests with the same levels: each takes some 15 MB."""
     return ParameterGrid(levels, chance, always_answers)
 
 
 class LevelPoint(Struct, frozen=True):
-    """What was answered at a level, and what the fitted curve says of it; shares in [0, 1]."""
+    """Replies at a level, and the fitted curve there with its credible interval; shares in [0, 1]."""
 
     level: float
-    asked: int
+    trials: int = field(name="asked")
     right: int
     fitted: float
     low: float
@@ -133,92 +147,115 @@ class LevelPoint(Struct, frozen=True):
 
 
 class Ideal(Struct, frozen=True):
-    """The threshold of a reader by templates on what a model's own processor leaves of the pictures."""
+    """Threshold of a template-matching reader that sees images as the model's own processor leaves them."""
 
     level: float
-    """Its threshold, or the level that bounds it."""
+    """The threshold, or the level that bounds it."""
     verdict: Verdict
     side: int | None = None
-    """The longer side to which pictures are declared to be reduced; None for what the model's own processor leaves."""
+    """The longer side, in pixels, to which images are declared to be reduced; None for the model's own processor."""
 
 
 class Threshold(Struct, frozen=True):
-    """What is known of one test of one model. Levels are in the test's unit; intervals are 95% and credible."""
+    """Result of one test of one model. Levels are in the test's unit; intervals are 95% credible intervals."""
 
     benchmark: str
     test: str
     title: str
     unit: str
     method: str
-    asked: int
+    trials: int = field(name="asked")
     verdict: Verdict
     value: float | None
-    """The level at which the model is halfway between guessing and its best; None unless it lies within the levels."""
+    """The level at which the model is halfway between chance and its best; None unless it is within the levels."""
     low: float | None
-    """The harder end; None where it lies beyond the hardest level."""
+    """The harder end; None if it is beyond the hardest level."""
     high: float | None
-    """The easier end; None where it lies beyond the easiest level."""
+    """The easier end; None if it is beyond the easiest level."""
     hardest: float
     easiest: float
     slope: Interval
-    """The width of the curve from 5 to 95%: in octaves (factors of 2) where `is_log`, else in the unit."""
+    """Width of the curve from 5 to 95%: in octaves (factors of 2) if `is_log`, else in the unit."""
     is_log: bool
     lapse: Interval
     guess: Interval
     chance: float
     points: tuple[LevelPoint, ...]
-    """Of all levels, the hardest first; some were not asked."""
+    """All levels, the hardest first. Some may have no replies."""
     notes: tuple[str, ...] = ()
     ideal: Ideal | None = None
-    """None where it was not measured."""
+    """None if it was not measured."""
 
     @property
     def scale(self) -> LevelScale:
-        """As far as conversions need it: with the hardest and the easiest level."""
+        """Scale with the hardest and the easiest level, which is enough for conversions."""
         return LevelScale((self.hardest, self.easiest))
+
+    @property
+    def unit_suffix(self) -> str:
+        """The unit after a space; empty if levels have no unit."""
+        return f" {self.unit}" if self.unit else ""
 
     @property
     def text(self) -> str:
         """`7.9 px [7.1, 8.8]`, `sees all, to 2.5 px` or `not even 160 px`."""
-        unit = f" {self.unit}" * bool(self.unit)
         if self.verdict == "sees all":
-            return f"sees all, to {self.hardest:.4g}{unit}"
+            return f"sees all, to {self.hardest:.4g}{self.unit_suffix}"
         if self.verdict == "sees none":
-            return f"not even {self.easiest:.4g}{unit}"
+            return f"not even {self.easiest:.4g}{self.unit_suffix}"
         if self.value is None:
             return self.verdict
-        least, most = self.bounds
-        low = f"below {min(self.hardest, self.easiest):.2g}" if least is None else f"{least:.3g}"
-        high = f"above {max(self.hardest, self.easiest):.3g}" if most is None else f"{most:.3g}"
-        return f"{self.value:.3g}{unit} [{low}, {high}]"
+        smaller, larger = self.bounds
+        if smaller is None:
+            low = f"below {min(self.hardest, self.easiest):.2g}"
+        else:
+            low = f"{smaller:.3g}"
+        if larger is None:
+            high = f"above {max(self.hardest, self.easiest):.3g}"
+        else:
+            high = f"{larger:.3g}"
+        return f"{self.value:.3g}{self.unit_suffix} [{low}, {high}]"
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """The ends of the interval as numbers, the smaller first; None for one beyond the levels."""
-        return (self.high, self.low) if self.scale.smaller_is_easier else (self.low, self.high)
+        """The ends of the interval as numbers, the smaller first; None for an end beyond the levels."""
+        if self.scale.smaller_is_easier:
+            return (self.high, self.low)
+        return (self.low, self.high)
 
     def share_at(self, level: float) -> float:
-        """The share of right answers by the fitted curve at a level among those of the test."""
-        scale, x = self.scale, self.scale.x(level)
+        """Return the share of right replies at a level by the fitted curve, interpolated between the test's levels."""
+        scale = self.scale
+        x = scale.x(level)
         for harder, easier in pairwise(self.points):
-            start, end = scale.x(harder.level), scale.x(easier.level)
+            start = scale.x(harder.level)
+            end = scale.x(easier.level)
             if x <= end:
                 return harder.fitted + (easier.fitted - harder.fitted) * (x - start) / (end - start)
         return self.points[-1].fitted
 
 
-def input_words(threshold: Threshold) -> str:
-    """`2.1 times what its input allows`; empty where the ideal was not measured."""
-    ideal, unit = threshold.ideal, f" {threshold.unit}" * bool(threshold.unit)
+def describe_input_limit(threshold: Threshold) -> str:
+    """Return how a threshold compares with the ideal one, as in `2.1 times what its input allows (4 px)`.
+
+    The text is empty if the ideal threshold was not measured.
+    """
+    ideal = threshold.ideal
+    unit = threshold.unit_suffix
     if ideal is None or ideal.verdict == "undecided":
         return ""
     if ideal.verdict == "sees none":
         return f"its input does not allow even {ideal.level:g}{unit}"
-    allowed = f"{ideal.level:.3g}{unit}" + " or less" * (ideal.verdict == "sees all")
+    is_bound = ideal.verdict == "sees all"
+    allowed = f"{ideal.level:.3g}{unit}"
+    if is_bound:
+        allowed += " or less"
     if threshold.value is None:
         return f"its input allows {allowed}"
-    more = "more than " * (ideal.verdict == "sees all")
-    return f"{more}{threshold.value / ideal.level:.2g} times what its input allows ({allowed})"
+    ratio = f"{threshold.value / ideal.level:.2g}"
+    if is_bound:
+        ratio = f"more than {ratio}"
+    return f"{ratio} times what its input allows ({allowed})"
 
 
 def threshold_of(
@@ -231,26 +268,37 @@ def threshold_of(
     silent: int = 0,
     ideal: Ideal | None = None,
 ) -> Threshold:
-    """The threshold that answers speak for, of which `silent` named no option."""
+    """Return the threshold, or the bound, that follows from replies, of which `silent` named no option."""
     scale = LevelScale.of(test)
     posterior = scale.robust_posterior(answers, chance, silent)
-    ends, interval = posterior.grid.levels[[0, -1]], scale.interval(posterior)
     verdict = _verdict(posterior)
-    points = _level_points(scale, posterior)
-    plain = scale.posterior(answers, chance, silent).rising_at_once()
-    plain_points = _level_points(scale, plain)
-    is_within = verdict == "threshold"
+    value = low = high = None
+    if verdict == "threshold":
+        interval = scale.interval(posterior)
+        hardest_x, easiest_x = posterior.grid.levels[[0, -1]]
+        value = scale.level(interval.value)
+        if interval.low >= hardest_x:
+            low = scale.level(interval.low)
+        if interval.high <= easiest_x:
+            high = scale.level(interval.high)
+
+    # Notes speak of one plain curve; the robust posterior already allows for what they report.
+    plain_posterior = scale.posterior(answers, chance, silent).with_single_rise()
+    notes = dips(_level_points(scale, plain_posterior), test.unit)
+    if not silent:
+        notes += misfit_notes(plain_posterior)
+
     return Threshold(
         benchmark=benchmark,
         test=test.name,
         title=test.title,
         unit=test.unit,
         method=method,
-        asked=len(answers),
+        trials=len(answers),
         verdict=verdict,
-        value=scale.level(interval.value) if is_within else None,
-        low=scale.level(interval.low) if is_within and interval.low >= ends[0] else None,
-        high=scale.level(interval.high) if is_within and interval.high <= ends[1] else None,
+        value=value,
+        low=low,
+        high=high,
         hardest=scale.levels[0],
         easiest=scale.levels[-1],
         slope=posterior.width,
@@ -258,38 +306,39 @@ def threshold_of(
         lapse=posterior.lapse,
         guess=posterior.guess,
         chance=chance,
-        points=points,
-        notes=(*dips(plain_points, test.unit), *(() if silent else misfit_notes(plain))),
+        points=_level_points(scale, posterior),
+        notes=notes,
         ideal=ideal,
     )
 
 
 def _level_points(scale: LevelScale, posterior: Posterior) -> tuple[LevelPoint, ...]:
-    """Return what was answered at each level, with the fitted curve."""
+    """Return the replies at each level, with the fitted curve."""
     points: list[LevelPoint] = []
     curve = posterior.curve()
-    for place, level in enumerate(scale.levels):
-        total = round(posterior.total[place])
-        right = round(posterior.right[place])
-        fitted, low, high = map(float, curve[place])
+    for index, level in enumerate(scale.levels):
+        total = round(posterior.total[index])
+        right = round(posterior.right[index])
+        fitted, low, high = map(float, curve[index])
         points.append(LevelPoint(level, total, right, fitted, low, high))
     return tuple(points)
 
 
 def _verdict(posterior: Posterior) -> Verdict:
-    harder, easier = (
-        posterior.below(posterior.grid.levels[0]),
-        posterior.beyond(posterior.grid.levels[-1]),
-    )
+    levels = posterior.grid.levels
+    harder = posterior.probability_below(levels[0])
+    easier = posterior.probability_above(levels[-1])
     if easier > BEYOND:
         return "sees none"
     if harder > BEYOND:
         return "sees all"
-    return "threshold" if 1 - harder - easier > WITHIN else "undecided"
+    if 1 - harder - easier > WITHIN:
+        return "threshold"
+    return "undecided"
 
 
 def misfit_notes(posterior: Posterior) -> tuple[str, ...]:
-    """Return a sentence if answers scatter about the curve more than chance allows."""
+    """Return a sentence if replies scatter about the curve more than chance allows."""
     fit = posterior.fit()
     if fit.p >= MISFIT:
         return ()
@@ -301,41 +350,54 @@ def misfit_notes(posterior: Posterior) -> tuple[str, ...]:
 
 
 def dips(points: Sequence[LevelPoint], unit: str) -> tuple[str, ...]:
-    """A sentence for each level that is read less than its curve says and less than a harder one, beyond chance: a
-    border of tiles, or a size that a model's own scaling hurts."""
-    asked_points = [point for point in points if point.asked]
+    """Return a sentence for each level that is read significantly less often than the curve says and a harder level.
+
+    Causes are borders of tiles, and sizes that suffer from the model's own scaling.
+    """
+    points_with_replies = [point for point in points if point.trials]
+    best_harder_share = 0.0
     notes = []
-    for place, point in enumerate(asked_points):
-        harder = max(
-            (lower.right / lower.asked for lower in asked_points[:place] if lower.asked >= FEW),
-            default=0.0,
-        )
-        chance = at_most(point.right, point.asked, point.fitted)
-        if point.right / point.asked < harder and chance < DIP / len(asked_points):
+    for point in points_with_replies:
+        share = point.right / point.trials
+        p = binomial_cdf(point.right, point.trials, point.fitted)
+        if share < best_harder_share and p < DIP / len(points_with_replies):
+            level = f"{point.level:g} {unit}".rstrip()
             notes.append(
-                f"the curve does not only rise: at {point.level:g} {unit}".rstrip()
-                + f" only {point.right} of {point.asked} answers were right, where {point.fitted:.0%} were to be "
-                f"expected, and {harder:.0%} were at a harder level"
+                f"the curve does not only rise: at {level} only {point.right} of {point.trials} answers were right, "
+                f"where {point.fitted:.0%} were to be expected, and {best_harder_share:.0%} were at a harder level"
             )
+        if point.trials >= FEW:
+            best_harder_share = max(best_harder_share, share)
     return tuple(notes)
 
 
 class PlaceShare(Struct, frozen=True):
-    """How often a thing at a place was seen, with Wilson's interval. Places are counted row by row."""
+    """How often an object at a place was seen, with Wilson's interval. Places are counted row by row."""
 
     place: int
-    asked: int
+    trials: int = field(name="asked")
     right: int
     low: float
     high: float
 
 
 def place_shares(answers: Iterable[tuple[float, bool]]) -> tuple[PlaceShare, ...]:
-    """By place, how many answers were right."""
-    by_place: dict[int, list[bool]] = {}
+    """Return the share of right replies at each place, in the order of places."""
+    by_place: dict[int, list[bool]] = defaultdict(list)
     for place, is_right in answers:
-        by_place.setdefault(int(place), []).append(is_right)
-    return tuple(
-        PlaceShare(place, len(values), sum(values), *wilson(sum(values) / len(values), len(values)))
-        for place, values in sorted(by_place.items())
-    )
+        by_place[int(place)].append(is_right)
+
+    shares = []
+    for place, values in sorted(by_place.items()):
+        total = len(values)
+        right = sum(values)
+        low, high = wilson(right / total, total)
+        shares.append(PlaceShare(place, total, right, low, high))
+    return tuple(shares)
+
+
+def total_shares(shares: Sequence[PlaceShare]) -> tuple[int, int]:
+    """Return the numbers of right replies and of all replies over these places."""
+    right = sum(share.right for share in shares)
+    total = sum(share.trials for share in shares)
+    return right, total

@@ -1,6 +1,6 @@
-"""What a psychometric test is: levels along one physical dimension, and how a question at a level is drawn.
+"""Psychometric tests: levels along one physical dimension, and a function that draws a question at a level.
 
-A test is found by its name in the registry's group `acuity_tests`, so another package's is no less than Snellen's own.
+A test is registered by its name in the group `acuity_tests`, by Snellen or by another package.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from msgspec import Struct
 
 from snellen import DataError
 from snellen.plugin_api import rng_for
-from snellen_lab.acuity.optotypes import WHITE, Canvas, Shape
+from snellen_lab.acuity.canvas import WHITE, Canvas
+from snellen_lab.acuity.rasterising import Shape
 
 Easier = Literal["larger", "smaller", "neither"]
-"""Which levels are easier; neither where a level is a place and no quantity."""
+"""Which levels are easier; `neither` if a level is a place and not a quantity."""
 READ_LETTERS = "HKNORSVZ"
 """The Sloan letters that questions offer. C and D are left out: as replies they would be labels of options."""
 
 
 class Stimulus(Struct, frozen=True):
-    """A question with its pictures. Exactly one option is right."""
+    """A question with its images. Exactly one option is right."""
 
     images: tuple[bytes, ...]
     question: str
@@ -30,29 +31,29 @@ class Stimulus(Struct, frozen=True):
     right: int
     """Index of the right option."""
     tags: dict[str, str] = {}
-    """What else a reader of results may ask for; must not give the answer away."""
+    """Tags of the sample, for slices of results. They must not give the answer away."""
 
 
 class Trial(Struct, frozen=True):
-    """One question to be drawn. All that is left to chance comes from `rng`."""
+    """A question to be drawn. All random choices come from `rng`."""
 
     level: float
     turn: int
-    """Counts the questions of a level in random order, so that each option is right equally often."""
+    """Number of the question in a random order of its level, so that each option is right equally often."""
     rng: random.Random
     side: int
-    """Width and height of the picture in pixels."""
+    """Width and height of the image in pixels."""
 
     def canvas(self, ground: int = WHITE) -> Canvas:
-        """An empty picture."""
+        """Return an empty image."""
         return Canvas(self.side, self.side, ground)
 
     def one_of(self, options: Sequence[str]) -> str:
-        """The option that is right this time: each in turn."""
+        """Return the right option of this question: each option in turn."""
         return options[self.turn % len(options)]
 
     def letter(self) -> tuple[str, tuple[str, ...]]:
-        """A letter and the four that are offered, itself in each place in turn."""
+        """Return a letter and four options, among which the letter is at each position in turn."""
         letter, *others = self.rng.sample(READ_LETTERS, 4)
         others.insert(self.turn % 4, letter)
         return letter, tuple(others)
@@ -60,28 +61,31 @@ class Trial(Struct, frozen=True):
     def corner(
         self, canvas: Canvas, width: float, height: float | None = None, margin: int = 4
     ) -> tuple[int, int]:
-        """Left and top of a thing so large, anywhere in a picture but its margin, on whole pixels.
+        """Return the left and top of an object of this size, at random within the margins and on whole pixels.
 
-        Raises DataError where the picture has no room for it.
+        Raises DataError if the image has no room for it.
         """
-        thing = (width, width if height is None else height)
-        spaces = [
-            int(whole - 2 * margin - part)
-            for whole, part in zip(canvas.image.size, thing, strict=True)
-        ]
-        if min(spaces) < 0:
-            sides = "x".join(map(str, canvas.image.size))
+        if height is None:
+            height = width
+        image_width, image_height = canvas.image.size
+        free_width = int(image_width - 2 * margin - width)
+        free_height = int(image_height - 2 * margin - height)
+        if min(free_width, free_height) < 0:
             raise DataError(
-                f"level {self.level:g} needs {max(thing):g} px and a margin, more than a picture of {sides}"
+                f"level {self.level:g} needs {max(width, height):g} px and a margin, more than fits an image of "
+                f"{image_width}x{image_height}"
             )
-        return margin + self.rng.randint(0, spaces[0]), margin + self.rng.randint(0, spaces[1])
+        left = margin + self.rng.randint(0, free_width)
+        top = margin + self.rng.randint(0, free_height)
+        return left, top
 
 
 def stimulus(
     canvas: Canvas, question: str, options: Sequence[str], right: str, **tags: str
 ) -> Stimulus:
-    """A question about one picture."""
-    return Stimulus((canvas.png(),), question, tuple(options), list(options).index(right), tags)
+    """Return a question about one image."""
+    right_index = list(options).index(right)
+    return Stimulus((canvas.png(),), question, tuple(options), right_index, tags)
 
 
 class AcuityTest(Struct, frozen=True, kw_only=True):
@@ -89,40 +93,40 @@ class AcuityTest(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    """What varies, as in "height of a letter"."""
+    """The dimension that varies, as in "height of a letter"."""
     unit: str
-    """Of the levels; empty for a ratio or a number."""
+    """Unit of the levels; empty for a ratio or a count."""
     levels: tuple[float, ...]
     easier: Easier
     draw: Callable[[Trial], Stimulus]
     side: int = 448
-    """Width and height of its pictures in pixels, where the level does not say."""
+    """Width and height of the images in pixels, unless the level is that size."""
     exemplars: int = 24
-    """Questions of each level: a multiple of its number of options keeps these equally often right."""
+    """Questions of each level. A multiple of the number of options makes each option right equally often."""
 
     signs: Callable[[str], Shape] | None = None
-    """The sign that an option names, where a picture shows one. An ideal observer reads by it."""
+    """Shape that an option names, if images show one. An ideal observer reads by it."""
     height: Callable[[float], float] = float
-    """Height of that sign in pixels by level: the level itself where none is given."""
+    """Height of that shape in pixels by level; by default the level itself."""
     chart: tuple[str, ...] = ()
-    """Options whose signs stand in the lines of a wall chart in this order, where a level is their height."""
+    """Options whose shapes make the lines of a wall chart, in this order, if a level is their height."""
     needs: str = ""
-    """What a model needs, around a level, for a prescription: `letters of {} px`."""
+    """Text around a level for a prescription, as in `letters of {} px`."""
 
     def stimuli(self, side: int = 0, exemplars: int = 0) -> Iterator[tuple[str, str, Stimulus]]:
-        """Level, name and stimulus of each question, the levels in their order."""
+        """Yield the written level, name and stimulus of each question, in the order of levels."""
         for level in self.levels:
             for name, stimulus in self.at(level, side, exemplars):
                 yield written_level(level), name, stimulus
 
     def at(self, level: float, side: int = 0, exemplars: int = 0) -> Iterator[tuple[str, Stimulus]]:
-        """Name and stimulus of each question of a level."""
-        written, turns = written_level(level), list(range(exemplars or self.exemplars))
+        """Yield the name and stimulus of each question of a level."""
+        written = written_level(level)
+        turns = list(range(exemplars or self.exemplars))
         rng_for("acuity", self.name, written, "turns").shuffle(turns)
         for number, turn in enumerate(turns):
-            trial = Trial(
-                level, turn, rng_for("acuity", self.name, written, number), side or self.side
-            )
+            rng = rng_for("acuity", self.name, written, number)
+            trial = Trial(level, turn, rng, side or self.side)
             yield f"{self.name}-{written}-{number:02d}", self.draw(trial)
 
 
@@ -136,10 +140,12 @@ def acuity_test(
     exemplars: int = 24,
     **more: Any,
 ) -> Callable[[Callable[[Trial], Stimulus]], AcuityTest]:
-    """Declares the function below it as a test: it draws one question of a level. Levels are
-    taken to ten decimals, as their samples' tags say them. `more` are fields of `AcuityTest`."""
+    """Declare the decorated function, which draws a question of a level, as a test.
 
-    def declared(draw: Callable[[Trial], Stimulus]) -> AcuityTest:
+    Levels are rounded to ten decimals, as in the tags of samples. `more` are fields of `AcuityTest`.
+    """
+
+    def declare(draw: Callable[[Trial], Stimulus]) -> AcuityTest:
         return AcuityTest(
             name=name,
             title=title,
@@ -152,9 +158,9 @@ def acuity_test(
             **more,
         )
 
-    return declared
+    return declare
 
 
 def written_level(level: float) -> str:
-    """A level as its samples' tag says it: a plain decimal that reads back as the same number."""
+    """Return a level as a plain decimal, which reads back as the same number. It is the tag of its samples."""
     return f"{level:.10f}".rstrip("0").rstrip(".")

@@ -1,6 +1,6 @@
-"""Signs that are read: how small, how crowded, in how long a line, where in the picture, in what picture.
+"""Tests of reading: how small, how crowded, in how long a line, where in the image, and in which image.
 
-For models that do not read there are shapes in place of letters, as on the chart of Lea symbols (Hyvärinen 1980).
+For models that cannot read, there are shapes in place of letters, as on the chart of Lea symbols (Hyvärinen 1980).
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 import math
 from random import Random
 
+from snellen_lab.acuity.canvas import Canvas
 from snellen_lab.acuity.optotypes import (
     DIRECTIONS,
     SLOAN,
     UNITS,
-    Canvas,
-    Shape,
     disc,
     landolt_c,
     put_letter,
     rectangle,
     tumbling_e,
 )
+from snellen_lab.acuity.rasterising import Shape
 from snellen_lab.acuity.trials import (
     READ_LETTERS,
     Stimulus,
@@ -29,32 +29,10 @@ from snellen_lab.acuity.trials import (
 )
 
 SIZES = (
-    2.5,
-    3,
-    3.5,
-    4,
-    5,
-    6,
-    7,
-    8,
-    10,
-    12,
-    14,
-    16,
-    20,
-    24,
-    28,
-    32,
-    40,
-    48,
-    56,
-    64,
-    80,
-    96,
-    128,
-    160,
+    *(2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16),
+    *(20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160),
 )
-"""Four in each doubling, in whole or half pixels."""
+"""Four per octave, in whole or half pixels."""
 SIDES = DIRECTIONS[::2]
 WHICH_LETTER = "Which letter is in the picture?"
 
@@ -69,7 +47,7 @@ WHICH_LETTER = "Which letter is in the picture?"
     needs="letters of {} px",
 )
 def letter_size(trial: Trial) -> Stimulus:
-    """One letter, black on white, anywhere in the picture."""
+    """A letter, black on white, at random in the image."""
     return _letter(trial, trial.canvas(), trial.level)
 
 
@@ -82,42 +60,26 @@ def _letter(trial: Trial, canvas: Canvas, height: float) -> Stimulus:
 @acuity_test("landolt-size", "diameter of a Landolt ring", "px", SIZES, signs=landolt_c)
 def landolt_size(trial: Trial) -> Stimulus:
     """A ring whose gap, a fifth of its diameter, is on one of four sides."""
-    canvas, side = trial.canvas(), trial.one_of(SIDES)
+    canvas = trial.canvas()
+    side = trial.one_of(SIDES)
     canvas.put(landolt_c(side), trial.level / UNITS, trial.corner(canvas, trial.level))
     return stimulus(canvas, "On which side is the gap of the ring?", SIDES, side)
 
 
 @acuity_test("tumbling-e-size", "height of a tumbling E", "px", SIZES, signs=tumbling_e)
 def tumbling_e_size(trial: Trial) -> Stimulus:
-    """Three bars, a fifth of the sign each, that point to one of four sides."""
-    canvas, side = trial.canvas(), trial.one_of(SIDES)
+    """An E whose three bars, each a fifth of its height, point to one of four sides."""
+    canvas = trial.canvas()
+    side = trial.one_of(SIDES)
     canvas.put(tumbling_e(side), trial.level / UNITS, trial.corner(canvas, trial.level))
     return stimulus(canvas, "To which side do the three bars of the sign point?", SIDES, side)
 
 
 CROWDED = 20
-"""Height of crowded letters in pixels: each distance is a whole number of them."""
+"""Height of crowded letters in pixels. Each distance between them is a whole number of pixels."""
 DISTANCES = (
-    1,
-    1.05,
-    1.1,
-    1.15,
-    1.2,
-    1.25,
-    1.3,
-    1.4,
-    1.5,
-    1.6,
-    1.8,
-    2,
-    2.2,
-    2.5,
-    2.8,
-    3.2,
-    3.6,
-    4,
-    5,
-    6,
+    *(1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6),
+    *(1.8, 2, 2.2, 2.5, 2.8, 3.2, 3.6, 4, 5, 6),
 )
 
 
@@ -130,123 +92,111 @@ DISTANCES = (
 )
 def crowding(trial: Trial) -> Stimulus:
     """A letter of 20 px between four others; the wrong options are three of these. At 1 they touch."""
-    canvas, (letter, options) = trial.canvas(), trial.letter()
+    canvas = trial.canvas()
+    letter, options = trial.letter()
     flankers = [other for other in options if other != letter]
     flankers.append(trial.rng.choice([other for other in READ_LETTERS if other not in options]))
     trial.rng.shuffle(flankers)
-    away = round(trial.level * CROWDED)
-    left, top = (corner + away for corner in trial.corner(canvas, CROWDED + 2 * away))
+    distance = round(trial.level * CROWDED)
+    corner_left, corner_top = trial.corner(canvas, CROWDED + 2 * distance)
+    left = corner_left + distance
+    top = corner_top + distance
     put_letter(canvas, letter, CROWDED, (left, top))
-    for flanker, (x, y) in zip(
-        flankers, ((-away, 0), (away, 0), (0, -away), (0, away)), strict=True
-    ):
+    offsets = ((-distance, 0), (distance, 0), (0, -distance), (0, distance))
+    for flanker, (x, y) in zip(flankers, offsets, strict=True):
         put_letter(canvas, flanker, CROWDED, (left + x, top + y))
-    return stimulus(
-        canvas, "Five letters form a cross. Which letter is in the middle?", options, letter
-    )
+    question = "Five letters form a cross. Which letter is in the middle?"
+    return stimulus(canvas, question, options, letter)
 
 
-TEXT, PITCH = 12, 14
-"""Height of letters in a line of text, and from one to the next, in pixels."""
+TEXT_HEIGHT = 12
+"""Height of letters in a line of text, in pixels."""
+TEXT_PITCH = 14
+"""Pixels from one letter in a line of text to the next."""
 
 
 @acuity_test("line-length", "letters in a line of text", "", range(3, 49, 3), "smaller", side=896)
 def line_length(trial: Trial) -> Stimulus:
     """Words of three letters of 12 px in one line; wrong options differ from a word of it by one letter."""
-    canvas, rng = trial.canvas(), trial.rng
+    canvas = trial.canvas()
+    rng = trial.rng
     words: list[str] = []
     while len(words) < trial.level / 3:
-        words += {"".join(rng.choices(READ_LETTERS, k=3))} - set(words)
+        new_word = "".join(rng.choices(READ_LETTERS, k=3))
+        if new_word not in words:
+            words.append(new_word)
     word = rng.choice(words)
-    options = rng.sample([near for near in _neighbours(word) if near not in words], 3)
+    wrong_words = [similar for similar in _similar_words(word) if similar not in words]
+    options = rng.sample(wrong_words, 3)
     options.insert(trial.turn % 4, word)
+
     line = " ".join(words)
-    left, top = trial.corner(canvas, len(line) * PITCH, TEXT)
-    for place, letter in enumerate(line):
+    left, top = trial.corner(canvas, len(line) * TEXT_PITCH, TEXT_HEIGHT)
+    for index, letter in enumerate(line):
         if letter != " ":
-            put_letter(canvas, letter, TEXT, (left + place * PITCH, top))
+            put_letter(canvas, letter, TEXT_HEIGHT, (left + index * TEXT_PITCH, top))
     return stimulus(canvas, "Which of these words is in the line of text?", options, word)
 
 
-def _neighbours(word: str) -> list[str]:
-    return [
-        word[:place] + letter + word[place + 1 :]
-        for place in range(len(word))
-        for letter in READ_LETTERS
-        if letter != word[place]
-    ]
+def _similar_words(word: str) -> list[str]:
+    """Return the words that differ from a word by one letter."""
+    similar = []
+    for index, original in enumerate(word):
+        for letter in READ_LETTERS:
+            if letter != original:
+                similar.append(word[:index] + letter + word[index + 1 :])
+    return similar
 
 
-GRID, SEEN = 12, 12
-"""Places in a row and a column, and the height of the letter in pixels."""
+PLACES_PER_ROW = 12
+PLACED_HEIGHT = 12
+"""Height in pixels of the letter at a place."""
 
 
 @acuity_test(
-    "place", "place in the picture", "", range(GRID * GRID), "neither", side=672, exemplars=4
+    "place", "place in the picture", "", range(PLACES_PER_ROW**2), "neither", side=672, exemplars=4
 )
 def place(trial: Trial) -> Stimulus:
-    """A letter of 12 px, its middle anywhere in one of 144 cells, counted row by row; the tag `place` says where."""
-    canvas, (letter, options) = trial.canvas(), trial.letter()
-    cells = (int(trial.level) % GRID, int(trial.level) // GRID)
-    x, y = (_within(cell, trial.side, trial.rng) for cell in cells)
-    put_letter(canvas, letter, SEEN, (x - SEEN // 2, y - SEEN // 2))
+    """A letter of 12 px whose middle is in one of 144 cells, counted row by row; the tag `place` has its position."""
+    canvas = trial.canvas()
+    letter, options = trial.letter()
+    row, column = divmod(int(trial.level), PLACES_PER_ROW)
+    x = _middle_in_cell(column, trial.side, trial.rng)
+    y = _middle_in_cell(row, trial.side, trial.rng)
+    corner = (x - PLACED_HEIGHT // 2, y - PLACED_HEIGHT // 2)
+    put_letter(canvas, letter, PLACED_HEIGHT, corner)
     return stimulus(canvas, WHICH_LETTER, options, letter, place=f"{x},{y}")
 
 
-def _within(cell: int, side: int, rng: Random) -> int:
-    """A coordinate in a cell, from which the letter does not leave the picture."""
-    drawn = rng.randrange(cell * side // GRID, (cell + 1) * side // GRID)
-    return min(max(drawn, SEEN // 2), side - SEEN // 2)
+def _middle_in_cell(cell: int, side: int, rng: Random) -> int:
+    """Return a random coordinate in a cell, at which the letter is within the image."""
+    start = cell * side // PLACES_PER_ROW
+    end = (cell + 1) * side // PLACES_PER_ROW
+    half = PLACED_HEIGHT // 2
+    return min(max(rng.randrange(start, end), half), side - half)
 
 
 @acuity_test(
     "second-picture",
-    "height of a letter in the second picture",
+    "height of a letter in the second image",
     "px",
     SIZES,
     signs=SLOAN.__getitem__,
 )
 def second_picture(trial: Trial) -> Stimulus:
-    """A letter in each of two pictures, equally high; that of the first is among the wrong options."""
-    first, second, (letter, options) = trial.canvas(), trial.canvas(), trial.letter()
-    other = trial.rng.choice([option for option in options if option != letter])
-    for canvas, shown in ((first, other), (second, letter)):
-        put_letter(canvas, shown, trial.level, trial.corner(canvas, trial.level))
+    """A letter in each of two images, equally high; that of the first is among the wrong options."""
+    first = trial.canvas()
+    second = trial.canvas()
+    letter, options = trial.letter()
+    first_letter = trial.rng.choice([option for option in options if option != letter])
+    put_letter(first, first_letter, trial.level, trial.corner(first, trial.level))
+    put_letter(second, letter, trial.level, trial.corner(second, trial.level))
     question = "There are two pictures. Which letter is in the second one?"
     return Stimulus((first.png(), second.png()), question, options, options.index(letter))
 
 
-WHOLE = (96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 2048)
-
-
-OF_WHOLE = 24
-"""Height of a letter in pixels where the picture varies."""
-
-
-@acuity_test(
-    "picture-size",
-    "side of a picture with a letter of 24 px",
-    "px",
-    WHOLE,
-    "smaller",
-    exemplars=8,
-    signs=SLOAN.__getitem__,
-    height=lambda _: OF_WHOLE,
-)
-def picture_size(trial: Trial) -> Stimulus:
-    """The larger the picture, the more of the letter is lost where a model resizes it."""
-    return _letter(trial, Canvas(int(trial.level), int(trial.level)), OF_WHOLE)
-
-
-RESOLUTIONS = (
-    32,
-    40,
-    48,
-    56,
-    64,
-    80,
+IMAGE_SIDES = (
     96,
-    112,
     128,
     160,
     192,
@@ -258,24 +208,53 @@ RESOLUTIONS = (
     512,
     640,
     768,
+    896,
+    1024,
+    1280,
+    1536,
+    2048,
+)
+LETTER_HEIGHT = 24
+"""Height in pixels of the letter in images of different sizes."""
+
+
+@acuity_test(
+    "picture-size",
+    "side of an image with a letter of 24 px",
+    "px",
+    IMAGE_SIDES,
+    "smaller",
+    exemplars=8,
+    signs=SLOAN.__getitem__,
+    height=lambda _: LETTER_HEIGHT,
+)
+def picture_size(trial: Trial) -> Stimulus:
+    """A letter of 24 px in images of different sizes, of which a model that resizes them loses more or less."""
+    side = int(trial.level)
+    return _letter(trial, Canvas(side, side), LETTER_HEIGHT)
+
+
+RESOLUTIONS = (
+    *(32, 40, 48, 56, 64, 80, 96, 112, 128, 160),
+    *(192, 224, 256, 320, 384, 448, 512, 640, 768),
 )
 
-
-PART = 16
-"""The side of the picture by the height of its letter."""
+SIDE_PER_HEIGHT = 16
+"""Ratio of the side of the image to the height of its letter."""
 
 
 @acuity_test(
     "resolution",
-    "side of a picture with a letter of a sixteenth of it",
+    "side of an image with a letter of a sixteenth of it",
     "px",
     RESOLUTIONS,
     signs=SLOAN.__getitem__,
-    height=lambda side: side / PART,
+    height=lambda side: side / SIDE_PER_HEIGHT,
 )
 def resolution(trial: Trial) -> Stimulus:
-    """The same view in fewer or more pixels."""
-    return _letter(trial, Canvas(int(trial.level), int(trial.level)), trial.level / PART)
+    """The same view in fewer or more pixels: the letter is a sixteenth of the image."""
+    side = int(trial.level)
+    return _letter(trial, Canvas(side, side), trial.level / SIDE_PER_HEIGHT)
 
 
 RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
@@ -283,17 +262,18 @@ RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 
 @acuity_test(
     "aspect",
-    "width of the picture by its height",
+    "width of the image by its height",
     "",
     RATIOS,
     "smaller",
     signs=SLOAN.__getitem__,
-    height=lambda _: OF_WHOLE,
+    height=lambda _: LETTER_HEIGHT,
 )
 def aspect(trial: Trial) -> Stimulus:
-    """A letter of 24 px in a wider and lower picture, its area within 4% of a square one's."""
+    """A letter of 24 px in a wider and lower image, whose area is within 4% of the square image's."""
     height = 4 * round(trial.side / math.sqrt(trial.level) / 4)
-    return _letter(trial, Canvas(round(height * trial.level), height), OF_WHOLE)
+    width = round(height * trial.level)
+    return _letter(trial, Canvas(width, height), LETTER_HEIGHT)
 
 
 def _polygon(*corners: tuple[float, float]) -> Shape:
@@ -301,13 +281,17 @@ def _polygon(*corners: tuple[float, float]) -> Shape:
 
 
 def _star() -> Shape:
-    """Ten corners, every second at 0.38 of the radius, as in a regular pentagram."""
-    radii = (UNITS / 2, UNITS / 2 * 0.382)
-    angles = (math.radians(36 * step - 90) for step in range(10))
-    corners = ((radii[step % 2], angle) for step, angle in enumerate(angles))
-    return _polygon(
-        *((round(2.5 + r * math.cos(a), 9), round(2.5 + r * math.sin(a), 9)) for r, a in corners)
-    )
+    """Return a star of ten corners, every second one at 0.38 of the radius, as in a regular pentagram."""
+    outer_radius = UNITS / 2
+    inner_radius = UNITS / 2 * 0.382
+    corners = []
+    for step in range(10):
+        radius = outer_radius if step % 2 == 0 else inner_radius
+        angle = math.radians(36 * step - 90)
+        x = round(2.5 + radius * math.cos(angle), 9)
+        y = round(2.5 + radius * math.sin(angle), 9)
+        corners.append((x, y))
+    return _polygon(*corners)
 
 
 SHAPES: dict[str, Shape] = {
@@ -318,9 +302,10 @@ SHAPES: dict[str, Shape] = {
     "cross": (rectangle(0, 1.75, 5, 3.25), rectangle(1.75, 0, 3.25, 5)),
     "star": _star(),
 }
-"""In a square of 5 x 5 units, of the proportions of the `eyechart`."""
-PAPER, INK = 236, 20
-"""Grey values of the `eyechart`'s ground and of its black."""
+"""In a square of 5 x 5 units, with the proportions of the suite `eyechart`."""
+# Grey values of the ground and of black in the suite `eyechart`.
+PAPER = 236
+INK = 20
 SHAPE_SIZES = (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128)
 WHICH_SHAPE = "What shape is in the picture?"
 
@@ -336,12 +321,12 @@ WHICH_SHAPE = "What shape is in the picture?"
     needs="shapes of {} px",
 )
 def shape_size(trial: Trial) -> Stimulus:
-    """A circle, square, triangle, diamond, cross or star, dark on light, anywhere in the picture."""
+    """A circle, square, triangle, diamond, cross or star, dark on light, at random in the image."""
     return _shape(trial, trial.level, INK)
 
 
 LARGE = 96
-"""Height of a shape in pixels where its contrast varies."""
+"""Height in pixels of a shape whose contrast varies."""
 CONTRASTS = tuple(
     step / PAPER for step in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 216)
 )
@@ -358,13 +343,13 @@ CONTRASTS = tuple(
     needs="shapes of a contrast of {}",
 )
 def shape_contrast(trial: Trial) -> Stimulus:
-    """(ground - shape) / ground in pixel values, the ground being 236: each level is a whole grey value."""
+    """A shape. The level is (ground - shape) / ground in grey values, with a ground of 236: each level is an integer."""
     return _shape(trial, LARGE, round(PAPER * (1 - trial.level)))
 
 
 def _shape(trial: Trial, height: float, ink: int) -> Stimulus:
-    shape, *others = trial.rng.sample(sorted(SHAPES), 4)
-    others.insert(trial.turn % 4, shape)
+    shape, *options = trial.rng.sample(sorted(SHAPES), 4)
+    options.insert(trial.turn % 4, shape)
     canvas = trial.canvas(PAPER)
     canvas.put(SHAPES[shape], height / UNITS, trial.corner(canvas, height), ink)
-    return stimulus(canvas, WHICH_SHAPE, others, shape)
+    return stimulus(canvas, WHICH_SHAPE, options, shape)

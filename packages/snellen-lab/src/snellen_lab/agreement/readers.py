@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from snellen import JudgeSpec
+from snellen import DataError, JudgeSpec
 from snellen.plugin_api import (
-    DEFAULT_JUDGE,
-    JUDGE,
     LABELS_FILE,
     AsyncModel,
-    DataError,
-    HardItem,
-    HardReply,
     JudgeEnsemble,
-    Message,
     Model,
     Prediction,
-    Reading,
-    Response,
     Turn,
     UnparsedReply,
     Variant,
     Verdict,
-    as_word,
-    hard_items,
-    hard_replies,
-    home,
     labels_for,
     matching_item,
     matching_prompt,
-    matching_prompts,
     named_extractors,
-    people_of,
-    read_exchanges,
-    read_judge,
     read_labels,
-    replay_verdict,
     rng_for,
+    shell_word,
+    snellen_home,
+    stored_readings,
 )
+from snellen_lab.agreement.hard_replies import HardReply, hard_replies
+from snellen_lab.agreement.labelled_replies import HardItem, Reading, hard_items, people_of
 from snellen_lab.agreement.statistics import (
     Agreement,
     Pair,
@@ -52,6 +40,8 @@ from snellen_lab.agreement.statistics import (
     krippendorff_alpha,
 )
 
+DEFAULT_JUDGE = JudgeSpec()
+"""How judges are prompted by default."""
 VoteT = TypeVar("VoteT", Reading, str)
 
 # --- on the replies of a run -----------------------------------------------------------------------------------------
@@ -82,7 +72,7 @@ def agreement_study(run: Path, *, seed: int = 0) -> tuple[list[Agreement], float
     labelled = [item for item in items if item.id in ground_truth]
     if not labelled:
         raise DataError(
-            f"{run}: no reply is labelled yet; run `snellen agree {as_word(run)}` in a terminal, or give --labels"
+            f"{run}: no reply has a label yet; run `snellen agree {shell_word(run)}` in a terminal, or give --labels"
         )
 
     rows = []
@@ -116,33 +106,12 @@ def _readers(run: Path, items: Sequence[HardItem]) -> Iterator[tuple[str, dict[s
     """Yield the name of each reader, and its readings by reply."""
     for name in named_extractors():
         yield name, {item.id: item.readings[name] for item in items}
-    for path in sorted(run.glob(f"judge-*/{JUDGE}")):
-        judge = read_judge(path.parent)
-        responses = _responses_of(path.parent)
-        for prompt, version in matching_prompts().items():
-            readings = _readings_of_judge(items, JudgeSpec(prompt=prompt), responses)
-            yield f"{judge.name} ({version})", readings
-
-
-def _responses_of(folder: Path) -> dict[tuple[Message, ...], Response]:
-    """Return a judge's responses by messages, regardless of the limit on the length of a verdict."""
-    responses = {}
-    for exchange in read_exchanges(folder):
-        if exchange.response.error is None:
-            responses[exchange.request.messages] = exchange.response
-    return responses
-
-
-def _readings_of_judge(
-    items: Sequence[HardItem], spec: JudgeSpec, responses: Mapping[tuple[Message, ...], Response]
-) -> dict[str, Reading]:
-    readings: dict[str, Reading] = {}
-    for item in items:
-        talk = matching_item(item.unparsed, spec).start()
-        verdict = replay_verdict(talk, lambda request: responses.get(request.messages))
-        if verdict is not None and not verdict.failed:
-            readings[item.id] = verdict.value
-    return readings
+    for name, verdicts in stored_readings(run, [item.unparsed for item in items]):
+        readings: dict[str, Reading] = {}
+        for item, verdict in zip(items, verdicts, strict=True):
+            if verdict is not None and not verdict.failed:
+                readings[item.id] = verdict.value
+        yield name, readings
 
 
 # --- on the labelled hard replies of the package ---------------------------------------------------------------------
@@ -166,7 +135,9 @@ def calibrate(
         SnellenError: As `JudgeEnsemble.verdicts`.
     """
     replies = hard_replies(held_out=True)
-    panel = JudgeEnsemble(judges, home() / "calibration", replace(spec, failures=1.0), announce)
+    panel = JudgeEnsemble(
+        judges, snellen_home() / "calibration", replace(spec, failures=1.0), announce
+    )
     rows = panel.verdicts([matching_item(as_unparsed(reply), spec) for reply in replies])
     version = matching_prompt(spec.prompt)
     agreements = []

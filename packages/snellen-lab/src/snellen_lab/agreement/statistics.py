@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from snellen.plugin_api import Reading
+from snellen_lab.agreement.labelled_replies import Reading
 
 RESAMPLES = 1000
 Pair = tuple[Reading, Reading]
@@ -53,13 +53,13 @@ def agreement(
     disagreements = [pair for pair in pairs if pair[0] != pair[1]]
     case_one = sum(None in pair for pair in disagreements)
     share, kappa, alpha = bootstrap_agreement(
-        pairs, groups, (observed, cohen_kappa, krippendorff_alpha), rng
+        pairs, groups, (observed_agreement, cohen_kappa, krippendorff_alpha), rng
     )
     case_two = len(disagreements) - case_one
     return Agreement(reader, len(pairs), share, kappa, alpha, case_one, case_two)
 
 
-def observed(pairs: Sequence[Pair]) -> float | None:
+def observed_agreement(pairs: Sequence[Pair]) -> float | None:
     """Return the share of pairs that agree, in [0, 1], or None without pairs."""
     if not pairs:
         return None
@@ -72,8 +72,8 @@ def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
     It is at most 1, and 0 at chance. It is undefined (None) if both sides give the same single reading throughout.
     """
     n = len(pairs)
-    observed_agreement = observed(pairs)
-    if observed_agreement is None:
+    observed = observed_agreement(pairs)
+    if observed is None:
         return None
     first_counts: Counter[Reading] = Counter()
     second_counts: Counter[Reading] = Counter()
@@ -84,7 +84,7 @@ def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
     expected = products / n**2
     if expected >= 1:
         return None
-    return (observed_agreement - expected) / (1 - expected)
+    return (observed - expected) / (1 - expected)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[Reading]]) -> float | None:

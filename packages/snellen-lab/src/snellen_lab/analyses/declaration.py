@@ -15,13 +15,13 @@ from snellen import DataError, UnknownNameError
 from snellen.plugin_api import (
     Method,
     ModelCard,
-    analysis_files,
     check_names,
     declared_file,
+    declared_files,
     names_of,
     parse_toml,
     suite_facts,
-    unknown,
+    unknown_name,
 )
 
 MODEL = "model"
@@ -105,7 +105,7 @@ class AnalysisSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def analyses() -> dict[str, AnalysisSpec]:
     """All that suites and named folders declare, by name. Raises DataError for a wrong file."""
-    return {name: find_analysis(name) for name in analysis_files()}
+    return {name: find_analysis(name) for name in declared_files("analysis")}
 
 
 def find_analysis(name: str) -> AnalysisSpec:
@@ -125,13 +125,15 @@ def find_analysis(name: str) -> AnalysisSpec:
 def _check(spec: AnalysisSpec, where: str) -> None:
     for group in spec.groups:
         if sum(map(bool, (group.by, group.trained_on, group.members))) != 1:
-            raise DataError(f"{where}: a group is given by one of by, trained_on and members")
+            raise DataError(f"{where}: a group needs exactly one of by, trained_on and members")
         if group.by not in ("", MODEL) and group.by not in ModelCard.__struct_fields__:
             fields = [MODEL, *ModelCard.__struct_fields__]
-            raise UnknownNameError(f"{where}: {unknown('field of a model card', group.by, fields)}")
+            raise UnknownNameError(
+                f"{where}: {unknown_name('field of a model card', group.by, fields)}"
+            )
     check_names(spec, where, {"suites": suite_facts()})
     for source in spec.values:
         if not source.cells and not source.measure:
             raise DataError(
-                f"{where}: values need cells = [...] of a paper's tables, or a measure of runs"
+                f"{where}: values need either cells = [...] of a paper's tables or a measure of runs"
             )

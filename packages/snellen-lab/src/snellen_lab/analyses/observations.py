@@ -1,52 +1,26 @@
-"""The values that an analysis rests on, of a model, a quantity, a method, printed in a paper or measured by a run; the
-groups of their models; and what is computed over them: means, ranks, differences, quartiles, correlations."""
+"""The values of an analysis: of models in papers and in runs, by quantity and method."""
 
 from __future__ import annotations
 
-import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import pairwise
-from statistics import fmean, quantiles
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import DataError, parse_protocol
+from snellen import DataError
 from snellen.plugin_api import (
-    ALL,
-    CAPABILITY,
-    METHODS,
-    PERTURBATIONS,
-    SHARE,
     Better,
-    Estimate,
     Method,
     ModelCard,
-    Result,
     RunView,
-    accuracy_by_template,
-    by_option_position,
-    card_of_model,
-    card_of_printed,
-    competition_ranks,
-    declared,
-    dimension_titles,
-    find,
-    headlines_of,
-    scored_predictions,
-    spearman,
-    student_t,
-    unit_multiplier,
+    declared_row,
+    find_registered,
 )
-from snellen_lab.analyses.declaration import (
-    MODEL,
-    AnalysisSource,
-    AnalysisSpec,
-    Grouping,
-)
-from snellen_lab.papers.paper_tables import NOT_SHARED, compare_with_printed
+from snellen_lab.analyses.declaration import MODEL, AnalysisSource, AnalysisSpec
+from snellen_lab.papers.printed_comparison import NOT_SHARED, compare_with_printed
 from snellen_lab.papers.printed_tables import (
     METHOD,
     Paper,
@@ -56,12 +30,12 @@ from snellen_lab.papers.printed_tables import (
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """One value of one model."""
+    """A value of a model."""
 
     model: str
-    """Its name in the paper, or the label of the run."""
+    """Name in the paper, or label of the run."""
     card: str
-    """The name of its card; empty where it has none."""
+    """Name of its model card; empty if it has none."""
     is_run: bool
     method: Method
     quantity: str
@@ -69,11 +43,11 @@ class Observation(Struct, frozen=True, kw_only=True):
     unit: str
     better: Better = "higher"
     slack: float = 0.0
-    """How far the value may be from the one that was rounded to it."""
+    """How far the value may be off because it was rounded."""
 
 
 class Measured(Struct, frozen=True):
-    """What a measure found in a run: a quantity, by a method, in a unit."""
+    """A value that a measure computes from a run."""
 
     quantity: str
     method: Method
@@ -83,11 +57,11 @@ class Measured(Struct, frozen=True):
 
 
 AnalysisMeasure = Callable[[RunView], Iterable[Measured]]
-"""(a run) -> its values (the registry's group `analysis_measures`)."""
+"""Function from a run to its values (group `analysis_measures` of the registry)."""
 
 
 class ObservedValues(Struct, frozen=True):
-    """The values of an analysis, and what has to be said of those that are missing."""
+    """The values of an analysis, and notes on missing ones."""
 
     observations: list[Observation]
     notes: tuple[str, ...]
@@ -96,42 +70,47 @@ class ObservedValues(Struct, frozen=True):
 def observe(
     spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelCard]
 ) -> ObservedValues:
-    """All values of the paper's models, then those of the runs. Raises DataError for cells that no table has."""
+    """Return the values of the paper's models, then those of the runs.
+
+    Raises DataError if the analysis names a column that no table has.
+    """
     paper = paper_of(spec.suite) if any(source.cells for source in spec.values) else None
+    cells_by_source: list[list[PrintedValue]] = []
     observations: list[Observation] = []
-    missing: dict[tuple[str, str], list[str]] = {}
     for source in spec.values:
-        cells = _cells(paper, source) if paper else []
-        observations += _averaged(
-            source, [_of_print(cell, source, spec.suite, cards) for cell in cells]
-        )
+        cells = _cells(paper, source) if paper is not None else []
+        cells_by_source.append(cells)
+        printed = [_printed_observation(cell, source, spec.suite, cards) for cell in cells]
+        observations += _averaged(source, printed)
+
+    notes: list[str] = []
     for view in views:
-        card = card_of_model(view.run.manifest.model, cards)
-        of_run: list[Observation] = []
-        for source in spec.values:
-            own_values = _RunValues(view, source, card[0] if card else "")
+        card = _card_of_model(view.run.manifest.model, cards)
+        card_name = card[0] if card else ""
+        run_observations: list[Observation] = []
+        missing_columns: dict[str, list[str]] = defaultdict(list)
+        """The columns that a run lacks, by the reason."""
+        for source, cells in zip(spec.values, cells_by_source, strict=True):
+            run_values = _RunValues(view, source, card_name)
             if source.measure:
-                of_run += own_values.measured()
+                run_observations += run_values.measured()
             elif paper is not None:
-                run_values, absent = own_values.compared(paper, _cells(paper, source))
+                comparable, absent = run_values.comparable(paper, cells)
                 for column, why in absent.items():
-                    missing.setdefault((view.label, why), []).append(column)
-                of_run += [] if source.quantity and absent else _averaged(source, run_values)
-        if not of_run:
-            missing[view.label, "nothing of what the analysis looks at is in this run"] = []
-        observations += of_run
-    return ObservedValues(
-        observations, tuple(_missing_note(*key, columns) for key, columns in missing.items())
-    )
-
-
-def _missing_note(label: str, why: str, columns: Sequence[str]) -> str:
-    column_list = f" ({', '.join(dict.fromkeys(columns))})" if columns else ""
-    return f"{label}: {why}{column_list}."
+                    missing_columns[why].append(column)
+                # A mean of several columns needs all of them.
+                if not source.quantity or not absent:
+                    run_observations += _averaged(source, comparable)
+        for why, columns in missing_columns.items():
+            notes.append(f"{view.label}: {why} ({', '.join(dict.fromkeys(columns))}).")
+        if not run_observations:
+            notes.append(f"{view.label}: this run has none of the values that the analysis needs.")
+        observations += run_observations
+    return ObservedValues(observations, tuple(dict.fromkeys(notes)))
 
 
 def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
-    """The printed values of a source, those without a model left out."""
+    """Return the printed values of a source that belong to a model."""
     cells: list[PrintedValue] = []
     for reference in source.cells:
         table, _, pattern = reference.partition(":")
@@ -140,31 +119,28 @@ def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
             raise DataError(
                 f"the analysis names {reference!r}, but Table {table} has no such column"
             )
-        cells += [
-            cell
-            for cell in matching_cells
-            if cell.value is not None and cell.model and _enters(cell, source)
-        ]
+        for cell in matching_cells:
+            if cell.value is not None and cell.model and _is_in_source(cell, source):
+                cells.append(cell)
     return cells
 
 
 def _column(cell: PrintedValue) -> str:
-    """The column, after the row's labels other than model and method: `Random, Accuracy`."""
-    labels = (text for label, text in cell.labels.items() if label not in (MODEL, METHOD))
+    """Return the column after the row's labels except model and method, as in `Random, Accuracy`."""
+    labels = [text for label, text in cell.labels.items() if label not in (MODEL, METHOD)]
     return ", ".join((*labels, cell.column))
 
 
-def _enters(cell: PrintedValue, source: AnalysisSource) -> bool:
-    fits = all(cell.labels.get(label, text) == text for label, text in source.rows.items())
-    return fits and not any(
-        cell.labels.get(label) in texts for label, texts in source.without.items()
-    )
+def _is_in_source(cell: PrintedValue, source: AnalysisSource) -> bool:
+    has_labels = all(cell.labels.get(label, text) == text for label, text in source.rows.items())
+    is_excluded = any(cell.labels.get(label) in texts for label, texts in source.without.items())
+    return has_labels and not is_excluded
 
 
-def _of_print(
+def _printed_observation(
     cell: PrintedValue, source: AnalysisSource, suite: str, cards: dict[str, ModelCard]
 ) -> Observation:
-    card = card_of_printed(suite, cell.model, cards)
+    card = _card_of_printed(suite, cell.model, cards)
     return Observation(
         model=cell.model,
         card=card[0] if card else "",
@@ -179,47 +155,56 @@ def _of_print(
 
 
 def _better(cell: PrintedValue) -> Better:
-    return declared(cell.metric).better if cell.metric and not cell.dimension else "higher"
+    if cell.metric and not cell.dimension:
+        return declared_row(cell.metric).better
+    return "higher"
 
 
 class _RunValues(Struct, frozen=True):
-    """A run, what of it is asked for, and the name of its model's card."""
+    """The values of a run for a source of an analysis."""
 
     view: RunView
     source: AnalysisSource
     card: str
+    """Name of the model's card."""
 
     def measured(self) -> Iterator[Observation]:
-        measure: AnalysisMeasure = find("analysis_measures", self.source.measure)
+        """Yield the values that the source's measure computes."""
+        measure: AnalysisMeasure = find_registered("analysis_measures", self.source.measure)
         for measured in measure(self.view):
             yield self._observation(
                 measured.method, measured.quantity, measured.value, measured.unit, measured.better
             )
 
-    def compared(
+    def comparable(
         self, paper: Paper, cells: Sequence[PrintedValue]
     ) -> tuple[list[Observation], dict[str, str]]:
-        """The run's numbers of the same columns, by the methods that it has; and why others are missing."""
+        """Return the run's numbers for the columns of printed cells, by the methods of the run.
+
+        The second value has the columns that the run lacks, with the reasons.
+        """
         observations: list[Observation] = []
         absent: dict[str, str] = {}
-        columns = {(cell.method, cell.table, _column(cell)): cell for cell in cells}
+        cells_by_column = {(cell.method, cell.table, _column(cell)): cell for cell in cells}
         for line in self.view.method_rows:
-            for cell in columns.values():
+            for cell in cells_by_column.values():
                 if cell.method != line.method:
                     continue
                 number = compare_with_printed(paper, line, [cell])
-                if number is None or number.estimate.value is None:
-                    absent[_column(cell)] = NOT_SHARED if number is None else number.note
+                if number is None:
+                    absent[_column(cell)] = NOT_SHARED
                     continue
-                method, quantity = (
+                if number.estimate.value is None:
+                    absent[_column(cell)] = number.note
+                    continue
+                observation = self._observation(
                     self.source.method or cell.method,
                     self.source.quantity or _column(cell),
+                    number.estimate.value,
+                    cell.unit,
+                    _better(cell),
                 )
-                observations.append(
-                    self._observation(
-                        method, quantity, number.estimate.value, cell.unit, _better(cell)
-                    )
-                )
+                observations.append(observation)
         return observations, absent
 
     def _observation(
@@ -238,403 +223,49 @@ class _RunValues(Struct, frozen=True):
 
 
 def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> list[Observation]:
-    """A model's values of a named quantity as one, if it has all that the others have."""
+    """Return the mean of each model's values, if the source names one quantity for them.
+
+    A model is left out if it has fewer values than others have by the same method.
+    """
     if not source.quantity:
         return list(observations)
-    kinds: dict[tuple[str, Method], list[Observation]] = {}
+    by_model: dict[tuple[str, Method], list[Observation]] = defaultdict(list)
+    n_values: dict[Method, int] = defaultdict(int)
     for observation in observations:
-        kinds.setdefault((observation.model, observation.method), []).append(observation)
-    most = {
-        method: max(len(of) for (_, m), of in kinds.items() if m == method) for _, method in kinds
-    }
-    return [
-        replace(of[0], value=sum(observation.value for observation in of) / len(of))
-        for (_, method), of in kinds.items()
-        if len(of) == most[method]
-    ]
+        model_values = by_model[observation.model, observation.method]
+        model_values.append(observation)
+        n_values[observation.method] = max(n_values[observation.method], len(model_values))
+
+    means = []
+    for (_, method), model_values in by_model.items():
+        if len(model_values) == n_values[method]:
+            total = sum(observation.value for observation in model_values)
+            means.append(replace(model_values[0], value=total / len(model_values)))
+    return means
 
 
-# --- groups of models ------------------------------------------------------------------------------------------------
+def _card_of_model(model: str, cards: Mapping[str, ModelCard]) -> tuple[str, ModelCard] | None:
+    """Return the name and the card of an evaluated model, or None if it has no card.
 
-
-WITH, WITHOUT = "with", "without"
-
-
-def group_of(
-    observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
-) -> str | None:
-    """The group; None where the card does not say, or is in none of the lists."""
-    if grouping.by == MODEL:
-        return observation.model
-    if grouping.members:
-        # Beside the paper's lists of its models, a run stands alone.
-        own_group = observation.model if observation.is_run else None
-        return next(
-            (group for group, names in grouping.members.items() if observation.card in names),
-            own_group,
-        )
-    if observation.card not in cards:
-        return None
-    card = cards[observation.card]
-    if grouping.trained_on:
-        trained_on = card.trained_on
-        return (
-            None if trained_on is None else WITH if grouping.trained_on in trained_on else WITHOUT
-        )
-    fact = getattr(card, grouping.by)
-    if fact in (None, ""):
-        return None
-    if isinstance(fact, int):
-        return number_class(fact, grouping.edges)
-    return text_class(str(fact), grouping.names)
-
-
-def text_class(text: str, names: Mapping[str, tuple[str, ...]]) -> str:
-    """The first group one of whose patterns fits; the text itself where none does."""
-    return next(
-        (group for group, patterns in names.items() if any(fnmatchcase(text, p) for p in patterns)),
-        text,
-    )
-
-
-def number_class(number: float, edges: tuple[float, ...]) -> str:
-    """`> 10M to 100M`: above one edge, up to and including the next; the number itself without edges."""
-    if not edges:
-        return short_number(number)
-    if number <= edges[0]:
-        return f"up to {short_number(edges[0])}"
-    for low, high in pairwise(edges):
-        if number <= high:
-            return f"> {short_number(low)} to {short_number(high)}"
-    return f"> {short_number(edges[-1])}"
-
-
-def short_number(number: float) -> str:
-    """`6.74B`, `187.2M`, `32`."""
-    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
-        if number >= size:
-            return f"{number / size:.4g}{letter}"
-    return f"{number:.4g}"
-
-
-def why_no_group(
-    observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
-) -> str:
-    """What to do so that a model joins a group."""
-    if observation.card not in cards:
-        fact_name = "trained_on" if grouping.trained_on else grouping.by
-        model = observation.model
-        return f"{model} has no model card, so its {fact_name} is not known; write one (--cards FILE, docs/analyses.md)"
-    return f"the card {observation.card} does not say {'trained_on' if grouping.trained_on else grouping.by}"
-
-
-# --- what is measured on runs ----------------------------------------------------------------------------------------
-
-
-PERCENT = "%"
-CHANGED = dict(zip(PERTURBATIONS, ("Instruct", "Option Order", "Option Mark"), strict=True))
-"""What ReForm-Eval's Table 24 calls them."""
-ROUND = "round="
-
-
-def option_positions(view: RunView) -> Iterator[Measured]:
-    """How much more often the option in each place is chosen than 1 in their number (ReForm-Eval, Figure 10)."""
-    for line in view.method_rows:
-        for (n_options, place), estimate in by_option_position(line).chosen.items():
-            if estimate.value is not None and line.method == "generation":
-                name = f"{chr(ord('A') + place)} of {n_options}"
-                yield Measured(name, line.method, 100 * (estimate.value - 1 / n_options), PERCENT)
-
-
-def template_range(view: RunView) -> Iterator[Measured]:
-    """Accuracy of the best template minus that of the worst, chance and all, as Table 25 of ReForm-Eval has it."""
-    for line in view.method_rows:
-        families: dict[str, list[float]] = defaultdict(list)
-        for name, estimate in accuracy_by_template(line).items():
-            if estimate.value is not None:
-                families[name.rpartition(".")[0]].append(estimate.value)
-        for shares in families.values():
-            yield Measured(
-                "Spread", line.method, 100 * (max(shares) - min(shares)), PERCENT, "lower"
-            )
-
-
-def perturbations(view: RunView) -> Iterator[Measured]:
-    """Mean instability over benchmarks, by the one thing that a protocol varies (ReForm-Eval, Table 24)."""
-    by_change: dict[tuple[str, Method], list[float]] = defaultdict(list)
-    metric = view.substitutes.get("instability", "instability")
-    for row, value in _benchmark_values(view, metric):
-        perturbed: tuple[str, ...] = getattr(parse_protocol(row.protocol), "perturbed", ())
-        if len(perturbed) == 1:
-            by_change[CHANGED[perturbed[0]], row.method].append(value)
-    for (change, method), values in by_change.items():
-        yield Measured(change, method, fmean(values), "nats", "lower")
-
-
-def format_hits(view: RunView) -> Iterator[Measured]:
-    """Replies that name a label that was shown, without and (+) with an in-context sample (ReForm-Eval, Table 22)."""
-    shares: dict[str, list[float]] = defaultdict(list)
-    for row, value in _benchmark_values(view, "hit_rate"):
-        with_sample = getattr(parse_protocol(row.protocol), "in_context", False)
-        shares["Hit Rate+" if with_sample else "Hit Rate"].append(_percent(row, value))
-    for name, values in shares.items():
-        yield Measured(name, "generation", fmean(values), PERCENT)
-
-
-def rounds(view: RunView) -> Iterator[Measured]:
-    """Accuracy by round of dialogues, the mean over benchmarks."""
-    by_round: dict[tuple[int, Method], list[float]] = defaultdict(list)
-    for row in view.rows:
-        if (
-            row.metric == "accuracy"
-            and row.slice.startswith(ROUND)
-            and row.estimate.value is not None
-        ):
-            by_round[int(row.slice.removeprefix(ROUND)), row.method].append(
-                _percent(row, row.estimate.value)
-            )
-    for (number, method), values in sorted(by_round.items()):
-        yield Measured(f"round {number}", method, fmean(values), PERCENT)
-
-
-def number_of_options(view: RunView) -> Iterator[Measured]:
-    """Share of right presentations by the number of options (ReForm-Eval, Figure 15)."""
-    right: dict[tuple[int, Method], list[float]] = defaultdict(list)
-    for scored in view.run.benchmarks:
-        for prediction, value in scored_predictions(scored):
-            options = scored.samples[prediction.sample_id].rounds[prediction.turn].options
-            right[len(options), prediction.method].append(value)
-    for (number, method), values in sorted(right.items()):
-        yield Measured(f"{number} options", method, 100 * fmean(values), PERCENT)
-
-
-def capabilities(view: RunView) -> Iterator[Measured]:
-    """Each dimension's capability in per cent: figures as printed, shares, and others from the least to the greatest
-    value that their metric declares (LVLM-eHub, Figure A.1)."""
-    for row in view.rows:
-        if row.metric != CAPABILITY or row.dimension == ALL or row.estimate.value is None:
+    A card is found by the model string, or by its part after the scheme and before options, a revision or an address.
+    """
+    bare_name = re.split(r"[?@]", model.partition(":")[2])[0]
+    for name in (model, bare_name):
+        if not name:
             continue
-        value, multiplier = row.estimate.value, unit_multiplier(row.unit)
-        if multiplier != 1 or row.unit == SHARE:
-            position = value / multiplier
-        else:
-            headlines = (
-                headlines_of(s)[0] for s in view.run.benchmarks if s.spec.dimension == row.dimension
-            )
-            metric = declared(next(headlines))
-            if metric.low is None or metric.high is None:
-                continue
-            position = (value - metric.low) / (metric.high - metric.low)
-        yield Measured(
-            dimension_titles().get(row.dimension, row.dimension),
-            row.method,
-            100 * position,
-            PERCENT,
-        )
+        if name in cards:
+            return name, cards[name]
+        for card_name, card in cards.items():
+            if name in card.hub:
+                return card_name, card
+    return None
 
 
-def _benchmark_values(view: RunView, metric: str) -> Iterator[tuple[Result, float]]:
-    """The rows of a metric on whole benchmarks, each with its value."""
-    for row in view.rows:
-        if (
-            row.metric == metric
-            and not row.slice
-            and row.benchmark != ALL
-            and row.estimate.value is not None
-        ):
-            yield row, row.estimate.value
-
-
-def _percent(row: Result, value: float) -> float:
-    """The value of a share in per cent; rows as published are in per cent already."""
-    return 100 / unit_multiplier(row.unit) * value
-
-
-# --- statistics ------------------------------------------------------------------------------------------------------
-
-
-POOLED = "all values"
-RANK = "rank"
-DIGITS = {"%": 1, RANK: 2}
-"""Decimals of figures by unit, where they are not the usual ones."""
-FEWEST = 3
-"""Models that a mean needs for an interval."""
-Place = tuple[tuple[str, ...], str, str, str]
-"""Groups, method, quantity, unit."""
-
-
-class Member(Struct, frozen=True):
-    """A value and the groups that its model belongs to."""
-
-    observation: Observation
-    groups: tuple[str, ...]
-    """Empty for a model of no group, which counts as a rival in ranks and nowhere else."""
-    x: float | None = None
-    """The number on its card that the first grouping names."""
-
-
-class AnalysisRow(Struct, frozen=True, kw_only=True):
-    """One number of an analysis."""
-
-    groups: tuple[str, ...]
-    method: str
-    quantity: str
-    statistic: str
-    unit: str
-    estimate: Estimate
-    """Its interval takes the models of the group as a sample of such models."""
-    models: int
-    slack: float = 0.0
-    """How far the number may be off because the printed ones are rounded."""
-
-
-class AnalysisStatistic(Struct, frozen=True):
-    """What is computed over grouped values (the registry's group `analysis_statistics`)."""
-
-    title: str
-    compute: Callable[[Sequence[Member]], Iterable[AnalysisRow]]
-
-
-def mean_over_models(values: Sequence[float]) -> Estimate:
-    """Mean with Student's 95% interval over models; none for fewer than three, of which it says nothing."""
-    n = len(values)
-    mean = math.fsum(values) / n
-    if n < FEWEST:
-        return Estimate(mean, None, None, None, n)
-    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    reach = student_t(n - 1) * error
-    return Estimate(mean, error, mean - reach, mean + reach, n)
-
-
-def _by_place(members: Iterable[Member]) -> dict[Place, list[Member]]:
-    places: dict[Place, list[Member]] = defaultdict(list)
-    for member in (member for member in members if member.groups):
-        observation = member.observation
-        places[member.groups, observation.method, observation.quantity, observation.unit].append(
-            member
-        )
-    return places
-
-
-def _estimated(
-    members: Iterable[Member],
-    statistic: str,
-    estimate: Callable[[Sequence[float]], Estimate] = mean_over_models,
-) -> Iterator[AnalysisRow]:
-    """A row for each place, of the values of its members."""
-    for (groups, method, quantity, unit), of in _by_place(members).items():
-        yield AnalysisRow(
-            groups=groups,
-            method=method,
-            quantity=quantity,
-            statistic=statistic,
-            unit=unit,
-            estimate=estimate([member.observation.value for member in of]),
-            models=len({member.observation.model for member in of}),
-            slack=max(member.observation.slack for member in of),
-        )
-
-
-def _mean(members: Sequence[Member]) -> Iterator[AnalysisRow]:
-    return _estimated(members, "mean")
-
-
-def ranked(members: Sequence[Member]) -> Iterator[Member]:
-    """Each value's competition rank among all models of the same method and quantity, in place of the value."""
-    rivals: dict[tuple[str, str], list[Member]] = defaultdict(list)
-    for member in members:
-        rivals[member.observation.method, member.observation.quantity].append(member)
-    for of in rivals.values():
-        places = competition_ranks(
-            [member.observation.value for member in of], of[0].observation.better
-        )
-        for member, place in zip(of, places, strict=True):
-            yield replace(
-                member,
-                observation=replace(member.observation, value=float(place), unit=RANK, slack=0.0),
-            )
-
-
-def _mean_rank(members: Sequence[Member]) -> Iterator[AnalysisRow]:
-    return _estimated(ranked(members), "mean rank")
-
-
-def gaps(members: Sequence[Member]) -> Iterator[Member]:
-    """Likelihood minus generation, for each model and quantity that has both."""
-    by_method: dict[tuple[str, str], dict[str, Member]] = defaultdict(dict)
-    for member in members:
-        by_method[member.observation.model, member.observation.quantity][
-            member.observation.method
-        ] = member
-    generation, likelihood = METHODS
-    for of in by_method.values():
-        if len(of) == len(METHODS):
-            first, second = of[likelihood].observation, of[generation].observation
-            gap = replace(first, value=first.value - second.value, slack=first.slack + second.slack)
-            yield replace(of[likelihood], observation=gap)
-
-
-def _gap(members: Sequence[Member]) -> Iterator[AnalysisRow]:
-    for row in _estimated(gaps(members), "likelihood - generation"):
-        yield replace(row, method="")
-
-
-def _median_and_quartiles(values: Sequence[float]) -> Estimate:
-    """Median with the quartiles as its ends (not an interval of confidence)."""
-    low, middle, high = (
-        quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
-    )
-    return Estimate(middle, None, low, high, len(values))
-
-
-def _quartiles(members: Sequence[Member]) -> Iterator[AnalysisRow]:
-    return _estimated(members, "median [quartiles]", _median_and_quartiles)
-
-
-def _correlation(members: Sequence[Member]) -> Iterator[AnalysisRow]:
-    """Spearman's, of each model's mean value with the number of the first group, by the other groups."""
-    strata = [
-        replace(member, groups=("all", *member.groups[1:]))
-        for member in members
-        if member.groups and member.x is not None
-    ]
-    for (groups, method, quantity, _), of in _by_place(strata).items():
-        x = {member.observation.model: member.x for member in of if member.x is not None}
-        values: dict[str, list[float]] = defaultdict(list)
-        for member in of:
-            values[member.observation.model].append(member.observation.value)
-        means = [math.fsum(values[model]) / len(values[model]) for model in x]
-        yield AnalysisRow(
-            groups=groups,
-            method=method,
-            quantity=quantity,
-            statistic="rank correlation",
-            unit="1",
-            estimate=replace(spearman(list(x.values()), means, len(x)), n=len(x)),
-            models=len(x),
-        )
-
-
-MEAN = AnalysisStatistic("Mean over models", _mean)
-MEAN_RANK = AnalysisStatistic("Mean rank", _mean_rank)
-GAP = AnalysisStatistic("Likelihood minus generation", _gap)
-QUARTILES = AnalysisStatistic("Median and quartiles", _quartiles)
-CORRELATION = AnalysisStatistic("Rank correlation", _correlation)
-
-
-def pooled(members: Iterable[Member]) -> list[Member]:
-    """All quantities as one."""
-    return [
-        replace(member, observation=replace(member.observation, quantity=POOLED))
-        for member in members
-    ]
-
-
-def by_quantity(
-    rows: Iterable[AnalysisRow],
-) -> Mapping[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]]:
-    """Rows of one group, method and statistic, by quantity."""
-    lines: dict[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]] = defaultdict(dict)
-    for row in rows:
-        lines[row.groups, row.method, row.statistic][row.quantity] = row
-    return lines
+def _card_of_printed(
+    suite: str, model: str, cards: Mapping[str, ModelCard]
+) -> tuple[str, ModelCard] | None:
+    """Return the name and the card of a model by its name in the tables of a suite's paper."""
+    for name, card in cards.items():
+        if card.printed.get(suite) == model:
+            return name, card
+    return None

@@ -1,6 +1,6 @@
-"""Which replies of a run are labelled: a stratified random sample whose probabilities are known and kept.
+"""Draw replies of a run for labelling: a stratified random sample with known probabilities.
 
-audit.json    an AuditDesign beside the run's journal
+The design is stored in audit.json (`AuditDesign`) next to the run's journal.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen import __version__
+from snellen import DataError, StoreError, __version__
 from snellen.plugin_api import (
     AUDIT_FILE,
     JSON_FAULTS,
-    DataError,
     LabelItem,
     Prediction,
-    ReplyKey,
     ScoredRun,
-    StoreError,
     Variant,
     find_extractor,
     journals,
@@ -31,28 +28,28 @@ from snellen.plugin_api import (
     rng_for,
     write_atomically,
 )
-from snellen_lab.audit.population import AuditedUnit, audited_protocols, reply_key
+from snellen_lab.audit.population import AuditedUnit, ReplyKey, audited_protocols, reply_key
 
 EXPECTED_MISREAD = {"certain": 0.02, "open": 0.5}
-"""Shares that may be misread, as guessed before any label: they decide how many replies are drawn and nothing else."""
-OTHERWISE = 0.15
-LEAST_SHARE = 0.15
-"""The least part of the draw that each reading gets, before all parts are made to add up to the whole."""
+"""Expected share of misread replies by reading, before any label. It only decides how many replies are drawn."""
+EXPECTED_MISREAD_OTHERWISE = 0.15
+MIN_SHARE = 0.15
+"""Smallest share of the draw for each reading, before all shares are scaled to add up to 1."""
 
 
 class DrawnReply(Struct, frozen=True):
     """A reply to be labelled."""
 
     item: str
-    """What its label is kept under."""
+    """Key under which its label is stored."""
     benchmark: str
     protocol: str
     sample_id: str
     variant: Variant
     reading: str
-    """Its stratum: how it was read when it was drawn, or the most doubtful of the replies drawn with it."""
+    """Its stratum: how it was read at the draw, or the most doubtful reading of the replies drawn with it."""
     probability: float
-    """With which it was drawn."""
+    """Probability with which it was drawn."""
 
     @property
     def key(self) -> ReplyKey:
@@ -60,7 +57,7 @@ class DrawnReply(Struct, frozen=True):
 
 
 class Stratum(Struct, frozen=True):
-    """The replies that were read in one way."""
+    """Replies of one reading."""
 
     reading: str
     replies: int
@@ -68,25 +65,25 @@ class Stratum(Struct, frozen=True):
 
 
 class AuditDesign(Struct, frozen=True, kw_only=True):
-    """What was drawn and how, so that the estimate can be made again."""
+    """The drawn replies and how they were drawn, so that the estimate can be repeated."""
 
     snellen: str
-    """The version that drew."""
+    """Version of Snellen that drew the replies."""
     seed: int
     read_by: tuple[str, ...]
-    """Versions of what had read the replies."""
+    """Versions of the extractors that had read the replies."""
     journals: dict[str, int]
-    """The journals that were drawn from, with their bytes."""
+    """Sizes in bytes of the journals with the replies."""
     strata: tuple[Stratum, ...]
     drawn: tuple[DrawnReply, ...]
-    """In order: the first so many are what a smaller draw holds."""
+    """In the order of the draw: a smaller draw has the first of these."""
 
     def is_of(self, run: Path) -> bool:
-        """Whether the run has not been asked more since."""
-        return self.journals == _sizes(run)
+        """Return whether the run has received no replies since the draw."""
+        return self.journals == _journal_sizes(run)
 
-    def drawn_in(self, run: ScoredRun) -> tuple[DrawnReply, ...]:
-        """The drawn replies to questions that are in a run, as it is narrowed to some."""
+    def drawn_replies_of(self, run: ScoredRun) -> tuple[DrawnReply, ...]:
+        """Return the drawn replies to the questions to which a run is narrowed."""
         samples = {scored.spec.name: scored.samples for scored in run.benchmarks}
         return tuple(
             reply for reply in self.drawn if reply.sample_id in samples.get(reply.benchmark, ())
@@ -94,7 +91,7 @@ class AuditDesign(Struct, frozen=True, kw_only=True):
 
 
 def read_design(run: Path) -> AuditDesign | None:
-    """The design of a run's audit; None where there is none. Raises StoreError for a damaged file."""
+    """Return the design of a run's audit, or None. Raises StoreError for a damaged file."""
     path = run / AUDIT_FILE
     if not path.exists():
         return None
@@ -102,177 +99,189 @@ def read_design(run: Path) -> AuditDesign | None:
         return msgspec.json.decode(read_file(path), type=AuditDesign)
     except (OSError, *JSON_FAULTS) as error:
         raise StoreError(
-            f"{path}: not the design of an audit ({error}); remove it and draw again"
+            f"{path}: not the design of an audit ({error}); delete the file and draw again"
         ) from None
 
 
 def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = None) -> AuditDesign:
-    """The design that is kept in a run's folder, if it has drawn as many; else a new one, which is kept.
+    """Return the design in a run's folder if it is large enough, else draw and store a new one.
 
-    With `part`, the run narrowed to some questions, it has drawn as many replies to these, as far as there are so many.
+    Args:
+        run: The run.
+        limit: Number of replies to draw.
+        seed: Seed of the draw.
+        part: The run narrowed to some questions. The design then has `limit` replies to these, or all of them.
     """
-    kept, narrowed = read_design(run.folder), part or run
-    if (
-        kept
-        and kept.is_of(run.folder)
-        and kept.seed == seed
-        and len(kept.drawn_in(narrowed)) >= limit
-    ):
-        return kept
+    narrowed = part or run
+    stored = read_design(run.folder)
+    is_current = stored is not None and stored.is_of(run.folder) and stored.seed == seed
+    if stored is not None and is_current and len(stored.drawn_replies_of(narrowed)) >= limit:
+        return stored
+
     design = draw_replies(run, limit, seed)
-    replies = sum(stratum.replies for stratum in design.strata)
-    while (
-        narrowed is not run
-        and len(design.drawn_in(narrowed)) < limit
-        and len(design.drawn) < replies
-    ):
-        wanted = max(1.1, limit / max(len(design.drawn_in(narrowed)), 1))
-        design = draw_replies(run, min(replies, math.ceil(len(design.drawn) * wanted)), seed)
-    write_atomically(
-        run.folder / AUDIT_FILE, msgspec.json.format(msgspec.json.encode(design), indent=1)
-    )
+    if narrowed is not run:
+        n_replies = sum(stratum.replies for stratum in design.strata)
+        # Draw more until the narrowed run has its share.
+        while len(design.drawn_replies_of(narrowed)) < limit and len(design.drawn) < n_replies:
+            growth = max(1.1, limit / max(len(design.drawn_replies_of(narrowed)), 1))
+            larger_limit = min(n_replies, math.ceil(len(design.drawn) * growth))
+            design = draw_replies(run, larger_limit, seed)
+    content = msgspec.json.format(msgspec.json.encode(design), indent=1)
+    write_atomically(run.folder / AUDIT_FILE, content)
     return design
 
 
-def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
-    """Draw at most `limit` replies; a larger draw by the same seed holds those of a smaller.
+class _Drawable(Struct, frozen=True, gc=False):
+    """A unit that may be drawn."""
 
-    What is drawn is a reply, or all replies to a question that has to be right each time. Strata are the readings, of a
-    question the one most in doubt. Within one, units are drawn with probabilities in proportion to what they weigh in
-    the mean over all accuracies of the run (equal ones for a single benchmark), by sequential Poisson sampling: the
-    least u / weight, u uniform (Ohlsson 1998). Raises DataError where there is nothing to draw.
+    rank: float
+    """Position in the order of the draw: the smallest are drawn first."""
+    weight: float
+    """Weight of a reply in the mean over all accuracies of the run."""
+    unit: AuditedUnit
+
+
+def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
+    """Draw at most `limit` replies. With the same seed, a larger draw contains a smaller one.
+
+    A unit is a reply, or all replies to a question that has to be right each time. Strata are the readings; the stratum
+    of a question is its most doubtful reading. Within a stratum, units are drawn with probabilities in proportion to
+    their weight in the mean over all accuracies of the run (equal for a single benchmark), by sequential Poisson
+    sampling: those with the smallest u / weight, for uniform u (Ohlsson 1998).
+
+    Raises DataError if there is no reply to draw.
     """
+    strata = _strata(run, seed)
+    if not strata:
+        raise DataError(
+            f"{run.folder}: no accuracy is computed from replies with known answers; there is nothing to label"
+        )
+
+    order = list(_stratum_order(strata, limit))
+    probabilities: dict[str, list[float]] = {}
+    for reading, members in strata.items():
+        weights = [member.weight for member in members]
+        probabilities[reading] = proportional_probabilities(weights, order.count(reading))
+
+    chosen: list[tuple[ReplyKey, str, float]] = []
+    n_units_drawn: Counter[str] = Counter()
+    n_replies_drawn: Counter[str] = Counter()
+    for reading in order:
+        index = n_units_drawn[reading]
+        n_units_drawn[reading] += 1
+        for reply in strata[reading][index].unit.to_label:
+            chosen.append((reply_key(reply), reading, probabilities[reading][index]))
+            n_replies_drawn[reading] += 1
+
+    items = drawn_items(run.folder, [key for key, _, _ in chosen])
+    drawn_strata = []
+    for reading, members in sorted(strata.items()):
+        n_replies = sum(len(member.unit.to_label) for member in members)
+        drawn_strata.append(Stratum(reading, n_replies, n_replies_drawn[reading]))
+    extractor_versions = [find_extractor(name).version for name in run.extractors]
+    return AuditDesign(
+        snellen=__version__,
+        seed=seed,
+        read_by=(*extractor_versions, *run.reading_stages),
+        journals=_journal_sizes(run.folder),
+        strata=tuple(drawn_strata),
+        drawn=tuple(
+            DrawnReply(items[key].id, *key, reading, probability)
+            for key, reading, probability in chosen
+        ),
+    )
+
+
+def _strata(run: ScoredRun, seed: int) -> dict[str, list[_Drawable]]:
+    """Return the units of each reading, in the order in which they are drawn."""
     protocols = list(audited_protocols(run))
     strata: dict[str, list[_Drawable]] = defaultdict(list)
     for audited in protocols:
         for unit in audited.units:
-            if unit.to_label:
-                weight = unit.share / len(audited.scores) / len(protocols)
-                strata[unit.reading].append(
-                    _Drawable(_uniform(unit.replies[0], seed) / weight, weight, unit)
-                )
-    if not strata:
-        raise DataError(
-            f"{run.folder}: no accuracy is of replies with known answers, so that there is none to label"
-        )
+            if not unit.to_label:
+                continue
+            weight = unit.share / len(audited.scores) / len(protocols)
+            rank = _uniform(unit.replies[0], seed) / weight
+            strata[unit.reading].append(_Drawable(rank, weight, unit))
+
+    def draw_order(member: _Drawable) -> tuple[float, bytes]:
+        return member.rank, msgspec.json.encode(reply_key(member.unit.replies[0]))
+
     for members in strata.values():
-        members.sort(
-            key=lambda member: (
-                member.place,
-                msgspec.json.encode(reply_key(member.unit.replies[0])),
-            )
-        )
-    order = list(_order(strata, limit))
-    weights = {
-        reading: [member.weight for member in members] for reading, members in strata.items()
-    }
-    probabilities = {
-        reading: proportional_probabilities(own, order.count(reading))
-        for reading, own in weights.items()
-    }
-    upcoming = {
-        reading: zip((member.unit for member in members), probabilities[reading], strict=True)
-        for reading, members in strata.items()
-    }
-    chosen = [
-        (reply, reading, probability)
-        for reading in order
-        for unit, probability in [next(upcoming[reading])]
-        for reply in unit.to_label
-    ]
-    drawn = Counter(reading for _, reading, _ in chosen)
-    items = drawn_items(run.folder, [reply_key(reply) for reply, _, _ in chosen])
-    return AuditDesign(
-        snellen=__version__,
-        seed=seed,
-        read_by=(*(find_extractor(name).version for name in run.extractors), *run.reading_stages),
-        journals=_sizes(run.folder),
-        strata=tuple(
-            Stratum(name, sum(len(member.unit.to_label) for member in members), drawn[name])
-            for name, members in sorted(strata.items())
-        ),
-        drawn=tuple(
-            DrawnReply(items[reply_key(reply)].id, *reply_key(reply), reading, probability)
-            for reply, reading, probability in chosen
-        ),
-    )
+        members.sort(key=draw_order)
+    return strata
 
 
-class _Drawable(Struct, frozen=True, gc=False):
-    place: float
-    """In the order of the draw: the least are drawn first."""
-    weight: float
-    unit: AuditedUnit
+def _stratum_order(strata: Mapping[str, Sequence[_Drawable]], limit: int) -> Iterator[str]:
+    """Yield the stratum of each unit to draw, until `limit` replies are expected."""
+    sizes: dict[str, tuple[float, int]] = {}
+    mean_replies: dict[str, float] = {}
+    for reading, members in strata.items():
+        sizes[reading] = (math.fsum(member.weight for member in members), len(members))
+        n_replies = sum(len(member.unit.to_label) for member in members)
+        mean_replies[reading] = n_replies / len(members)
 
-
-def _order(strata: Mapping[str, Sequence[_Drawable]], limit: int) -> Iterator[str]:
-    """From which stratum each unit is drawn, until `limit` replies are to be expected."""
-    sizes = {
-        reading: (math.fsum(member.weight for member in own), len(own))
-        for reading, own in strata.items()
-    }
-    replies = {
-        reading: sum(len(member.unit.to_label) for member in own) / len(own)
-        for reading, own in strata.items()
-    }
-    expected = 0.0
+    expected_replies = 0.0
     for reading in allocation(sizes, limit):
-        if expected >= limit:
+        if expected_replies >= limit:
             return
-        expected += replies[reading]
+        expected_replies += mean_replies[reading]
         yield reading
 
 
 def drawn_items(run: Path, keys: Sequence[ReplyKey]) -> dict[ReplyKey, LabelItem]:
-    """The replies to some presentations as they are labelled, in the order of `keys`."""
+    """Return the items to label for these replies, in the order of `keys`."""
     items: dict[ReplyKey, LabelItem] = {}
     for item in label_items(run, set(keys)):
-        prediction = item.unparsed.prediction
-        items[
-            prediction.benchmark, prediction.protocol, prediction.sample_id, prediction.variant
-        ] = item
+        items[reply_key(item.unparsed.prediction)] = item
     return {key: items[key] for key in keys}
 
 
 def allocation(strata: Mapping[str, tuple[float, int]], limit: int) -> Iterator[str]:
-    """From which stratum each reply is drawn, one after the other; `strata` have weight and number of replies.
+    """Yield the stratum of each unit to draw, one after the other.
 
-    Neyman's allocation by the expected shares of misread replies, where each stratum gets at least `LEAST_SHARE`.
-    Sainte-Lague's divisors make every beginning of it an allocation, too.
+    It is Neyman's allocation by the expected shares of misread replies, with at least `MIN_SHARE` for each stratum.
+    Sainte-Laguë's divisors make each beginning of it an allocation, too.
+
+    Args:
+        strata: For each stratum, its weight and its number of units.
+        limit: Number of units to draw.
     """
-    errors = {reading: EXPECTED_MISREAD.get(reading, OTHERWISE) for reading in strata}
-    spread = {
-        reading: weight * math.sqrt(errors[reading] * (1 - errors[reading]))
-        for reading, (weight, _) in strata.items()
-    }
-    shares = {
-        reading: max(LEAST_SHARE, spread[reading] / math.fsum(spread.values()))
-        for reading in strata
-    }
-    drawn = dict.fromkeys(sorted(strata), 0)
-    for _ in range(min(limit, sum(count for _, count in strata.values()))):
-        left = [reading for reading, count in drawn.items() if count < strata[reading][1]]
-        reading = max(left, key=lambda name: shares[name] / (2 * drawn[name] + 1))
-        drawn[reading] += 1
+    spreads = {}
+    for reading, (weight, _) in strata.items():
+        error = EXPECTED_MISREAD.get(reading, EXPECTED_MISREAD_OTHERWISE)
+        spreads[reading] = weight * math.sqrt(error * (1 - error))
+    total_spread = math.fsum(spreads.values())
+    shares = {reading: max(MIN_SHARE, spread / total_spread) for reading, spread in spreads.items()}
+
+    n_drawn = dict.fromkeys(sorted(strata), 0)
+    n_units = sum(size for _, size in strata.values())
+    for _ in range(min(limit, n_units)):
+        unfinished = [reading for reading, count in n_drawn.items() if count < strata[reading][1]]
+        reading = max(unfinished, key=lambda name: shares[name] / (2 * n_drawn[name] + 1))
+        n_drawn[reading] += 1
         yield reading
 
 
 def proportional_probabilities(weights: Sequence[float], count: int) -> list[float]:
-    """min(1, t weight) for each, with the t by which they add up to `count`."""
+    """Return min(1, t * weight) for each weight, with the t for which the probabilities add up to `count`."""
     if not count:
         return [0.0] * len(weights)
-    taken, rest = 0, math.fsum(weights)
+    n_certain = 0
+    remaining_weight = math.fsum(weights)
     for weight in sorted(weights, reverse=True):
-        if (count - taken) * weight <= rest * (1 + 1e-9):
+        if (count - n_certain) * weight <= remaining_weight * (1 + 1e-9):
             break
-        taken, rest = taken + 1, rest - weight
-    return [min(1.0, (count - taken) * weight / rest) for weight in weights]
+        n_certain += 1
+        remaining_weight -= weight
+    return [min(1.0, (count - n_certain) * weight / remaining_weight) for weight in weights]
 
 
 def _uniform(reply: Prediction, seed: int) -> float:
+    """Return a number in [0, 1) that is the same for a reply in each draw."""
     purpose = f"audit {reply.protocol} {msgspec.json.encode(reply.variant).decode()}"
     return rng_for(reply.benchmark, reply.sample_id, purpose, seed).random()
 
 
-def _sizes(run: Path) -> dict[str, int]:
+def _journal_sizes(run: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in journals(run)}

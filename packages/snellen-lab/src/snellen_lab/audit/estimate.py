@@ -1,12 +1,15 @@
 """Numbers corrected by labels of some replies (prediction-powered inference, Angelopoulos et al. 2023).
 
-What is labelled together (a reply, or all replies that a value depends on) lies in cells: by how it was read, and what
-it counted as. In each cell the labels estimate what it counts in truth. The corrected number is what it would be if
-each member of a cell counted so much: a difference estimator stratified after the draw, so that a reader who tells
-nothing costs nothing beside an estimate from labels alone. A number that is no mean (F1) is computed from corrected
-sums, near which it changes like a sum. Two things make its interval: other questions might have been asked (by picture,
-`estimate_mean`), and other replies drawn (by cell, Wilson's, which keeps its width where no reply was misread).
-`bench/audit_coverage.py` measures how often it holds the truth.
+Units that are labelled together (a reply, or all replies that a value depends on) are grouped into cells by how they
+were read and by what they counted as. In each cell, labels estimate what its members count in truth. The corrected
+number is what the number would be if each member of a cell counted that much: a difference estimator that is stratified
+after the draw. If readings carry no information, it is as precise as an estimate from labels alone.
+
+A number that is not a mean (F1) is computed from corrected sums, and linearised around them.
+
+The interval covers two uncertainties: other questions might have been asked (by image, `estimate_mean`), and other
+replies might have been drawn (by cell, Wilson's interval, which keeps its width if no labelled reply was misread).
+`bench/audit_coverage.py` measures how often the interval contains the true value.
 """
 
 from __future__ import annotations
@@ -14,375 +17,382 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import chain
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.plugin_api import (
-    UNIT_INTERVAL,
-    Bounds,
     Counts,
     Estimate,
     estimate_mean,
     gradient_of,
     linear_estimate,
-    margins,
     mean_of_estimates,
     wilson,
 )
 
+Bounds = tuple[float, float]
+"""The smallest and the largest possible value of a metric."""
+SHARE_BOUNDS: Bounds = (0.0, 1.0)
+
 
 class Contribution(Struct, frozen=True, gc=False):
-    """What one reply, or several that are labelled together, give to a question."""
+    """Contribution of a reply, or of several that are labelled together, to a question."""
 
     question: int
-    """Its place."""
+    """Index of the question in its part."""
     cell: Hashable
-    """Where it lies: all of a cell were read in one way and counted alike."""
+    """Members of a cell were read in the same way and counted the same."""
     counted: Counts
-    """As it was read."""
+    """Counts by the reading."""
     unit: Hashable
-    """What is drawn and labelled as a whole."""
+    """Identity of the replies that are drawn and labelled together."""
     share: float = 1.0
-    """The part of its question that it is."""
+    """Share of its question."""
     weight: float = 0.0
-    """How many it stands for: 1 / the probability with which it was drawn; 0 without a label."""
+    """How many units it represents: 1 / the probability with which it was drawn; 0 without a label."""
     truth: Counts = ()
-    """What it counts as by its label."""
+    """Counts by the label."""
     possible: tuple[Counts, ...] = ((0.0,), (1.0,))
-    """Among other things, the least and the most that it could count as."""
+    """Possible counts, which include the smallest and the largest."""
     is_settled: bool = False
-    """Whether there is nothing to label: it counts as it was read."""
+    """Whether no label is needed, because the reading cannot be wrong."""
 
 
 class AuditedPart(Struct, frozen=True):
-    """The questions of a benchmark that a number is made of, and what their replies give to it."""
+    """The questions of a benchmark in a number, and the contributions of their replies."""
 
     groups: Sequence[Hashable]
-    """The picture of each question."""
+    """The image of each question."""
     counts: Sequence[Counts]
-    """What each question counts as it was read; with one number, the value is their mean."""
+    """Counts of each question by the reading. If these are single numbers, the value is their mean."""
     contributions: Sequence[Contribution]
     compute: Callable[[Counts], float | None] | None = None
-    """Summed counts -> the value, where that is no mean."""
-    bounds: Bounds = UNIT_INTERVAL
+    """Function from summed counts to the value, if it is not a mean."""
+    bounds: Bounds = SHARE_BOUNDS
 
 
 Tree = Sequence[Sequence[Sequence[AuditedPart]]]
-"""A mean of means: questions of the innermost parts count alike, then these (benchmarks), then those (dimensions)."""
+"""A number as a mean of means: over dimensions, over the pools of a dimension (usually a benchmark each), and over the
+questions of all parts of a pool."""
 
 
 class ReadingCell(Struct, frozen=True):
-    """Replies that were read in one way and count alike."""
+    """Replies that were read in the same way and count the same."""
 
     weight: float
-    """The part of the number that they are, times the difference between the least and the most they could count."""
+    """Share of the number, times the difference between the largest and the smallest possible count."""
     right: float
-    """By labels, what they count from 0 for the least to 1 for the most; as scored where none was labelled."""
+    """Mean count by labels, from 0 for the smallest to 1 for the largest; as read if no member is labelled."""
     labelled: float = 0.0
-    """How many labels say so, if all had the same weight (Kish); infinite where none is needed."""
+    """Effective number of labels (Kish); infinite if no label is needed."""
     drawn: float = 0.0
-    """The sum of the labels' weights."""
+    """Sum of the labels' weights."""
 
     @property
     def margins(self) -> tuple[float, float]:
-        """How far their mean may lie below and above, in parts of the number."""
+        """How far the mean may be below and above `right`, as shares of the number."""
         if math.isinf(self.labelled):
             return 0.0, 0.0
-        low, high = wilson(self.right, self.labelled) if self.labelled else (0.0, 1.0)
+        low = 0.0
+        high = 1.0
+        if self.labelled:
+            low, high = wilson(self.right, self.labelled)
         return self.weight * (self.right - low), self.weight * (high - self.right)
 
 
+class _SharedCell(ReadingCell, frozen=True):
+    """A reading cell with its share of the number."""
+
+    share: float = 0.0
+
+
 def cell_of(weight: float, scored: float, labels: Sequence[tuple[float, float]]) -> ReadingCell:
-    """The cell of so much weight, scored so from 0 to 1; `labels` are pairs of a weight, and the truth from 0 to 1."""
-    drawn = math.fsum(own for own, _ in labels)
+    """Return a reading cell.
+
+    Args:
+        weight: The cell's weight.
+        scored: Mean count by the reading, from 0 to 1.
+        labels: For each label, a pair of its weight and of the true count, from 0 to 1.
+    """
+    drawn = math.fsum(label_weight for label_weight, _ in labels)
     if not drawn:
         return ReadingCell(weight, float(scored))
-    right = math.fsum(own * truth for own, truth in labels) / drawn
+    right = math.fsum(label_weight * truth for label_weight, truth in labels) / drawn
     right = max(0.0, min(1.0, right))
-    return ReadingCell(weight, right, drawn**2 / math.fsum(own**2 for own, _ in labels), drawn)
+    effective_labels = drawn**2 / math.fsum(label_weight**2 for label_weight, _ in labels)
+    return ReadingCell(weight, right, effective_labels, drawn)
 
 
 def with_reading_error(
     linearised: Estimate,
     expected: Estimate,
     cells: Sequence[ReadingCell],
-    bounds: Bounds = UNIT_INTERVAL,
+    bounds: Bounds = SHARE_BOUNDS,
 ) -> Estimate:
-    """The corrected number with its interval: on either side the wider one of two margins.
+    """Return the corrected number with its interval: on either side the wider one of two margins.
 
-    `linearised` is the mean over questions of what the cells expect of each, and what each label adds to its question:
-    its spread over pictures is that of both samples together, whatever questions about one picture have in common.
-    `expected` is the mean without what labels add; its margins and those of the cells add up (MOVER).
+    Args:
+        linearised: Mean over questions of the expected counts plus what each label adds to its question. Its spread
+            over images is that of both samples together, whatever questions about the same image have in common.
+        expected: Mean over questions of the expected counts. Its margins and those of the cells add up (MOVER).
+        cells: The reading cells.
+        bounds: Bounds of the metric.
     """
     if linearised.low is None or linearised.high is None or linearised.value is None:
         return linearised
-    by_cells = (
-        math.hypot(*side)
-        for side in zip(margins(expected), *(cell.margins for cell in cells), strict=True)
-    )
-    below, above = map(max, margins(linearised), by_cells)
-    low, high = linearised.value - below, linearised.value + above
-    return replace(linearised, low=max(bounds[0], low), high=min(bounds[1], high))
+    expected_below, expected_above = expected.margins
+    cells_below = [cell.margins[0] for cell in cells]
+    cells_above = [cell.margins[1] for cell in cells]
+    linearised_below, linearised_above = linearised.margins
+    below = max(linearised_below, math.hypot(expected_below, *cells_below))
+    above = max(linearised_above, math.hypot(expected_above, *cells_above))
+    low = max(bounds[0], linearised.value - below)
+    high = min(bounds[1], linearised.value + above)
+    return replace(linearised, low=low, high=high)
 
 
-def corrected_number(tree: Tree, bounds: Bounds = UNIT_INTERVAL) -> Estimate:
-    """The number of these parts with its interval. Without a value where it has none in the corrected sums."""
-    parts = [part for pools in tree for pool in pools for part in pool]
-    shares = [
-        1 / len(tree) / len(pools) / sum(len(part.counts) for part in pool)
-        for pools in tree
-        for pool in pools
-        for _ in pool
-    ]
-    means = _mean_counts(parts, shares)
-    slopes = [_Slope.of(part, means) for part in parts]
-    known = [slope for slope in slopes if slope is not None]
-    if len(known) < len(slopes):
-        return Estimate(None, None, None, None, sum(len(part.counts) for part in parts))
-    cells = _reading_cells(parts, shares, known)
-    values = [slope.values_of(part, means, cells) for part, slope in zip(parts, known, strict=True)]
-    expected, linearised = (
-        _of_tree(
-            tree,
-            [
-                (part, slope, side[place])
-                for part, slope, side in zip(parts, known, values, strict=True)
-            ],
-        )
-        for place in (0, 1)
-    )
-    return with_reading_error(linearised, expected, list(cells.values()), bounds)
+def corrected_number(tree: Tree, bounds: Bounds = SHARE_BOUNDS) -> Estimate:
+    """Return the corrected number of these parts with its interval.
+
+    It has no value if the metric is not defined at the corrected sums.
+    """
+    parts: list[AuditedPart] = []
+    question_shares: list[float] = []
+    """Share of the number that each question of a part has."""
+    for pools in tree:
+        for pool in pools:
+            n_questions = sum(len(part.counts) for part in pool)
+            for part in pool:
+                parts.append(part)
+                question_shares.append(1 / len(tree) / len(pools) / n_questions)
+
+    means = _mean_truths(parts, question_shares)
+    linearisations: list[_Linearisation] = []
+    for part in parts:
+        linearisation = _Linearisation.of(part, means)
+        if linearisation is None:
+            return Estimate(None, None, None, None, sum(len(part.counts) for part in parts))
+        linearisations.append(linearisation)
+
+    cells = _reading_cells(parts, question_shares, linearisations)
+    expected_values: list[list[float]] = []
+    corrected_values: list[list[float]] = []
+    for part, linearisation in zip(parts, linearisations, strict=True):
+        expected, corrected = linearisation.question_values(part, means, cells)
+        expected_values.append(expected)
+        corrected_values.append(corrected)
+    expected_estimate = _tree_estimate(tree, linearisations, expected_values)
+    linearised_estimate = _tree_estimate(tree, linearisations, corrected_values)
+    return with_reading_error(linearised_estimate, expected_estimate, list(cells.values()), bounds)
 
 
-Means = Mapping[Hashable, tuple[float, ...]]
+MeanTruths = Mapping[Hashable, tuple[float, ...]]
 
 
-def _mean_counts(parts: Sequence[AuditedPart], shares: Sequence[float]) -> Means:
-    """What the labelled members of each cell count in truth, on average."""
+def _mean_truths(parts: Sequence[AuditedPart], question_shares: Sequence[float]) -> MeanTruths:
+    """Return the mean true counts of the labelled members of each cell."""
+    weights: dict[Hashable, float] = defaultdict(float)
     sums: dict[Hashable, list[float]] = {}
-    for part, of_question in zip(parts, shares, strict=True):
-        for given in part.contributions:
-            if given.weight and not given.is_settled:
-                weight = of_question * given.share * given.weight
-                totals = sums.setdefault(given.cell, [0.0] * (len(given.truth) + 1))
-                for place, count in enumerate((1.0, *given.truth)):
-                    totals[place] += weight * count
-    return {
-        cell: tuple(total / drawn for total in totals) for cell, (drawn, *totals) in sums.items()
-    }
+    for part, question_share in zip(parts, question_shares, strict=True):
+        for contribution in part.contributions:
+            if not contribution.weight or contribution.is_settled:
+                continue
+            weight = question_share * contribution.share * contribution.weight
+            weights[contribution.cell] += weight
+            cell_sums = sums.setdefault(contribution.cell, [0.0] * len(contribution.truth))
+            for column, count in enumerate(contribution.truth):
+                cell_sums[column] += weight * count
+
+    means = {}
+    for cell, cell_sums in sums.items():
+        means[cell] = tuple(total / weights[cell] for total in cell_sums)
+    return means
 
 
-def _expected(given: Contribution, means: Means) -> Counts:
-    return given.counted if given.is_settled else means.get(given.cell, given.counted)
+def _expected_counts(contribution: Contribution, means: MeanTruths) -> Counts:
+    """Return the counts that the labels of its cell let a contribution be expected to have."""
+    if contribution.is_settled:
+        return contribution.counted
+    return means.get(contribution.cell, contribution.counted)
 
 
-class _Slope(Struct, frozen=True):
-    """A part's value, and how it changes with what its questions count."""
+class _Linearisation(Struct, frozen=True):
+    """The value of a part, and its change with the counts of its questions."""
 
     value: float
+    """Value at the corrected sums."""
     gradient: Counts
-    """Of the mean over questions of what they count."""
-    middle: float
-    """What the gradient makes of the mean counts: where a question lies that does not change the value."""
+    """Gradient of the value by the mean counts of questions."""
+    neutral: float
+    """Product of the gradient and the mean counts, which a question has that does not change the value."""
 
     @classmethod
-    def of(cls, part: AuditedPart, means: Means) -> _Slope | None:
-        """At the corrected sums; None where the value is not defined there, or nearby."""
-        n, columns = len(part.counts), len(part.counts[0])
-        sums = [math.fsum(counts[place] for counts in part.counts) for place in range(columns)]
-        for given in part.contributions:
-            for place, (after, before) in enumerate(
-                zip(_expected(given, means), given.counted, strict=True)
-            ):
-                sums[place] += given.share * (after - before)
+    def of(cls, part: AuditedPart, means: MeanTruths) -> _Linearisation | None:
+        """Linearise a part at its corrected sums. None if the value is not defined there, or nearby."""
+        n = len(part.counts)
+        n_columns = len(part.counts[0])
+        sums = [math.fsum(counts[column] for counts in part.counts) for column in range(n_columns)]
+        for contribution in part.contributions:
+            expected_counts = _expected_counts(contribution, means)
+            for column, expected in enumerate(expected_counts):
+                difference = expected - contribution.counted[column]
+                sums[column] += contribution.share * difference
         if part.compute is None:
-            return cls(sums[0] / n, (1.0,), sums[0] / n)
-        value, gradient = part.compute(tuple(sums)), gradient_of(part.compute, tuple(sums))
-        if value is None or gradient is None:
-            return None
-        per_question = tuple(n * slope for slope in gradient)
-        return cls(value, per_question, _product(per_question, [total / n for total in sums]))
+            mean = sums[0] / n
+            return cls(mean, (1.0,), mean)
 
-    def at(self, counts: Counts) -> float:
+        value = part.compute(tuple(sums))
+        sum_gradient = gradient_of(part.compute, tuple(sums))
+        if value is None or sum_gradient is None:
+            return None
+        gradient = tuple(n * slope for slope in sum_gradient)
+        mean_counts = [total / n for total in sums]
+        return cls(value, gradient, _product(gradient, mean_counts))
+
+    def project(self, counts: Counts) -> float:
+        """Return the product of the gradient and the counts of a question."""
         return _product(self.gradient, counts)
 
-    def values_of(
-        self, part: AuditedPart, means: Means, cells: Mapping[Hashable, _DrawnCell]
+    def question_values(
+        self, part: AuditedPart, means: MeanTruths, cells: Mapping[Hashable, _SharedCell]
     ) -> tuple[list[float], list[float]]:
-        """What the cells expect of each question, and that with what the labels of its replies add."""
-        expected = [self.at(counts) + self.value - self.middle for counts in part.counts]
-        added = [0.0] * len(expected)
-        for given in part.contributions:
-            corrected = self.at(_expected(given, means))
-            expected[given.question] += given.share * (corrected - self.at(given.counted))
-            if given.weight and not given.is_settled:
-                cell = cells[given.cell]
-                of_label = given.share * given.weight * (self.at(given.truth) - corrected)
-                added[given.question] += of_label * cell.members / cell.drawn
-        return expected, [value + more for value, more in zip(expected, added, strict=True)]
+        """Return two values for each question of a part, each of which has the corrected number as its mean.
+
+        The first ones are what the cells let expect. The second ones include what the labels of its replies add to a
+        question.
+        """
+        expected = []
+        for counts in part.counts:
+            expected.append(self.project(counts) + self.value - self.neutral)
+        added_by_labels = [0.0] * len(expected)
+        for contribution in part.contributions:
+            expected_count = self.project(_expected_counts(contribution, means))
+            difference = expected_count - self.project(contribution.counted)
+            expected[contribution.question] += contribution.share * difference
+            if contribution.weight and not contribution.is_settled:
+                cell = cells[contribution.cell]
+                residual = self.project(contribution.truth) - expected_count
+                added = contribution.share * contribution.weight * residual
+                added_by_labels[contribution.question] += added * cell.share / cell.drawn
+        corrected = []
+        for value, added in zip(expected, added_by_labels, strict=True):
+            corrected.append(value + added)
+        return expected, corrected
 
 
 def _product(gradient: Counts, counts: Sequence[float]) -> float:
-    return (
-        counts[0]
-        if gradient == (1.0,)
-        else math.fsum(map(float.__mul__, gradient, map(float, counts)))
+    if gradient == (1.0,):
+        return counts[0]
+    return math.fsum(
+        float(slope) * float(count) for slope, count in zip(gradient, counts, strict=False)
     )
 
 
-class _DrawnCell(ReadingCell, frozen=True):
-    members: float = 0.0
-    """The part of the number that they are."""
+class _CellMembers:
+    """The members of a cell, gathered from all parts of a number."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[float, float]] = []
+        """For each member, its share of the number and its count by the reading."""
+        self.lowest = math.inf
+        self.highest = -math.inf
+        self.labels: dict[Hashable, list[tuple[float, float]]] = defaultdict(list)
+        """For each labelled unit, the weights and the true counts of its members."""
+
+    def cell(self) -> _SharedCell:
+        """Return the cell. The labels of a unit count as one label, their weighted mean."""
+        difference = self.highest - self.lowest
+        span = difference or 1.0
+        share = math.fsum(weight for weight, _ in self.read)
+        mean_read = math.fsum(weight * value for weight, value in self.read) / share
+        labels = []
+        for members in self.labels.values():
+            weight = math.fsum(weight for weight, _ in members)
+            truth = math.fsum(weight * value for weight, value in members) / weight
+            labels.append((weight, (truth - self.lowest) / span))
+        cell = cell_of(share * difference, (mean_read - self.lowest) / span, labels)
+        return _SharedCell(cell.weight, cell.right, cell.labelled, cell.drawn, share)
 
 
 def _reading_cells(
-    parts: Sequence[AuditedPart], shares: Sequence[float], slopes: Sequence[_Slope]
-) -> dict[Hashable, _DrawnCell]:
-    """The cells of a number. Labels of one unit in one cell count as one."""
-    members: dict[Hashable, list[tuple[float, float]]] = defaultdict(list)
-    ends: dict[Hashable, tuple[float, float]] = {}
-    labels: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for number, (part, of_question, slope) in enumerate(zip(parts, shares, slopes, strict=True)):
-        at = _Remembered(slope)
-        for given in part.contributions:
-            if given.is_settled:
-                continue
-            weight = of_question * given.share
-            members[given.cell].append((weight, at(given.counted)))
-            low, high = at.ends(given.possible)
-            least, most = ends.get(given.cell, (low, high))
-            ends[given.cell] = min(least, low), max(most, high)
-            if given.weight:
-                labels[given.cell][number, given.unit].append(
-                    (weight * given.weight, at(given.truth))
-                )
-    return dict(_cells(members, ends, labels))
+    parts: Sequence[AuditedPart],
+    question_shares: Sequence[float],
+    linearisations: Sequence[_Linearisation],
+) -> dict[Hashable, _SharedCell]:
+    """Return the cells of a number."""
+    members: dict[Hashable, _CellMembers] = defaultdict(_CellMembers)
+    for index, part in enumerate(parts):
+        _gather_members(members, index, part, question_shares[index], linearisations[index])
+    return {cell: cell_members.cell() for cell, cell_members in members.items()}
 
 
-class _Remembered:
-    """Values along a slope; few different counts come often."""
+def _gather_members(
+    members: dict[Hashable, _CellMembers],
+    part_index: int,
+    part: AuditedPart,
+    question_share: float,
+    linearisation: _Linearisation,
+) -> None:
+    """Add the contributions of a part to the cells that they are in."""
+    # Few different counts occur, and each occurs often.
+    project = cache(linearisation.project)
 
-    def __init__(self, slope: _Slope) -> None:
-        self._slope, self._values = slope, dict[Counts, float]()
-        self._ends: dict[tuple[Counts, ...], tuple[float, float]] = {}
+    @cache
+    def extremes(possible: tuple[Counts, ...]) -> tuple[float, float]:
+        values = [project(counts) for counts in possible]
+        return min(values), max(values)
 
-    def __call__(self, counts: Counts) -> float:
-        if (value := self._values.get(counts)) is None:
-            value = self._values[counts] = self._slope.at(counts)
-        return value
-
-    def ends(self, possible: tuple[Counts, ...]) -> tuple[float, float]:
-        if (ends := self._ends.get(possible)) is None:
-            values = list(map(self, possible))
-            ends = self._ends[possible] = min(values), max(values)
-        return ends
-
-
-def _cells(
-    members: Mapping[Hashable, Sequence[tuple[float, float]]],
-    ends: Mapping[Hashable, tuple[float, float]],
-    labels: Mapping[Hashable, Mapping[Hashable, Sequence[tuple[float, float]]]],
-) -> Iterator[tuple[Hashable, _DrawnCell]]:
-    for key, own in members.items():
-        low, high = ends[key]
-        span = (high - low) or 1.0
-        total = math.fsum(weight for weight, _ in own)
-        scored = math.fsum(weight * value for weight, value in own) / total
-        units = [
-            (drawn, (math.fsum(weight * value for weight, value in unit) / drawn - low) / span)
-            for unit in labels[key].values()
-            for drawn in [math.fsum(weight for weight, _ in unit)]
-        ]
-        cell = cell_of(total * (high - low), (scored - low) / span, units)
-        yield key, _DrawnCell(cell.weight, cell.right, cell.labelled, cell.drawn, total)
+    for contribution in part.contributions:
+        if contribution.is_settled:
+            continue
+        cell = members[contribution.cell]
+        weight = question_share * contribution.share
+        cell.read.append((weight, project(contribution.counted)))
+        low, high = extremes(contribution.possible)
+        cell.lowest = min(cell.lowest, low)
+        cell.highest = max(cell.highest, high)
+        if contribution.weight:
+            label = (weight * contribution.weight, project(contribution.truth))
+            cell.labels[part_index, contribution.unit].append(label)
 
 
-def _of_tree(tree: Tree, sides: Sequence[tuple[AuditedPart, _Slope, Sequence[float]]]) -> Estimate:
-    upcoming = iter(sides)
-    return _mean(
-        [_mean([_of_pool([next(upcoming) for _ in pool]) for pool in pools]) for pools in tree]
-    )
+def _tree_estimate(
+    tree: Tree, linearisations: Sequence[_Linearisation], values: Sequence[Sequence[float]]
+) -> Estimate:
+    """Return the mean of means over a tree, given the linearisation and the question values of each part in order."""
+    remaining = iter(zip(linearisations, values, strict=True))
+    dimension_estimates = []
+    for pools in tree:
+        pool_estimates = []
+        for pool in pools:
+            pool_estimates.append(_pool_estimate(pool, remaining))
+        dimension_estimates.append(_mean(pool_estimates))
+    return _mean(dimension_estimates)
 
 
-def _of_pool(sides: Sequence[tuple[AuditedPart, _Slope, Sequence[float]]]) -> Estimate:
-    """Of questions that count alike; a number that is no mean is of one part alone."""
-    part, slope, values = sides[0]
-    if part.compute is None:
-        all_values = list(chain.from_iterable(values for _, _, values in sides))
-        all_groups = list(chain.from_iterable(part.groups for part, _, _ in sides))
-        return estimate_mean(all_values, all_groups, bounds=part.bounds)
-    deviations = [(value - slope.value) / len(values) for value in values]
-    return linear_estimate((slope.value, deviations), part.groups, part.bounds)
+def _pool_estimate(
+    pool: Sequence[AuditedPart], remaining: Iterator[tuple[_Linearisation, Sequence[float]]]
+) -> Estimate:
+    """Return the estimate over the questions of a pool, whose parts are the next ones in `remaining`."""
+    if pool[0].compute is None:
+        all_values: list[float] = []
+        all_groups: list[Hashable] = []
+        for part in pool:
+            _, values = next(remaining)
+            all_values.extend(values)
+            all_groups.extend(part.groups)
+        return estimate_mean(all_values, all_groups, bounds=pool[0].bounds)
+
+    # A number that is not a mean has a single part.
+    [part] = pool
+    linearisation, values = next(remaining)
+    deviations = [(value - linearisation.value) / len(values) for value in values]
+    return linear_estimate((linearisation.value, deviations), part.groups, part.bounds)
 
 
 def _mean(estimates: Sequence[Estimate]) -> Estimate:
-    return estimates[0] if len(estimates) == 1 else mean_of_estimates(estimates)
-
-
-LITTLE, FEW = 0.05, 5
-"""The share of questions that may have been given up where fewer than so many of the labelled went on."""
-
-
-class LabelledQuestion(Struct, frozen=True, gc=False):
-    """A labelled question that has to be right each time it is asked."""
-
-    cell: Hashable
-    weight: float
-    """How many it stands for."""
-    right: Sequence[bool]
-    """In truth, each reply that came: no more were asked after one that was not read as right."""
-    promised: int
-    """How many replies it takes."""
-
-
-def right_each_time(
-    labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashable, int]
-) -> list[float] | None:
-    """What each counts in truth: 1 or 0; of one that was given up although all that came was right, how likely the rest
-    would have been right, too. `sizes` are the numbers of questions in each cell.
-
-    The share right in a place, of the labelled that were right until then and went on, is that of all if misreading
-    does not depend on what would have come (Kaplan and Meier 1958). To each value what it changes of these shares is
-    added, which is none in all, so that the spread of the values is that of the corrected number (Greenwood). None
-    where more than a little was given up so, and fewer than `FEW` of the labelled went on from there.
-    """
-    drawn: dict[Hashable, float] = defaultdict(float)
-    for question in labelled:
-        drawn[question.cell] += question.weight
-    weights = [
-        question.weight * sizes[question.cell] / drawn[question.cell] for question in labelled
-    ]
-    places = max((question.promised for question in labelled), default=0)
-    came = [
-        [place for place in range(len(question.right)) if all(question.right[:place])]
-        for question in labelled
-    ]
-    at_risk, going_on, slopes, number = ([0.0] * places for _ in range(4))
-    for question, weight, own in zip(labelled, weights, came, strict=True):
-        for place in own:
-            number[place] += 1
-            at_risk[place] += weight
-            going_on[place] += weight * question.right[place]
-    shares = [right / risk if risk else 1.0 for right, risk in zip(going_on, at_risk, strict=True)]
-    unsure = math.fsum(
-        weight
-        for question, weight in zip(labelled, weights, strict=True)
-        if all(question.right)
-        and min(number[len(question.right) : question.promised], default=FEW) < FEW
-    )
-    if unsure > LITTLE * math.fsum(weights):
-        return None
-    values = []
-    for question, weight in zip(labelled, weights, strict=True):
-        missed = range(len(question.right), question.promised)
-        values.append(math.prod(shares[place] for place in missed) if all(question.right) else 0.0)
-        for place in missed if values[-1] else ():
-            slopes[place] += weight * values[-1] / shares[place]
-    return [
-        value + math.fsum(slopes[k] / at_risk[k] * (question.right[k] - shares[k]) for k in own)
-        for value, question, own in zip(values, labelled, came, strict=True)
-    ]
+    if len(estimates) == 1:
+        return estimates[0]
+    return mean_of_estimates(estimates)

@@ -1,4 +1,4 @@
-"""The replies that numbers of a run are made of, as they were read, and what each number becomes by labels of some."""
+"""The replies that the numbers of a run are made of: how each was read, and what the labels of some say."""
 
 from __future__ import annotations
 
@@ -14,98 +14,104 @@ from snellen.plugin_api import (
     Declaration,
     Prediction,
     QuestionCounts,
-    ReplyKey,
     Score,
     ScoredBenchmark,
     ScoredRun,
+    Variant,
     find_metric,
     is_censored,
     labelled_declaration,
     metric_of,
     shortened,
 )
-from snellen_lab.audit.estimate import (
-    AuditedPart,
-    Contribution,
-    LabelledQuestion,
-    right_each_time,
-)
+from snellen_lab.audit.estimate import AuditedPart, Contribution
+from snellen_lab.audit.right_each_time import LabelledQuestion, right_each_time
 
-ACCURACY, CIRCULAR = "accuracy", "circular_accuracy"
+ACCURACY = "accuracy"
+CIRCULAR = "circular_accuracy"
 WORDLESS = "no words"
-"""The reading of a reply without words. It means no option, so nobody labels it."""
+"""The reading of a reply without words. It names no option, and needs no label."""
+Question = tuple[str, int]
+"""The identifier of a sample and the index of one of its rounds."""
 
 
 class Meaning(Struct, frozen=True):
-    """What a label says of a drawn reply."""
+    """Label of a drawn reply."""
 
     choice: int | None
-    """The option meant, by identity, or None for none."""
+    """Index of the option that the reply names, before options were shuffled; None for none."""
     weight: float
-    """How many replies it stands for: 1 / the probability with which it was drawn."""
+    """How many replies it represents: 1 / the probability with which it was drawn."""
 
 
+ReplyKey = tuple[str, str, str, Variant]
+"""Benchmark, protocol, sample and presentation of a reply."""
 Meanings = Mapping[ReplyKey, Meaning]
 
 
 def reply_key(reply: Prediction) -> ReplyKey:
-    """What a label is of."""
+    """Return the key by which labels refer to a reply."""
     return reply.benchmark, reply.protocol, reply.sample_id, reply.variant
 
 
 def reading_of(reply: Prediction) -> str:
-    """How sure the rules are of what they read (`certain`, `likely`); else what read it (`judge`, ...), or `open`."""
+    """Return the confidence of the rules in their reading (`certain`, `likely`).
+
+    For a reply that rules could not read, it is what read it (`judge`, ...), or `open` if it was not read.
+    """
     if reply.unparsed_text is not None and not shortened(reply.unparsed_text):
         return WORDLESS
     return reply.confidence or reply.extraction_method or "open"
 
 
-def _doubt(reading: str) -> tuple[int, str]:
-    """Sort key: the reading that is most in doubt comes first."""
-    places = {"open": 0, "likely": 2, "certain": 3, WORDLESS: 4}
-    return places.get(reading, 1), reading
+def _doubt_order(reading: str) -> tuple[int, str]:
+    """Sort key of readings, from the most doubtful to the most certain."""
+    ranks = {"open": 0, "likely": 2, "certain": 3, WORDLESS: 4}
+    return ranks.get(reading, 1), reading
 
 
 class AuditedUnit(Struct, frozen=True, gc=False):
     """Replies that are drawn together: one, or all to a question that has to be right each time."""
 
-    question: tuple[str, int]
+    question: Question
     replies: tuple[Prediction, ...]
     share: float
-    """How much of its question it is."""
+    """Share of its question."""
 
     @property
     def reading(self) -> str:
-        """That of the reply most in doubt."""
-        return min(map(reading_of, self.replies), key=_doubt)
+        """The most doubtful reading of its replies."""
+        return min(map(reading_of, self.replies), key=_doubt_order)
 
     @property
     def to_label(self) -> list[Prediction]:
+        """The replies that need a label."""
         return [reply for reply in self.replies if reading_of(reply) != WORDLESS]
 
-    def meanings(self, meanings: Meanings) -> list[int | None] | None:
-        """What each reply means; None unless all of them are labelled."""
-        wordless = Meaning(None, 1.0)
-        said = [
-            wordless if reading_of(r) == WORDLESS else meanings.get(reply_key(r))
-            for r in self.replies
-        ]
-        return [meaning.choice for meaning in said if meaning] if all(said) else None
+    def choices(self, meanings: Meanings) -> list[int | None] | None:
+        """Return the option that each reply names by its label; None unless all replies are labelled."""
+        choices: list[int | None] = []
+        for reply in self.replies:
+            if reading_of(reply) == WORDLESS:
+                choices.append(None)
+                continue
+            meaning = meanings.get(reply_key(reply))
+            if meaning is None:
+                return None
+            choices.append(meaning.choice)
+        return choices
 
     def weight(self, meanings: Meanings) -> float:
-        """How many units it stands for; 0 without a label."""
-        return next(
-            (
-                meaning.weight
-                for reply in self.to_label
-                if (meaning := meanings.get(reply_key(reply)))
-            ),
-            0.0,
-        )
+        """Return how many units it represents; 0 without a label."""
+        for reply in self.to_label:
+            meaning = meanings.get(reply_key(reply))
+            if meaning is not None:
+                return meaning.weight
+        return 0.0
 
 
 class AuditedProtocol(Struct, frozen=True, dict=True):
-    """The replies of a benchmark under a protocol that its accuracies are made of."""
+    """The replies to a benchmark under a protocol, from which its accuracies are computed."""
 
     scored: ScoredBenchmark
     protocol: str
@@ -120,184 +126,212 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
 
     @cached_property
     def scores(self) -> list[Score]:
-        """The questions with an accuracy."""
-        return [s for s in _scores(self.scored, self.protocol, ACCURACY) if s.value is not None]
+        """Scores of the questions that have an accuracy."""
+        return [
+            score
+            for score in _scores(self.scored, self.protocol, ACCURACY)
+            if score.value is not None
+        ]
 
     @cached_property
     def units(self) -> list[AuditedUnit]:
-        """Single replies; all of a question under a protocol that asks for all to be right."""
-        presentations = {
-            (score.sample_id, score.turn): score.n_presentations for score in self.scores
-        }
-        together = not why_not_audited(self.scored, self.protocol, CIRCULAR)
-        by_question: dict[tuple[str, int], list[Prediction]] = defaultdict(list)
+        """Single replies, or all replies to a question if the protocol requires all to be right."""
+        n_presentations: dict[Question, int] = {}
+        for score in self.scores:
+            n_presentations[score.sample_id, score.turn] = score.n_presentations
+        draws_questions = not why_not_audited(self.scored, self.protocol, CIRCULAR)
+
+        replies_by_question: dict[Question, list[Prediction]] = defaultdict(list)
         for reply in self.scored.predictions:
-            question = reply.sample_id, reply.turn
-            is_asked = (
-                reply.protocol == self.protocol
-                and reply.error is None
-                and question in presentations
-            )
-            if is_asked and (together or self.declaration.is_unbiased(reply.variant)):
-                by_question[question].append(reply)
-        if together:
-            return [
-                AuditedUnit(
-                    question, tuple(sorted(replies, key=lambda reply: reply.variant.test)), 1.0
-                )
-                for question, replies in by_question.items()
-            ]
-        return [
-            AuditedUnit(question, (reply,), 1 / presentations[question])
-            for question, replies in by_question.items()
-            for reply in replies
-        ]
+            question = (reply.sample_id, reply.turn)
+            if reply.protocol != self.protocol or reply.error is not None:
+                continue
+            if question not in n_presentations:
+                continue
+            if draws_questions or self.declaration.is_unbiased(reply.variant):
+                replies_by_question[question].append(reply)
+
+        units = []
+        for question, replies in replies_by_question.items():
+            if draws_questions:
+                in_order = tuple(sorted(replies, key=lambda reply: reply.variant.test))
+                units.append(AuditedUnit(question, in_order, 1.0))
+            else:
+                share = 1 / n_presentations[question]
+                units.extend(AuditedUnit(question, (reply,), share) for reply in replies)
+        return units
 
     def part(self, metric: str, meanings: Meanings) -> AuditedPart | None:
-        """One of its numbers with what these labels say of it; None where it has no value to correct."""
-        if metric not in (ACCURACY, CIRCULAR) and not isinstance(
-            metric_of(metric), CorpusCountMetric
-        ):
+        """Return the replies of one number, with what labels say of them; None if labels cannot correct it."""
+        is_corpus_count = isinstance(metric_of(metric), CorpusCountMetric)
+        if metric not in (ACCURACY, CIRCULAR) and not is_corpus_count:
             return None
         if why_not_audited(self.scored, self.protocol, metric):
             return None
         if metric == CIRCULAR:
-            return self._circular(meanings)
-        return self._accuracy(meanings) if metric == ACCURACY else self._summed(metric, meanings)
+            return self._circular_part(meanings)
+        if metric == ACCURACY:
+            return self._accuracy_part(meanings)
+        return self._corpus_part(metric, meanings)
 
-    def _groups(self, questions: Sequence[tuple[str, int]]) -> list[str]:
+    def _groups(self, questions: Sequence[Question]) -> list[str]:
+        """Return the image group of each question."""
         return [self.scored.samples[sample_id].group for sample_id, _ in questions]
 
-    def _of_replies(
+    def _contributions(
         self,
-        questions: Sequence[tuple[str, int]],
+        questions: Sequence[Question],
         meanings: Meanings,
-        count: Callable[[tuple[str, int], int | None], Counts],
+        count: Callable[[Question, int | None], Counts],
         *cell: str,
     ) -> Iterator[Contribution]:
-        """What each unbiased reply counts. `count` says what a question counts where that option is meant."""
-        places = {question: place for place, question in enumerate(questions)}
-        possible: dict[tuple[str, int], tuple[Counts, ...]] = {}
+        """Yield the contribution of each unbiased reply.
+
+        Args:
+            questions: The questions of the part, in its order.
+            meanings: The labels.
+            count: Function from a question and the option that a reply names to the counts.
+            cell: Beginning of the keys of cells.
+        """
+        indexes = {question: index for index, question in enumerate(questions)}
+        possible_by_question: dict[Question, tuple[Counts, ...]] = {}
         for unit in self.units:
-            if (place := places.get(unit.question)) is None:
+            index = indexes.get(unit.question)
+            if index is None:
                 continue
-            if unit.question not in possible:
+            if unit.question not in possible_by_question:
                 sample_id, turn = unit.question
-                options = range(len(self.scored.samples[sample_id].rounds[turn].options))
-                counts = (count(unit.question, choice) for choice in (None, *options))
-                possible[unit.question] = tuple(dict.fromkeys(counts))
+                n_options = len(self.scored.samples[sample_id].rounds[turn].options)
+                possible = [count(unit.question, choice) for choice in (None, *range(n_options))]
+                possible_by_question[unit.question] = tuple(dict.fromkeys(possible))
             for reply in unit.replies:
-                if self.declaration.is_unbiased(reply.variant):
-                    meaning, reading = meanings.get(reply_key(reply)), reading_of(reply)
-                    counted = count(unit.question, reply.choice)
-                    truth = count(unit.question, meaning.choice) if meaning else ()
-                    yield Contribution(
-                        place,
-                        (*cell, reading, counted),
-                        counted,
-                        reply_key(reply),
-                        unit.share,
-                        meaning.weight if meaning else 0.0,
-                        truth,
-                        possible[unit.question],
-                        reading == WORDLESS,
-                    )
+                if not self.declaration.is_unbiased(reply.variant):
+                    continue
+                reading = reading_of(reply)
+                counted = count(unit.question, reply.choice)
+                meaning = meanings.get(reply_key(reply))
+                weight = 0.0
+                truth: Counts = ()
+                if meaning is not None:
+                    weight = meaning.weight
+                    truth = count(unit.question, meaning.choice)
+                yield Contribution(
+                    question=index,
+                    cell=(*cell, reading, counted),
+                    counted=counted,
+                    unit=reply_key(reply),
+                    share=unit.share,
+                    weight=weight,
+                    truth=truth,
+                    possible=possible_by_question[unit.question],
+                    is_settled=reading == WORDLESS,
+                )
 
-    def _accuracy(self, meanings: Meanings) -> AuditedPart | None:
+    def _accuracy_part(self, meanings: Meanings) -> AuditedPart | None:
         questions = [(score.sample_id, score.turn) for score in self.scores]
-        given = self._of_replies(questions, meanings, self._is_right, ACCURACY)
+        if not questions:
+            return None
+        contributions = list(self._contributions(questions, meanings, self._is_right, ACCURACY))
         counts = [(score.value or 0.0,) for score in self.scores]
-        return AuditedPart(self._groups(questions), counts, list(given)) if questions else None
+        return AuditedPart(self._groups(questions), counts, contributions)
 
-    def _is_right(self, question: tuple[str, int], choice: int | None) -> Counts:
+    def _is_right(self, question: Question, choice: int | None) -> Counts:
         return (float(choice in self.scored.answers[question].options),)
 
-    def _summed(self, metric: str, meanings: Meanings) -> AuditedPart | None:
-        """A number that follows from sums, as POPE's F1."""
-        declaring, tallies = metric_of(metric), _tallies(self.scored, self.protocol, metric)
-        if not isinstance(declaring, CorpusCountMetric) or not tallies:
+    def _corpus_part(self, metric: str, meanings: Meanings) -> AuditedPart | None:
+        """Return the part of a number that is computed from sums, such as POPE's F1."""
+        corpus_metric = metric_of(metric)
+        tallies = _tallies(self.scored, self.protocol, metric)
+        if not isinstance(corpus_metric, CorpusCountMetric) or not tallies:
             return None
-        row, questions = (
-            declaring.names.index(metric),
-            [(tally.sample_id, tally.turn) for tally in tallies],
+        row = corpus_metric.names.index(metric)
+        questions = [(tally.sample_id, tally.turn) for tally in tallies]
+        count = partial(_counted_choice, self.scored, corpus_metric)
+        contributions = self._contributions(
+            questions, meanings, count, metric, self.benchmark, self.protocol
         )
-        count = partial(_counted_choice, self.scored, declaring)
-        given = self._of_replies(questions, meanings, count, metric, self.benchmark, self.protocol)
-        counts = [tally.counts for tally in tallies]
         return AuditedPart(
             self._groups(questions),
-            counts,
-            list(given),
-            lambda sums: declaring.compute(sums)[row],
-            declaring.rows[row].bounds,
+            [tally.counts for tally in tallies],
+            list(contributions),
+            lambda sums: corpus_metric.compute(sums)[row],
+            corpus_metric.rows[row].bounds,
         )
 
-    def _circular(self, meanings: Meanings) -> AuditedPart | None:
-        scores = [s for s in _scores(self.scored, self.protocol, CIRCULAR) if s.value is not None]
-        values = {(score.sample_id, score.turn): score.value or 0.0 for score in scores}
-        units = [unit for unit in self.units if unit.question in values]
-        cells = {
-            unit.question: (CIRCULAR, unit.reading, (values[unit.question],)) for unit in units
-        }
-        # A question with a reply without words is not right, and need not be labelled.
-        open_units = [unit for unit in units if len(unit.to_label) == len(unit.replies)]
-        sizes: Counter[Hashable] = Counter(cells[unit.question] for unit in open_units)
-        labelled = {
-            unit.question: self._labelled(
-                unit, choices, cells[unit.question], unit.weight(meanings)
-            )
-            for unit in open_units
-            if (choices := unit.meanings(meanings)) is not None
-        }
-        values_in_truth = right_each_time(list(labelled.values()), sizes)
-        if values_in_truth is None:
+    def _circular_part(self, meanings: Meanings) -> AuditedPart | None:
+        """Return the part of a number for which all replies to a question have to be right."""
+        values: dict[Question, float] = {}
+        for score in _scores(self.scored, self.protocol, CIRCULAR):
+            if score.value is not None:
+                values[score.sample_id, score.turn] = score.value or 0.0
+
+        cells: dict[Question, Hashable] = {}
+        labelled: dict[Question, LabelledQuestion] = {}
+        settled: set[Question] = set()
+        n_open_in_cell: Counter[Hashable] = Counter()
+        for unit in self.units:
+            if unit.question not in values:
+                continue
+            cell = (CIRCULAR, unit.reading, (values[unit.question],))
+            cells[unit.question] = cell
+            # A question with a reply without words is not right, and need not be labelled.
+            if len(unit.to_label) < len(unit.replies):
+                settled.add(unit.question)
+                continue
+            n_open_in_cell[cell] += 1
+            choices = unit.choices(meanings)
+            if choices is not None:
+                labelled[unit.question] = self._labelled_question(
+                    unit, choices, cell, unit.weight(meanings)
+                )
+
+        truths = right_each_time(list(labelled.values()), n_open_in_cell)
+        if truths is None or not values:
             return None
-        truths = dict(zip(labelled, values_in_truth, strict=True))
-        settled = {unit.question for unit in units} - {unit.question for unit in open_units}
-        given = [
-            Contribution(
-                place,
-                cells[question],
-                (values[question],),
-                question,
-                1.0,
-                labelled[question].weight if question in labelled else 0.0,
-                (truths[question],) if question in truths else (),
-                is_settled=question in settled,
+        truth_by_question = dict(zip(labelled, truths, strict=True))
+        contributions = []
+        for index, (question, value) in enumerate(values.items()):
+            is_labelled = question in labelled
+            contributions.append(
+                Contribution(
+                    question=index,
+                    cell=cells[question],
+                    counted=(value,),
+                    unit=question,
+                    share=1.0,
+                    weight=labelled[question].weight if is_labelled else 0.0,
+                    truth=(truth_by_question[question],) if is_labelled else (),
+                    is_settled=question in settled,
+                )
             )
-            for place, question in enumerate(values)
-        ]
-        return (
-            AuditedPart(self._groups(list(values)), [(value,) for value in values.values()], given)
-            if given
-            else None
-        )
+        counts = [(value,) for value in values.values()]
+        return AuditedPart(self._groups(list(values)), counts, contributions)
 
-    def _labelled(
+    def _labelled_question(
         self, unit: AuditedUnit, choices: Sequence[int | None], cell: Hashable, weight: float
     ) -> LabelledQuestion:
-        """Two right options in turn are not right: the passes disagree."""
-        golds = self.scored.answers[unit.question].options
-        right = [choice in golds and choice == choices[0] for choice in choices]
-        promised = self.declaration.n_presentations(self.scored.samples[unit.question[0]])
-        return LabelledQuestion(cell, weight, right, promised)
+        """Return a labelled question. A reply is right if it names a right option, the same as the first reply."""
+        right_options = self.scored.answers[unit.question].options
+        right = [choice in right_options and choice == choices[0] for choice in choices]
+        sample = self.scored.samples[unit.question[0]]
+        return LabelledQuestion(cell, weight, right, self.declaration.n_presentations(sample))
 
 
 def _counted_choice(
     scored: ScoredBenchmark,
     metric: CorpusCountMetric,
-    question: tuple[str, int],
+    question: Question,
     choice: int | None,
 ) -> Counts:
+    """Return the counts of a reply that names an option, or none."""
     sample_id, turn = question
-    options, golds = (
-        scored.samples[sample_id].rounds[turn].options,
-        scored.answers[question].options,
-    )
-    [counts] = metric.count(
-        ["" if choice is None else options[choice]], [[options[gold] for gold in golds]]
-    )
-    return tuple(map(float, counts)) if not isinstance(counts, str) else ()
+    options = scored.samples[sample_id].rounds[turn].options
+    references = [options[index] for index in scored.answers[question].options]
+    reply = "" if choice is None else options[choice]
+    [counts] = metric.count([reply], [references])
+    if isinstance(counts, str):
+        return ()
+    return tuple(map(float, counts))
 
 
 def _scores(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Score]:
@@ -305,54 +339,64 @@ def _scores(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Score]:
 
 
 def _tallies(scored: ScoredBenchmark, protocol: str, metric: str) -> list[QuestionCounts]:
-    """What a metric of the whole counted on each question with options."""
-    names = {tally.metric for tally in scored.tallies if tally.protocol == protocol}
-    own = {name for name in names if metric in find_metric(name).names}
-    return [t for t in scored.tallies if t.protocol == protocol and t.metric in own and t.counts]
+    """Return what a corpus metric counted on each question with options."""
+    own = [tally for tally in scored.tallies if tally.protocol == protocol and tally.counts]
+    # Metrics are looked up once, because a benchmark may have many thousand tallies of a few.
+    names = {tally.metric for tally in own}
+    counting = {name for name in names if metric in find_metric(name).names}
+    return [tally for tally in own if tally.metric in counting]
+
+
+FREE_TEXT = "free text is scored without reading an option from it"
+REASONS = {
+    "groups": "it combines all replies about an image, but the audit draws single replies",
+    "judge": "a judge read the replies: `snellen agree --judge` compares it with people",
+    "ratings": "people gave it",
+    "choices": "it describes how replies vary, not whether they are correct",
+    "derived": "not all of its parts can be corrected",
+}
+"""Why metrics cannot be corrected, by what they are computed over."""
 
 
 def why_not_audited(scored: ScoredBenchmark, protocol: str, metric: str) -> str:
-    """Why labels of replies cannot correct a number; empty where they can."""
+    """Return why labels of replies cannot correct a number; empty if they can."""
     if labelled_declaration(protocol).conclude:
-        return "its answer follows from several steps, and no reply says it alone"
+        return "its answer follows from several steps, and no single reply states it"
     if scored.golds_absent:
-        return "the answers are not here"
+        return "the answers are not available"
     if is_censored(_scores(scored, protocol, ACCURACY)):
-        return "rounds broke off, so that it is no plain mean over replies"
+        return "some dialogues stopped early, so it is not a plain mean over replies"
     if metric == CIRCULAR and is_censored(_scores(scored, protocol, CIRCULAR)):
-        return "requests failed, or it was stopped, so that it is no plain mean over questions"
-    if metric in (ACCURACY, CIRCULAR):
         return (
-            "" if (protocol, "generation", metric) in scored.score_rows else "it was not asked for"
+            "some requests failed or the run was stopped, so it is not a plain mean over questions"
         )
-    declaring = metric_of(metric)
-    tallies = _tallies(scored, protocol, metric) if isinstance(declaring, CorpusCountMetric) else []
-    if tallies and all(
-        scored.samples[tally.sample_id].rounds[tally.turn].options for tally in tallies
-    ):
-        return ""
-    return REASONS.get(declaring.computed_over if declaring else "derived", FREE_TEXT)
+    if metric in (ACCURACY, CIRCULAR):
+        if (protocol, "generation", metric) in scored.score_rows:
+            return ""
+        return "it was not requested"
+
+    declaring_metric = metric_of(metric)
+    if declaring_metric is None:
+        return REASONS["derived"]
+    if isinstance(declaring_metric, CorpusCountMetric):
+        tallies = _tallies(scored, protocol, metric)
+        if tallies and all(_has_options(scored, tally) for tally in tallies):
+            return ""
+    return REASONS.get(declaring_metric.computed_over, FREE_TEXT)
 
 
-FREE_TEXT = "free text is scored as it stands: no rule reads an option in it"
-REASONS = {
-    "groups": "it takes all replies about a picture together, and single ones are drawn",
-    "judge": "a judge read the replies: `snellen agree --judge` compares it with people",
-    "ratings": "people gave it",
-    "choices": "it is about how replies vary and are worded, as they were read",
-    "derived": "not all numbers that it is made of can be corrected",
-}
+def _has_options(scored: ScoredBenchmark, tally: QuestionCounts) -> bool:
+    return bool(scored.samples[tally.sample_id].rounds[tally.turn].options)
 
 
 def audited_protocols(run: ScoredRun) -> Iterator[AuditedProtocol]:
-    """What labels of single replies can correct in a run."""
+    """Yield each benchmark and protocol of a run whose accuracy labels can correct."""
     for scored in run.benchmarks:
         for protocol, method, metric in scored.score_rows:
-            if (
-                metric == ACCURACY
-                and method == "generation"
-                and not why_not_audited(scored, protocol, ACCURACY)
-            ):
-                audited = AuditedProtocol(scored, protocol)
-                if audited.scores:
-                    yield audited
+            if metric != ACCURACY or method != "generation":
+                continue
+            if why_not_audited(scored, protocol, ACCURACY):
+                continue
+            audited = AuditedProtocol(scored, protocol)
+            if audited.scores:
+                yield audited

@@ -1,4 +1,4 @@
-"""Runs with labels of a drawn part of the replies: how often replies were misread, and accuracies corrected by it."""
+"""Report tables of audits: how often replies were misread, and the corrected numbers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,14 @@ from snellen.plugin_api import (
     RunView,
     ScoredRun,
     Table,
+    aggregate_run,
+    declared_row,
     few_names,
-    metric_title,
-    percent,
-    results_of,
+    percent_text,
 )
-from snellen_lab.audit.correction import (
-    Audit,
-    ReadingError,
-    audit_of,
-    corrected_rows,
-    uncorrected_headlines,
-)
+from snellen_lab.audit.correction import corrected_rows, uncorrected_headlines
 from snellen_lab.audit.draw import read_design
+from snellen_lab.audit.run_audit import Audit, ReadingError, audit_of
 
 READINGS_HEADER = ("reading", "replies", "labelled", "misread", "share misread", "at most")
 CORRECTED_HEADER = ("benchmark", "dimension", "protocol", "metric", "as read", "after audit")
@@ -38,89 +33,111 @@ READINGS_NOTE = (
     "where one was; the share is that of all replies, and at most the value in the last column with 95% confidence."
 )
 CORRECTED_NOTE = (
-    "Corrected for misread replies. The interval holds two uncertainties: which questions were asked, and which "
+    "Corrected for misread replies. The interval covers two uncertainties: which questions were asked, and which "
     "replies were labelled."
 )
 
 
 def audit_tables(views: Sequence[RunView]) -> list[Table]:
-    """Two tables for each run that has labels of drawn replies; a word where the run was asked more since."""
+    """Return two tables for each run with labels of drawn replies.
+
+    If a run has received replies since the draw, it has one table with a note instead.
+    """
     tables: list[Table] = []
     for view in views:
         run = view.run.counterpart or view.run
-        if audit := audit_of(run):
-            rows = results_of(run) if view.run.counterpart else view.rows
-            tables += [
-                readings_table(view.label, audit),
-                corrected_table(view.label, run, rows, audit),
-            ]
-        elif (design := read_design(view.run.folder)) and not design.is_of(view.run.folder):
-            note = "The run was asked more since its replies were drawn; `snellen audit` draws again and keeps the labels."
+        audit = audit_of(run)
+        if audit is not None:
+            rows = aggregate_run(run) if view.run.counterpart else view.rows
+            tables.append(readings_table(view.label, audit))
+            tables.append(corrected_table(view.label, run, rows, audit))
+            continue
+        design = read_design(view.run.folder)
+        if design is not None and not design.is_of(view.run.folder):
+            note = "The run has received replies since the draw; `snellen audit` draws again and keeps the labels."
             tables.append(Table(f"Reading error: {view.label}", READINGS_HEADER, (), notes=(note,)))
     return tables
 
 
 def readings_table(label: str, audit: Audit) -> Table:
-    """How often replies were misread, by how they were read."""
-    who = ", ".join(rater or "one person" for rater in audit.raters)
-    note = f"{audit.labelled:,} of {audit.drawn:,} replies drawn (seed {audit.design.seed}) are labelled, by {who}."
-    rows = tuple(
-        (
+    """Return a table of reading errors, with a row for each reading."""
+    raters = ", ".join(rater or "one person" for rater in audit.raters)
+    notes = [
+        f"{audit.labelled_replies:,} of {audit.drawn_replies:,} replies drawn (seed {audit.design.seed}) are labelled, by {raters}."
+    ]
+    rows = []
+    for error in audit.readings:
+        row = (
             error.reading,
             error.replies,
             error.labelled,
             error.misread,
-            DASH if error.share is None else percent(error.share),
-            percent(error.at_most),
+            DASH if error.share is None else percent_text(error.share),
+            percent_text(error.at_most),
         )
-        for error in audit.readings
-    )
-    sentences = tuple(filter(None, map(_sentence, audit.readings)))
-    return Table(
-        f"Reading error: {label}", READINGS_HEADER, rows, notes=(note, *sentences, READINGS_NOTE)
-    )
+        rows.append(row)
+        sentence = _no_misread_sentence(error)
+        if sentence:
+            notes.append(sentence)
+    notes.append(READINGS_NOTE)
+    return Table(f"Reading error: {label}", READINGS_HEADER, tuple(rows), notes=tuple(notes))
 
 
-def corrected_table(label: str, run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Table:
-    """The numbers as read beside the corrected ones, and why headlines have none."""
-    before = {_place(row): row.estimate for row in rows}
-    for row in rows:
-        if row.metric.endswith(AS_READ):
-            before[_place(replace(row, metric=row.metric.removesuffix(AS_READ)))] = row.estimate
-    cells = []
-    for row in corrected_rows(run, rows, audit):
-        metric = row.metric.removesuffix(AFTER_AUDIT)
-        place = _place(replace(row, metric=metric))
-        name = f"{metric_title(metric)}, {row.slice}" if row.slice else metric_title(metric)
-        names = (row.benchmark, row.dimension, row.protocol, name)
-        cells.append(
-            (*names, NumberCell(row.unit, before[place]), NumberCell(row.unit, row.estimate))
-        )
-    without: dict[str, dict[str, None]] = defaultdict(dict)
-    for headline in uncorrected_headlines(run, rows, audit):
-        without[headline.why][
-            f"{metric_title(headline.row.metric)} of {headline.row.benchmark}"
-        ] = None
-    notes = (
-        CORRECTED_NOTE,
-        *(f"Not corrected: {few_names(names)}; {why}." for why, names in without.items()),
-    )
-    title = f"Numbers after labelling {audit.labelled:,} replies: {label}"
-    return Table(title, CORRECTED_HEADER, tuple(cells), label_columns=4, notes=notes)
-
-
-def _place(row: Result) -> tuple[str, ...]:
-    return row.benchmark, row.dimension, row.protocol, row.metric, row.slice
-
-
-def _sentence(error: ReadingError) -> str:
-    """In words, where nothing was misread."""
+def _no_misread_sentence(error: ReadingError) -> str:
+    """Return a sentence if some replies are labelled and none of these was misread; else an empty text."""
     if error.misread or not error.labelled or error.labelled == error.replies:
         return ""
     return (
         f"Of {error.replies:,} replies read as {error.reading} {error.labelled:,} are labelled and none was misread: "
-        f"at most {percent(error.at_most)}."
+        f"at most {percent_text(error.at_most)}."
     )
+
+
+def corrected_table(label: str, run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Table:
+    """Return a table of the numbers as read and the corrected ones, with notes on headlines that have none."""
+    estimates_as_read = {_row_key(row): row.estimate for row in rows}
+    for row in rows:
+        # If numbers were corrected already, the number as read has a row of its own.
+        if row.metric.endswith(AS_READ):
+            plain_row = replace(row, metric=row.metric.removesuffix(AS_READ))
+            estimates_as_read[_row_key(plain_row)] = row.estimate
+
+    table_rows = []
+    for row in corrected_rows(run, rows, audit):
+        metric = row.metric.removesuffix(AFTER_AUDIT)
+        as_read = estimates_as_read[_row_key(replace(row, metric=metric))]
+        title = declared_row(metric).display_name
+        if row.slice:
+            title = f"{title}, {row.slice}"
+        table_rows.append(
+            (
+                row.benchmark,
+                row.dimension,
+                row.protocol,
+                title,
+                NumberCell(row.unit, as_read),
+                NumberCell(row.unit, row.estimate),
+            )
+        )
+
+    uncorrected: dict[str, dict[str, None]] = defaultdict(dict)
+    for headline in uncorrected_headlines(run, rows, audit):
+        name = f"{declared_row(headline.row.metric).display_name} of {headline.row.benchmark}"
+        uncorrected[headline.why][name] = None
+    notes = [CORRECTED_NOTE]
+    for why, names in uncorrected.items():
+        notes.append(f"Not corrected: {few_names(names)}; {why}.")
+    return Table(
+        f"Numbers after labelling {audit.labelled_replies:,} replies: {label}",
+        CORRECTED_HEADER,
+        tuple(table_rows),
+        label_columns=4,
+        notes=tuple(notes),
+    )
+
+
+def _row_key(row: Result) -> tuple[str, ...]:
+    return row.benchmark, row.dimension, row.protocol, row.metric, row.slice
 
 
 AUDIT_SECTION = ReportSection(

@@ -9,16 +9,16 @@ import click
 
 from snellen.plugin_api import (
     ExecutionSpec,
-    Number,
+    FloatParameter,
+    IntegerParameter,
     QuestionSpec,
-    WholeNumber,
     announce,
+    console,
     field_flags,
-    find,
+    find_registered,
     flags_given,
     json_flag,
     offline_flag,
-    out,
     print_tables,
     run_progress,
     run_spec,
@@ -55,18 +55,18 @@ _EXECUTION = (
 )
 @click.option(
     "--budget",
-    type=WholeNumber(LEAST),
+    type=IntegerParameter(LEAST),
     help=f"Maximum questions per model.  [{BUDGET} for each test]",
 )
 @click.option(
     "--width",
-    type=Number(0, min_open=True),
+    type=FloatParameter(0, min_open=True),
     default=WIDTH,
     help=f"Stop a test when its interval is narrower than this many octaves.  [{WIDTH:g}]",
 )
 @click.option(
     "--input-side",
-    type=WholeNumber(8),
+    type=IntegerParameter(8),
     metavar="PX",
     help="For models behind an API: the longer side to which the API scales images down, to "
     "compute what the model can see.",
@@ -94,36 +94,33 @@ def acuity_command(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Measure how small, faint or crowded an object may be before MODELS no longer see it.
+    """Measure how small, faint or crowded an object can be before MODELS no longer see it.
 
     \b
       snellen acuity snellen:tiny
       snellen acuity hf:org/name openai:name@http://host:port/v1 --test letter-size --test contrast
       snellen acuity openai:name@http://host:port/v1 --budget 300 --dry-run
 
-    Each test draws images that get harder along one dimension. Like an optician, it asks next where the answer is most
-    informative. The result is a threshold with a 95% interval, or a bound if the threshold lies outside the test's
-    levels. Repeat the command to resume. See docs/acuity.md.
+    Each test draws images that become harder in one respect, such as size or contrast. Like an optician, it continues
+    with the image that tells most about the model. The result is a threshold with a 95% interval, or a bound if the
+    threshold is outside the range of the test. Repeat the command to resume. See docs/acuity.md.
     """
     from snellen.plugin_api import check_budget
+    from snellen_lab.acuity.card import acuity_page
     from snellen_lab.acuity.measuring import acuity_forecasts, measure_spec
-    from snellen_lab.acuity.report import (
-        acuity_page,
-        acuity_records,
-        acuity_tables,
-        prescription_line,
-    )
+    from snellen_lab.acuity.prescription import prescription_line
+    from snellen_lab.acuity.report import acuity_records, acuity_tables
 
     for test in tests:
         if "/" not in test:
-            find("acuity_tests", test)
+            find_registered("acuity_tests", test)
     benchmarks = [test if "/" in test else f"acuity/{test}" for test in tests] or ["acuity"]
     spec = run_spec(
         {**flags_given(flags), "models": models, "benchmarks": benchmarks, "report": False}
     )
     if dry_run:
         for line in acuity_forecasts(spec, budget, announce):
-            out.print(line, soft_wrap=True)
+            console.print(line, soft_wrap=True)
         return
     with run_progress() as progress:
         runs = measure_spec(
@@ -136,11 +133,13 @@ def acuity_command(
         )
     if as_json:
         for record in acuity_records(runs):
-            out.out(record)
+            console.out(record)
     else:
         print_tables(acuity_tables(runs))
         for run in runs:
-            out.print(prescription_line(run), soft_wrap=not out.is_terminal, highlight=False)
+            console.print(
+                prescription_line(run), soft_wrap=not console.is_terminal, highlight=False
+            )
     target = card or runs[0].folder / CARD
     write_atomically(target, acuity_page(runs).encode())
     announce(f"card: {target}")

@@ -10,7 +10,6 @@ from snellen.plugin_api import (
     Table,
     announce,
     json_flag,
-    load_cards,
     model_cards,
     print_records,
     print_tables,
@@ -47,21 +46,21 @@ def analyse_command(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Show the analysis NAME of the published models, and of RUNS beside them.
+    """Show the analysis NAME: published models in groups, and RUNS next to them.
 
     \b
-      snellen analyse                                   what there is
-      snellen analyse backbones                         the paper's models
-      snellen analyse backbones runs/x --cards my.toml  with a run, whose model's card says its group
+      snellen analyse                                   list the analyses
+      snellen analyse backbones                         the models of the paper
+      snellen analyse backbones runs/x --cards my.toml  add a run; the card of its model names its group
       snellen analyse backbones -o backbones.html -o backbones.svg
 
-    NAME may be a TOML file of your own. See docs/analyses.md.
+    NAME can also be a TOML file of your own. See docs/analyses.md.
     """
     if not name:
         _list()
         return
     spec = find_analysis(name)
-    known_cards = load_cards(Path(cards)) if cards else model_cards()
+    known_cards = model_cards(Path(cards) if cards else None)
     outcome = compute_analysis(spec, views_as_published(runs), known_cards)
     for path in outputs:
         announce(f"wrote {write_analysis(outcome, path)}")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from snellen.plugin_api import announce, err, out, print_records
+from snellen.plugin_api import announce, console, error_console, print_records
 from snellen_lab.verification.certificate import ERROR_LIMIT
 from snellen_lab.verification.datasheet import datasheet, sheet_name
 from snellen_lab.verification.datasheet_page import write_datasheet
@@ -27,14 +27,14 @@ def report_benchmark(
     if as_json:
         print_records([sheet.flat()])
     else:
-        out.print(f"{sheet.benchmark.name}: {sheet.summary}", soft_wrap=True)
+        console.print(f"{sheet.benchmark.name}: {sheet.summary}", soft_wrap=True)
         for criterion in sheet.certificate.criteria:
             met = "yes" if criterion.is_met else "no"
-            out.print(f"  {met:4} {criterion.name:7} {criterion.result}", soft_wrap=True)
+            console.print(f"  {met:4} {criterion.name:7} {criterion.result}", soft_wrap=True)
 
-    show = announce if as_json else out.print
+    show = announce if as_json else console.print
     for path in outputs or (() if as_json else (sheet_name(sheet.benchmark),)):
         show(str(write_datasheet(sheet, path)))
     if strict and not sheet.certificate.is_certified:
-        err.print(sheet.certificate.sentence)
+        error_console.print(sheet.certificate.sentence)
         sys.exit(1)

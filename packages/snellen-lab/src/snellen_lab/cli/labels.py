@@ -9,66 +9,62 @@ from typing import Any
 
 import click
 
-from snellen import JudgeSpec, ScoringSpec, load_model
+from snellen import DataError, JudgeSpec, ScoringSpec, load_model
 from snellen.plugin_api import (
     AUDIT_FILE,
     LABELS_FILE,
     NO_OPTION,
     RUN_MANIFEST,
     Benchmark,
-    DataError,
     ErrorBound,
     HumanLabel,
+    IntegerParameter,
     LabelItem,
-    WholeNumber,
     add_lines,
+    aggregate_run,
     announce,
-    as_word,
+    console,
     filter_runs,
     flat_row,
-    hard_sample,
-    import_labels,
     json_flag,
     judge_flags,
     judge_from_flags,
-    label_by_judges,
     open_answers,
     open_benchmark,
-    out,
     print_built,
     print_records,
     print_tables,
     read_labels,
-    results_of,
     score_folders,
+    shell_word,
     short_name,
     shortened,
     show_table,
     strip_controls,
 )
+from snellen_lab.agreement.labelled_replies import hard_sample, import_labels, label_by_judges
 from snellen_lab.agreement.readers import agreement_study, calibrate
 from snellen_lab.agreement.statistics import Agreement, agreement_interval_text
-from snellen_lab.audit.correction import audit_of, corrected_rows
+from snellen_lab.audit.correction import corrected_rows
 from snellen_lab.audit.draw import design_for, drawn_items
+from snellen_lab.audit.run_audit import audit_of
 from snellen_lab.audit.tables import corrected_table, readings_table
 from snellen_lab.cli.flags import PATH
-from snellen_lab.verification.audit import (
-    AuditForm,
-    AuditItem,
+from snellen_lab.verification.audit_form import AuditForm, write_audit_page
+from snellen_lab.verification.audit_labels import (
+    import_audit_labels,
+    labels_file,
+    read_audit_labels,
+)
+from snellen_lab.verification.audit_outcome import (
     AuditOutcome,
-    AuditServer,
     ItemVerdict,
     audit_outcome,
-    audited_items,
-    ids_in,
-    import_audit_labels,
     keep_good,
-    labels_file,
-    named_items,
-    read_audit_labels,
     with_bound,
-    write_audit_page,
 )
+from snellen_lab.verification.audit_server import AuditServer
+from snellen_lab.verification.audited_questions import AuditItem, audited_items, ids_in, named_items
 
 KEYS = "123456789abcdefghijklmnoprtv"
 """The key of each position; u, q, s and x have other meanings."""
@@ -81,7 +77,10 @@ HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: sto
 @click.command()
 @click.argument("run", required=False, type=PATH)
 @click.option(
-    "--limit", default=50, type=WholeNumber(1), help="Maximum difficult replies to label.  [50]"
+    "--limit",
+    default=50,
+    type=IntegerParameter(1),
+    help="Maximum difficult replies to label.  [50]",
 )
 @click.option("--seed", default=0, help="Random seed of the sample and of the intervals.  [0]")
 @click.option(
@@ -105,14 +104,14 @@ def agree_command(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Label hard replies of RUN by hand, and see how far each extractor and judge agrees with people.
+    """Label difficult replies of RUN by hand, and measure how well extractors and judges agree with people.
 
-    Hard replies are those in which the standard or strict rules find no option, or two extractors find different
-    ones. One key labels a reply. Labels are kept in RUN/labels.jsonl. The table gives the share of agreement,
-    Cohen's kappa and Krippendorff's alpha with 95% bootstrap intervals, and MMBench's two cases of disagreement:
-    I, one side says that no option is meant; II, two different options.
+    A reply is difficult if the standard or the strict rules find no option in it, or if two extractors find different
+    options. You label each reply with one key; the labels are saved in RUN/labels.jsonl. The table shows the share of
+    agreement, Cohen's kappa and Krippendorff's alpha, with 95% bootstrap intervals. It also counts the two kinds of
+    disagreement that MMBench distinguishes: one side finds no option (I), or both find different options (II).
 
-    Without a RUN the table is about judges (--judge), on the hard replies that ship with Snellen.
+    Without RUN, the command compares judges (--judge) on the difficult replies that come with Snellen.
 
     \b
       snellen agree runs/x
@@ -122,29 +121,29 @@ def agree_command(
     if run is None:
         if not judge.models:
             raise click.UsageError("Give a RUN to label, or a judge to calibrate (--judge MODEL).")
-        judges = [load_model(model) for model in judge.models]
+        judges = [load_model(model).model for model in judge.models]
         _show_agreement(calibrate(judges, judge, announce), as_json)
         return
     if judge.models:
         raise click.UsageError(
-            "--judge takes no RUN: its replies ship with Snellen. `snellen score RUN --judge MODEL` asks a judge about "
+            "--judge does not take a RUN: the replies to judge ship with Snellen. `snellen score RUN --judge MODEL` asks a judge about "
             "a run's replies, and its verdicts are in the table of `snellen agree RUN`."
         )
     if labels:
         fitting, count = import_labels(labels, run)
-        announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
+        announce(f"{fitting:,} of {count:,} labels match replies of this run and were added")
     elif form or (form is None and sys.stdin.isatty()):
         ask_for_labels(hard_sample(run, limit, seed), run / LABELS_FILE, by, click.getchar)
-        announce(f"labels are kept in {run / LABELS_FILE}; the same command goes on")
+        announce(f"labels are kept in {run / LABELS_FILE}; run the same command again to continue")
     rows, people = agreement_study(run, seed=seed)
     _show_agreement(rows, as_json)
     if people is not None and not as_json:
-        out.print(f"alpha among people: {people:.2f}")
+        console.print(f"alpha among people: {people:.2f}")
 
 
 def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
     header = ("reader", "n", "agreement", "kappa", "alpha", "case I", "case II")
-    gap = "\n" if out.width < WIDE and not as_json else " "  # an interval stays in one piece
+    gap = "\n" if console.width < WIDE and not as_json else " "  # an interval stays in one piece
     table = [
         (
             r.reader,
@@ -180,17 +179,17 @@ def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callabl
             notice = "undone"
         elif pressed == "s":
             at += 1
-            notice = "skipped the one before"
+            notice = "skipped the previous reply"
         elif (label := _label(item, pressed)) is not None:
             add_lines(path, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
             positions.append(at)
             at += 1
-            notice = "the one before: " + ("no option" if label == NO_OPTION else label)
+            notice = "previous reply: " + ("no option" if label == NO_OPTION else label)
         else:
             notice = (
-                f"{pressed!r} is not a key here"
+                f"{pressed!r} is not one of the keys"
                 if pressed.isprintable()
-                else "that is not a key here"
+                else "that is not one of the keys"
             )
 
 
@@ -212,17 +211,19 @@ def _label(item: LabelItem, pressed: str) -> str | None:
 def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
     """One screen: what happened to the one before, then the question, its options and the reply."""
     unparsed = item.unparsed
-    out.clear()
-    out.rule(f"{number} of {count}" + (f" ({notice})" if notice else ""))
-    out.print(strip_controls(f"{unparsed.turn.question}\n"))
-    for key, label, option in zip(KEYS, item.option_labels, unparsed.shown, strict=False):
-        out.print(f"  {key}   ({short_name(label)}) {short_name(option)}")
+    console.clear()
+    console.rule(f"{number} of {count}" + (f" ({notice})" if notice else ""))
+    console.print(strip_controls(f"{unparsed.turn.question}\n"))
+    for key, label, option in zip(
+        KEYS, item.option_labels, unparsed.displayed_options, strict=False
+    ):
+        console.print(f"  {key}   ({short_name(label)}) {short_name(option)}")
     reply = shortened(unparsed.reply)
-    out.print(strip_controls(f"\nReply: {reply}\n"), style="bold")
+    console.print(strip_controls(f"\nReply: {reply}\n"), style="bold")
     if len(reply) < len(unparsed.reply.strip()):
-        whole = f"shown without reasoning, and no more than a judge sees; it has {len(unparsed.reply):,} letters\n"
-        out.print(whole, style="dim")
-    out.print(HELP, style="dim")
+        whole = f"shown without reasoning and as short as a judge sees it; the full reply has {len(unparsed.reply):,} letters\n"
+        console.print(whole, style="dim")
+    console.print(HELP, style="dim")
 
 
 @click.command()
@@ -230,7 +231,7 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
 @click.option(
     "--limit",
     default=150,
-    type=WholeNumber(1),
+    type=IntegerParameter(1),
     help="How many to draw. More can be drawn later.  [150]",
 )
 @click.option("--seed", default=0, help="Random seed of the draw.  [0]")
@@ -277,11 +278,12 @@ def audit_command(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Have people look at a random part: of a benchmark's questions, or of a run's replies.
+    """Have people review a random sample of a benchmark's questions, or of a run's replies.
 
-    Of a BENCHMARK: are its questions good? Each is shown with its picture; one key answers it, the key is shown, one
-    key says whether the question is good. Two people label (--by), what they differ in is settled (--settle), and the
-    benchmark's manifest says how many bad questions there are at most (docs/verifying.md).
+    BENCHMARK: are its questions good? You see a question with its image and answer it with one key. Then you see the
+    ground truth and say, with another key, whether the question is good. Two people label the sample (--by), and settle
+    what they disagree on (--settle). The manifest of the benchmark then states an upper bound on the share of bad
+    questions (docs/verifying.md).
 
     \b
       snellen audit mine --by ann
@@ -289,9 +291,9 @@ def audit_command(
       snellen audit mine --settle --by ann
       snellen audit mine --keep mine-audited
 
-    Of a RUN: were its replies read rightly? One key labels a reply, as in `snellen agree`; what is right is not shown.
-    A judge (--judge MODEL) may label in place of people. The draw is kept in RUN/audit.json, labels in
-    RUN/labels.jsonl; reports of the run show the corrected numbers from then on (docs/audit.md).
+    RUN: did Snellen read its replies correctly? You label each reply with one key, as in `snellen agree`, without
+    seeing the ground truth. A judge (--judge MODEL) can label instead of people. The sample is saved in RUN/audit.json
+    and the labels in RUN/labels.jsonl. From then on, reports of the run show corrected numbers (docs/audit.md).
 
     \b
       snellen audit runs/x
@@ -302,17 +304,17 @@ def audit_command(
     if (Path(target) / RUN_MANIFEST).exists():
         if useless := [flag for flag, value in of_benchmark.items() if value]:
             raise DataError(
-                f"{useless[0]}: {target} is a run, and this is for benchmarks; leave it out"
+                f"{useless[0]}: {target} is a run, but this option is for benchmarks; remove it"
             )
         _audit_run(Path(target), limit, seed, labels, by, form, judge, where, as_json)
         return
     if where:
         raise DataError(
-            f"--where: {target} is a benchmark, and this is for runs; --only names questions of a benchmark"
+            f"--where: {target} is a benchmark, but this option is for runs; to choose questions of a benchmark, use --only"
         )
     if judge.models:
         raise DataError(
-            f"--judge: {target} is a benchmark, which people audit; models check it by `snellen lint --jury`"
+            f"--judge: {target} is a benchmark, which people audit; to check it with models, use `snellen lint --jury`"
         )
     benchmark = open_benchmark(target)
     of = len({sample_id for sample_id, _ in open_answers(benchmark.folder)})
@@ -325,20 +327,20 @@ def audit_command(
     if labels:
         fitting, count = import_audit_labels(labels, benchmark)
         announce(
-            f"{fitting:,} of {count:,} labels are about questions of {benchmark.name}, and were added"
+            f"{fitting:,} of {count:,} labels match questions of {benchmark.name} and were added"
         )
     elif page:
         write_audit_page(
             AuditForm(benchmark, items, by or "", _to_settle(benchmark, items, of, settle)), page
         )
-        out.print(
-            f"{page}: {len(items):,} questions; its file of labels comes back with --labels",
+        console.print(
+            f"{page}: {len(items):,} questions; add the file of labels that it saves with --labels",
             soft_wrap=True,
         )
         return
     elif form or settle or (form is None and not keep and sys.stdin.isatty()):
         if not by:
-            raise DataError("say who labels: --by NAME; what two people say is compared")
+            raise DataError("name the labeller with --by NAME; labels of two people are compared")
         _serve(AuditForm(benchmark, items, by, _to_settle(benchmark, items, of, settle)), path)
     outcome = audit_outcome(items, of, read_audit_labels(path))
     _show_outcome(benchmark, outcome, as_json)
@@ -348,7 +350,7 @@ def audit_command(
     if keep:
         if not outcome.is_complete:
             raise DataError(
-                f"{target}: not all that was drawn is labelled; label the rest, or draw fewer (--limit)"
+                f"{target}: some drawn questions have no label yet; label them, or draw fewer (--limit)"
             )
         kept = keep_good(benchmark, outcome, keep, bounded=not only)
         print_built(kept)
@@ -369,7 +371,7 @@ def _to_settle(
     differing = {verdict.item.id: verdict for verdict in verdicts if verdict.differs}
     if not differing:
         raise DataError(
-            f"{benchmark.name}: there is nothing to settle; two raters differ in no question"
+            f"{benchmark.name}: there is nothing to settle: no two raters disagree on whether a question is good"
         )
     return differing
 
@@ -377,22 +379,23 @@ def _to_settle(
 def _serve(form: AuditForm, path: Path) -> None:
     """Serve the page to a browser of this machine until Ctrl-C; each label is kept at once."""
     with AuditServer(form, path) as server:
-        out.print(
-            f"{server.address}\nopen it in a browser of this machine; Ctrl-C ends", soft_wrap=True
+        console.print(
+            f"{server.address}\nopen this address in a browser on this machine; press Ctrl-C to stop",
+            soft_wrap=True,
         )
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            announce(f"labels are kept in {path}; the same command goes on")
+            announce(f"labels are kept in {path}; run the same command again to continue")
 
 
 def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) -> None:
     if as_json:
         return
-    again = f"snellen audit {as_word(benchmark.name)}"
+    again = f"snellen audit {shell_word(benchmark.name)}"
     if not outcome.raters:
-        out.print(
-            f"{benchmark.name}: nothing is labelled yet; label with `{again} --by NAME`",
+        console.print(
+            f"{benchmark.name}: no labels yet; label with `{again} --by NAME`",
             soft_wrap=True,
         )
         return
@@ -401,16 +404,16 @@ def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) ->
     )
     kinds = "".join(f", {count:,} {kind}" for kind, count in outcome.kinds.most_common())
     good = len(outcome.verdicts) - len(outcome.bad)
-    out.print(f"{benchmark.name}: {progress}\n  {good:,} good{kinds}", soft_wrap=True)
+    console.print(f"{benchmark.name}: {progress}\n  {good:,} good{kinds}", soft_wrap=True)
     if still_open := sum(verdict.is_open for verdict in outcome.verdicts):
-        out.print(
-            f"  {still_open:,} not settled, which count as bad: {again} --settle --by NAME",
+        console.print(
+            f"  {still_open:,} not settled (counted as bad): {again} --settle --by NAME",
             soft_wrap=True,
         )
 
 
 def _show_bound(bound: ErrorBound, as_json: bool) -> None:
-    print_records([bound]) if as_json else out.print(f"  {bound.sentence}", soft_wrap=True)
+    print_records([bound]) if as_json else console.print(f"  {bound.sentence}", soft_wrap=True)
 
 
 # --- a run -----------------------------------------------------------------------------------------------------------
@@ -433,24 +436,24 @@ def _audit_run(
     design = design_for(whole, limit, seed, scored)
     strata = ", ".join(f"{s.drawn:,} of {s.replies:,} {s.reading}" for s in design.strata)
     announce(f"drawn: {strata}; kept in {run / AUDIT_FILE}")
-    keys = [reply.key for reply in design.drawn_in(scored)]
+    keys = [reply.key for reply in design.drawn_replies_of(scored)]
     if where:
         announce(f"of these, {len(keys):,} are about questions where {where}")
     items = list({item.id: item for item in drawn_items(run, keys).values()}.values())
     if labels:
         fitting, count = import_labels(labels, run)
-        announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
+        announce(f"{fitting:,} of {count:,} labels match replies of this run and were added")
     elif judge.models:
         by = label_by_judges(run, items, judge, announce)
     elif form or (form is None and sys.stdin.isatty()):
         ask_for_labels(items, run / LABELS_FILE, by or "", click.getchar)
-        announce(f"labels are kept in {run / LABELS_FILE}; the same command goes on")
+        announce(f"labels are kept in {run / LABELS_FILE}; run the same command again to continue")
     audit = audit_of(scored, by)
     if audit is None:
         raise DataError(
-            f"{run}: no drawn reply is labelled yet; run {_command(run, where)} in a terminal"
+            f"{run}: none of the drawn replies has a label yet; run {_command(run, where)} in a terminal"
         )
-    name, rows = scored.manifest.model, results_of(scored)
+    name, rows = scored.manifest.model, aggregate_run(scored)
     if as_json:
         print_records([*audit.readings, *map(flat_row, corrected_rows(scored, rows, audit))])
         return
@@ -458,4 +461,4 @@ def _audit_run(
 
 
 def _command(run: Path, where: str) -> str:
-    return f"`snellen audit {as_word(run)}{f' --where {as_word(where)}' if where else ''}`"
+    return f"`snellen audit {shell_word(run)}{f' --where {shell_word(where)}' if where else ''}`"

@@ -5,36 +5,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from snellen import JudgeSpec, ScoringSpec, evaluate, load_model
+from snellen import DataError, JudgeSpec, ScoringSpec, evaluate, load_model
 from snellen.plugin_api import (
     RUN_MANIFEST,
     Benchmark,
-    Check,
     CheckOutcome,
-    DataError,
+    IntegerParameter,
+    QuestionCheck,
     ScoredRun,
     Solvers,
-    Votes,
-    WholeNumber,
     announce,
-    as_word,
     check_items,
-    err,
-    find,
+    console,
+    error_console,
     find_benchmarks,
+    find_registered,
     json_flag,
     keep_passing,
-    out,
     print_built,
     print_records,
     run_progress,
     score_folders,
+    shell_word,
     show_verification,
     slug,
     strip_controls,
@@ -42,9 +41,9 @@ from snellen.plugin_api import (
 )
 from snellen_lab.cli.flags import PATH
 from snellen_lab.linting import SEVERITIES, Finding, Severity, lint, text_only
-from snellen_lab.linting.golds import doubtful_questions
+from snellen_lab.linting.doubtful import doubtful_questions
 from snellen_lab.linting.material import first_examples
-from snellen_lab.verification.audit import against_people
+from snellen_lab.verification.audit_outcome import against_people
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -52,7 +51,9 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 @click.command()
 @click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK_OR_RUN...")
 @click.option("--model", help="Also run this model on the questions without their images.")
-@click.option("--limit", type=WholeNumber(1), help="Maximum samples per benchmark for --model.")
+@click.option(
+    "--limit", type=IntegerParameter(1), help="Maximum samples per benchmark for --model."
+)
 @click.option(
     "--runs", default="runs", help="Folder for the runs of --model, --jury and --blind.  [runs]"
 )
@@ -94,13 +95,13 @@ def lint_command(
     runs: str,
     jury: tuple[str, ...],
     blind: tuple[str, ...],
-    votes: Votes,
+    votes: Literal["majority", "all"],
     keep: str | None,
     output: Path | None,
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Show what built BENCHMARKS hide.
+    """Find problems in built BENCHMARKS: repeated questions, conflicting answers, hints that give answers away.
 
     \b
       snellen lint eyechart
@@ -108,25 +109,25 @@ def lint_command(
       snellen lint mine --jury openai:a@http://host:port/v1 --jury hf:b --blind hf:b --keep mine-checked
       snellen lint mine runs/a runs/b runs/a-blind runs/b-blind
 
-    Repeated questions, conflicting answers, duplicate options, positions and texts that give the answer away, and the
-    scores of rules that need no picture. docs/lint.md says what each check looks at. With --jury, --blind or --keep
-    each question is checked by itself (docs/verifying.md); --keep sets those that fail apart, with the reasons.
+    The command also reports duplicate options, and how often simple rules find the answer without the image.
+    docs/lint.md describes each check. With --jury, --blind or --keep, it checks each question on its own; --keep builds
+    a benchmark in which the questions that fail are set aside, with the reasons (docs/verifying.md).
 
-    Runs on a benchmark beside it say which of its questions most models answer without the picture, or all miss: these
-    are written to a list, for people to look at (`snellen audit NAME --only LIST`).
+    If you also name runs on a benchmark, the command finds the questions that most models answer without the image, or
+    that all models get wrong. It writes them to a list, which people can review with `snellen audit NAME --only LIST`.
     """
     folders = [Path(name) for name in benchmarks if (Path(name) / RUN_MANIFEST).exists()]
     names = [name for name in benchmarks if Path(name) not in folders]
     if folders and not names:
-        raise DataError("all of these are runs; name the benchmark that they answered too")
+        raise DataError("all arguments are runs; also name the benchmark that they were run on")
     if output and not folders:
         raise DataError(
-            "-o is for the list of questions that runs make doubtful; name runs beside the benchmark"
+            "-o writes the questions that runs make doubtful; add runs to the arguments"
         )
     opened = [use.benchmark for use in find_benchmarks(names, announce=announce)]
     if keep and len(opened) > 1:
         raise DataError(
-            f"--keep makes one benchmark, and {len(opened)} are named; keep them one by one"
+            f"--keep builds one benchmark, but {len(opened)} are named; run the command once for each"
         )
     scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
     text_only_findings = _blind(opened, model, limit, runs) if model else {}
@@ -155,16 +156,16 @@ def lint_command(
             write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
             count = len({(question.id, question.turn) for question in doubtful})
             announce(
-                f"{count:,} questions to look at: {path}; `snellen audit {as_word(names[0])} --only {path}` shows them"
+                f"{count:,} questions to review: {path}; `snellen audit {shell_word(names[0])} --only {path}` shows them"
             )
     if strict and serious:
-        err.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
+        error_console.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
         sys.exit(1)
 
 
 def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
     """What a check of questions found, as a finding beside the others."""
-    check: Check = find("checks", name)
+    check: QuestionCheck = find_registered("checks", name)
     by = f" (asked: {', '.join(outcome.by)})" if outcome.by else ""
     ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
     details = "; ".join(filter(None, [outcome.detail, against_people(benchmark, ids)]))
@@ -183,7 +184,7 @@ def _keep(whole: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
         return
     print_built(kept)
     show_verification(kept)
-    out.print(f"next: snellen audit {as_word(kept.name)}", soft_wrap=True)
+    console.print(f"next: snellen audit {shell_word(kept.name)}", soft_wrap=True)
 
 
 def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
@@ -192,7 +193,7 @@ def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
     if use and not use.fits(benchmark.manifest.version, benchmark.manifest.questions):
         raise DataError(
             f"{run.folder} asked {benchmark.name} version {use.version}, which is version {benchmark.manifest.version} "
-            "now; ask the model again"
+            "now; run the model again"
         )
     return use is not None
 
@@ -201,7 +202,7 @@ def _blind(
     benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs: str
 ) -> dict[str, list[Finding]]:
     """Run a model under the protocol `blind`, by likelihood if it cannot generate; a run like any other."""
-    opened = load_model(model)
+    opened = load_model(model).model
     protocol = "blind" if "generate" in opened.kinds else "blind?by=likelihood"
     with run_progress() as progress:
         folders = [str(benchmark.folder) for benchmark in benchmarks]
@@ -227,7 +228,7 @@ def _print_lines(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
 def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     counts = benchmark.manifest.counts
     table = RichTable(
-        title=f"{benchmark.name}: {counts.questions:,} questions, {counts.images:,} pictures",
+        title=f"{benchmark.name}: {counts.questions:,} questions, {counts.images:,} images",
         title_justify="left",
         box=None,
         header_style="bold",
@@ -244,4 +245,4 @@ def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
             Text(strip_controls(finding.message)),
             Text(strip_controls(" ".join(finding.examples))),
         )
-    out.print(table)
+    console.print(table)

@@ -15,16 +15,17 @@ from snellen.plugin_api import (
     Table,
     announce,
     cell_text,
+    console,
     json_flag,
     markdown_tables,
-    out,
     print_records,
-    superscript,
 )
-from snellen_lab.papers import paper_tables
+from snellen_lab.papers import check_tables, paper_tables
 from snellen_lab.papers.paper_check import PaperReport, check_paper
 from snellen_lab.papers.printed_tables import Paper, paper_of, papers
 from snellen_lab.papers.published_runs import views_as_published
+
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Form = Literal["terminal", "csv", "markdown", "json"]
 
@@ -55,25 +56,25 @@ def paper_command(
     form: Form | None,
     as_json: bool,
 ) -> None:
-    """Show the tables of suites' papers, check them, and set RUNS beside the models in them.
+    """Show tables from the papers of suites, check them, and add RUNS next to the models in them.
 
     \b
-      snellen paper                                 what there is
+      snellen paper                                 list the tables
       snellen paper reform-eval 9                   Table 9
-      snellen paper reform-eval 9 runs/x runs/y     with two runs, scored as published
-      snellen paper --check                         figures recomputed; misprints
+      snellen paper reform-eval 9 runs/x runs/y     Table 9 with two runs, scored as published
+      snellen paper --check                         recompute printed numbers and list misprints
 
-    With --json a table is one object per printed value, with the names of benchmark, metric and method that a run's
-    results have. See docs/papers.md.
+    With --json, the command prints one object per printed value, with the same names of benchmark, metric and method as
+    in the results of a run. See docs/papers.md.
     """
     shown_form: Form = "json" if as_json else form or "terminal"
     chosen = [paper_of(suite)] if suite else list(papers().values())
     if check:
         if table:
-            raise DataError("--check is for whole papers; leave the table out")
+            raise DataError("--check checks a complete paper; remove the table")
         _check(chosen, strict, shown_form)
     elif strict:
-        raise DataError("--strict goes with --check")
+        raise DataError("--strict requires --check")
     elif not table:
         _show(paper_tables.paper_list(chosen), shown_form)
     elif shown_form == "json" and not runs:
@@ -92,26 +93,33 @@ def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
     if form == "json":
         print_records(row for report in reports for row in _check_rows(report))
     else:
-        _show(paper_tables.check_summary(reports), form)
+        _show(check_tables.check_summary(reports), form)
         for report in reports:
-            for table in (
-                paper_tables.misprint_table(report),
-                paper_tables.repetition_table(report),
-                paper_tables.read_errata(report),
-            ):
-                if table.rows:
-                    out.print()
-                    _show(table, form)
-    strange = [check.cell.place for report in reports for check in report.unknown]
-    strange += [
-        f"{erratum.place} (known, and not found)"
-        for report in reports
-        for erratum in report.unfound
-    ]
-    for place in strange:
-        announce(f"not as in the errata: {place}")
-    if strict and strange:
+            _show_details(report, form)
+
+    differences = []
+    for report in reports:
+        for check in report.new_misprints:
+            differences.append(check.cell.place)
+    for report in reports:
+        for erratum in report.unfound:
+            differences.append(f"{erratum.place} (a known misprint that was not found)")
+    for difference in differences:
+        announce(f"differs from the errata: {difference}")
+    if strict and differences:
         raise SystemExit(1)
+
+
+def _show_details(report: PaperReport, form: Form) -> None:
+    """Show the tables of a check that have rows."""
+    for table in (
+        check_tables.misprint_table(report),
+        check_tables.repetition_table(report),
+        check_tables.read_errata(report),
+    ):
+        if table.rows:
+            console.print()
+            _show(table, form)
 
 
 def _check_rows(report: PaperReport) -> Iterator[dict[str, Any]]:
@@ -125,7 +133,7 @@ def _check_rows(report: PaperReport) -> Iterator[dict[str, Any]]:
             "would_agree": str(check.agreeing),
             "agrees": check.agrees,
             "arithmetic": check.arithmetic,
-            "why": check.known.why if check.known else "",
+            "why": check.erratum.why if check.erratum else "",
         }
 
 
@@ -155,9 +163,9 @@ def _show(table: Table, form: Form) -> None:
     elif form == "csv":
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([table.header, *cells])
-        out.out(text.getvalue(), end="", highlight=False)
+        console.out(text.getvalue(), end="", highlight=False)
     elif form == "markdown":
-        out.out("\n".join(markdown_tables([table], 3)), highlight=False)
+        console.out("\n".join(markdown_tables([table], 3)), highlight=False)
     else:
         _show_in_terminal(table, cells, notes)
 
@@ -168,8 +176,8 @@ def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    out.print(Text(table.title, style="bold"))
-    for columns in _blocks(table, cells, out.width):
+    console.print(Text(table.title, style="bold"))
+    for columns in _blocks(table, cells, console.width):
         block = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
         for i in columns:
             block.add_column(
@@ -179,21 +187,28 @@ def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[
             )
         for row in cells:
             block.add_row(*(Text(row[i]) for i in columns))
-        out.print(block)
-    for note in (*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items())):
-        out.print(Text(note, style="dim"))
+        console.print(block)
+    for note in (
+        *table.notes,
+        *(f"{str(i).translate(SUPERSCRIPTS)} {note}" for note, i in notes.items()),
+    ):
+        console.print(Text(note, style="dim"))
 
 
 def _blocks(table: Table, cells: Sequence[Sequence[str]], width: int) -> Iterator[list[int]]:
-    widths = [
-        2 + max(len(text) for text in (name, *(row[i] for row in cells)))
-        for i, name in enumerate(table.header)
-    ]
+    """Yield the columns of each part of a table that fits the width. Every part begins with the columns of labels."""
+    widths = []
+    for column, name in enumerate(table.header):
+        lengths = [len(name)] + [len(row[column]) for row in cells]
+        widths.append(max(lengths) + 2)
+
     labels = list(range(table.label_columns))
     block = list(labels)
-    for i in range(table.label_columns, len(table.header)):
-        if len(block) > len(labels) and sum(widths[j] for j in block) + widths[i] > width:
+    for column in range(table.label_columns, len(table.header)):
+        has_values = len(block) > len(labels)
+        block_width = sum(widths[other] for other in block)
+        if has_values and block_width + widths[column] > width:
             yield block
             block = list(labels)
-        block.append(i)
+        block.append(column)
     yield block

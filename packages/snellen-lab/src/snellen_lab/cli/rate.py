@@ -8,25 +8,19 @@ import click
 
 from snellen.plugin_api import (
     Estimate,
-    WholeNumber,
+    IntegerParameter,
     announce,
-    as_word,
+    console,
     find_rating_study,
     json_flag,
-    out,
+    shell_word,
     show_table,
 )
 from snellen_lab.cli.flags import PATH
 from snellen_lab.ratings.form import make_form
+from snellen_lab.ratings.gathering import gather, give_ratings, read_gathered
 from snellen_lab.ratings.sheets import RatingKey, read_key, write_questionnaire
-from snellen_lab.ratings.summary import (
-    RatingSummary,
-    gather,
-    give_ratings,
-    read_gathered,
-    shown_titles,
-    summarise_ratings,
-)
+from snellen_lab.ratings.summary import RatingSummary, shown_titles, summarise_ratings
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 WIDE = 150
@@ -35,7 +29,7 @@ WIDE = 150
 
 @click.group()
 def rate_command() -> None:
-    """Have people rate replies on the dimensions of a study, blinded, and see what the ratings come to.
+    """Have people rate replies without knowing the models, and summarise their ratings.
 
     \b
       snellen rate form runs/a runs/b --study lvlm-ehub-embodied --to plans
@@ -44,8 +38,8 @@ def rate_command() -> None:
       snellen rate give plans runs/a runs/b
       snellen rate sheet plans plans.xlsx
 
-    A folder holds a study: form.html, which goes to the raters; key.json, which says which model wrote what and
-    stays; ratings.jsonl, what came back.
+    Each study has a folder. It contains form.html, which you send to the raters; key.json, which names the model of
+    each reply and stays with you; and ratings.jsonl, the ratings that came back.
     """
 
 
@@ -56,22 +50,22 @@ def rate_command() -> None:
 )
 @click.option("--to", "folder", required=True, type=PATH, help="Folder of the study to create.")
 @click.option(
-    "--checks", default=2, type=WholeNumber(0), help="Items that ask for a given value.  [2]"
+    "--checks", default=2, type=IntegerParameter(0), help="Items that ask for a given value.  [2]"
 )
 @click.option("--seed", default=0, help="Random seed of the numbering and of the checks.  [0]")
 def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: int) -> None:
-    """Write the form in which people rate the replies of RUNS: one HTML file that needs no network.
+    """Write the form in which people rate the replies of RUNS, as one HTML file that works offline.
 
-    Each rater sees the items in an order of their own. No model is named.
+    Each rater sees the replies in a different order. The form does not name any model.
     """
     rating_form = make_form(runs, find_rating_study(study), folder, checks=checks, seed=seed)
     for note in rating_form.notes:
         announce(f"note: {note}")
     models, replies = len(rating_form.key.models), len(rating_form.key.items) - checks
     size = rating_form.path.stat().st_size / 1e6
-    out.print(
+    console.print(
         f"{rating_form.path}: {replies + checks:,} items ({replies:,} replies of {models} models, {checks} checks), "
-        f"{size:.1f} MB; give it to the raters\n{folder / 'key.json'}: which model wrote what; keep it to yourself",
+        f"{size:.1f} MB; send it to the raters\n{folder / 'key.json'}: the model of each item; keep this file secret",
         highlight=False,
         soft_wrap=True,
     )
@@ -85,16 +79,16 @@ def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: in
 @click.option("--study", help="Create FOLDER from FILES, the published sheets of this study.")
 @click.option("--replace", is_flag=True, help="Replace a rater's earlier ratings by new ones.")
 def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool) -> None:
-    """Add FILES of ratings to a study: what the form saved, or sheets with a row per rater.
+    """Add the ratings in FILES to a study: files that the form saved, or sheets with one row per rater.
 
-    A column of a sheet begins with the number of an item and ends with a dimension: "7. Redundancy".
+    The header of a column in a sheet starts with the number of an item and ends with a dimension: "7. Redundancy".
     """
     gathered = gather(folder, files, find_rating_study(study) if study else None, replace=replace)
     for note in gathered.notes:
         announce(f"note: {note}")
     count = sum(len(values) for sheet in gathered.sheets for values in sheet.ratings.values())
-    out.print(
-        f"{gathered.added} raters added; {len(gathered.sheets)} in all, {count:,} ratings",
+    console.print(
+        f"{gathered.new_raters} raters added; {len(gathered.sheets)} in total, {count:,} ratings",
         highlight=False,
     )
 
@@ -103,11 +97,11 @@ def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool
 @FOLDER
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def sheet(folder: Path, file: Path) -> None:
-    """Write all ratings of a study as a sheet, a row per rater: FILE ends with .csv, .tsv, .xlsx, .json or .jsonl."""
+    """Write all ratings of a study to FILE, one row per rater (.csv, .tsv, .xlsx, .json or .jsonl)."""
     key, sheets = read_key(folder), read_gathered(folder)
     write_questionnaire(file, key, sheets)
     columns = len(key.items) * len(key.study.dimensions)
-    out.print(
+    console.print(
         f"{file}: {len(sheets)} raters, {columns:,} columns of ratings",
         highlight=False,
         soft_wrap=True,
@@ -119,14 +113,15 @@ def sheet(folder: Path, file: Path) -> None:
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option("--without-flagged", is_flag=True, help="Exclude flagged raters.")
 def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
-    """Give RUNS the ratings of their replies, as numbers beside all others: in a table, a report, a capability.
+    """Add the ratings of their replies to RUNS, where they count like any other metric.
 
-    They are written into each run's folder as ratings.json, means over raters by question. Score the runs afterwards.
+    The command writes ratings.json into the folder of each run: for each question, the mean over raters. Score the runs
+    again to see the ratings in tables, reports and capability scores.
     """
     for run, ratings in give_ratings(folder, runs, without_flagged=without_flagged).items():
         summary = f"{len(ratings.means):,} replies, rated by {ratings.raters:,}"
-        out.print(
-            f"{run}: {summary}; score it: snellen score {as_word(run)}",
+        console.print(
+            f"{run}: {summary}; score it: snellen score {shell_word(run)}",
             highlight=False,
             soft_wrap=True,
         )
@@ -141,27 +136,27 @@ def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
 def table(
     folder: Path, without_flagged: bool, standardised: bool, seed: int, as_json: bool
 ) -> None:
-    """Show what the ratings of a study come to: means by model, agreement by dimension, and how each rater rated.
+    """Summarise the ratings of a study: means by model, agreement by dimension, and a check of each rater.
 
-    Values are turned so that high is good: where low is good, a rating from 1 to 5 counts as 6 minus itself. Intervals
-    hold for other raters and other items. A rater is flagged who gives one value in more than half of the cells, or
-    fails a check.
+    High values are good: if a low rating is the good one, a rating r from 1 to 5 counts as 6 - r. The intervals cover
+    other raters and other items. A rater is flagged who gives the same value in more than half of the cells, or who
+    fails a control item.
     """
     key, sheets = read_key(folder), read_gathered(folder)
     summary = summarise_ratings(key, sheets, without_flagged=without_flagged, seed=seed)
     _show_models(key, summary, standardised, as_json)
     if not as_json:
-        out.print()
+        console.print()
     _show_dimensions(key, summary, as_json)
     if not as_json:
-        out.print()
+        console.print()
     _show_raters(summary, as_json)
     if as_json:
         return
     flagged = [check for check in summary.raters if check.flags]
     if flagged:
         treatment = "left out" if without_flagged else "counted; --without-flagged leaves them out"
-        out.print(
+        console.print(
             f"{len(flagged)} of {len(summary.raters)} raters are flagged, and {treatment}",
             highlight=False,
         )
@@ -169,7 +164,7 @@ def table(
 
 def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_json: bool) -> None:
     titles = shown_titles(key)
-    gap = "\n" if out.width < WIDE and not as_json else " "
+    gap = "\n" if console.width < WIDE and not as_json else " "
     rows = []
     for row in summary.models:
         means = row.standardised if standardised else row.means

@@ -11,29 +11,38 @@ import click
 from snellen import DataError, score
 from snellen.plugin_api import (
     DASH,
-    Number,
+    FloatParameter,
+    IntegerParameter,
     Sampling,
     SamplingRule,
     Table,
-    WholeNumber,
     announce,
+    console,
     decimal_text,
     draw_subset,
     find_benchmarks,
     json_flag,
-    out,
-    percent,
+    matching_specs,
+    percent_text,
     print_records,
     print_tables,
-    specs_of,
-    subset_name,
 )
 from snellen_lab.cli.flags import PATH
 from snellen_lab.studies.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
 
 STUDY_HEADER = (
-    "benchmark", "protocol", "metric", "ratio", "samples", "models", "rho", "rank rho", "deviation", "variance", "time",
-)  # fmt: skip
+    "benchmark",
+    "protocol",
+    "metric",
+    "ratio",
+    "samples",
+    "models",
+    "rho",
+    "rank rho",
+    "deviation",
+    "variance",
+    "time",
+)
 RULES = ("balanced", "random", "equal", "equidistant")
 
 
@@ -50,7 +59,9 @@ RULES = ("balanced", "random", "equal", "equidistant")
     default=",".join(map(str, RATIOS)),
     help="Sampling ratios to study.  [0.01,0.02,0.1,0.2]",
 )
-@click.option("--draws", default=10, type=WholeNumber(2), help="Samples drawn per ratio.  [10]")
+@click.option(
+    "--draws", default=10, type=IntegerParameter(2), help="Samples drawn per ratio.  [10]"
+)
 @click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
 @click.option(
     "--rule",
@@ -60,7 +71,7 @@ RULES = ("balanced", "random", "equal", "equidistant")
 )
 @click.option(
     "--ratio",
-    type=Number(0, min_open=True),
+    type=FloatParameter(0, min_open=True),
     help="Share of the samples to draw (balanced, random).",
 )
 @click.option("--count", type=int, help="Number of samples to draw (balanced, random, equal).")
@@ -90,14 +101,15 @@ def sample_command(
     to: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw a sample of a built benchmark, or study how well samples predict full scores.
+    """Draw a sample of a built benchmark, or measure how well samples predict full scores.
 
     \b
       snellen sample mscoco-count --ratio 0.1
       snellen sample runs/a runs/b runs/c --study --ratios 0.02,0.1,0.5
 
-    The sample is a benchmark of its own, which runs and scores like any other. The study compares the models' scores
-    on samples with those on the full benchmark (ReForm-Eval, Tables 29 and 30); see docs/sampling.md.
+    The sample is a new benchmark that you run and score like any other. With --study, the command compares the scores
+    of models on samples with their scores on the complete benchmark (ReForm-Eval, Tables 29 and 30). See
+    docs/sampling.md.
     """
     if studied:
         plan = SamplingPlan(_ratios(ratios), draws, cast(SamplingRule, rule), by, seed, metric)
@@ -107,36 +119,38 @@ def sample_command(
         print_records(rows) if as_json else print_tables([_stability_table(rows)])
         return
     sampling = _sampling(rule, {"ratio": ratio, "count": count, "each": each, "step": step})
-    count_of_benchmarks = len({spec.name for pattern in what for spec in specs_of(pattern)})
+    count_of_benchmarks = len({spec.name for pattern in what for spec in matching_specs(pattern)})
     if count_of_benchmarks > 1:
         raise DataError(
-            f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one"
+            f"{', '.join(what)} matches {count_of_benchmarks} benchmarks; draw from each separately"
         )
     [use] = find_benchmarks(what, announce=announce)
     whole = use.benchmark
-    subset = draw_subset(
-        whole, sampling, name=name or subset_name(whole.name, sampling), by=by, seed=seed, to=to
-    )
-    out.print(
+    subset = draw_subset(whole, sampling, name=name, by=by, seed=seed, to=to)
+    console.print(
         f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
         soft_wrap=True,
     )
-    if subset.manifest.made.chance is not None:
-        out.print(f"  {_chances(*subset.manifest.made.chance)}")
+    if subset.manifest.build_info.chance is not None:
+        console.print(f"  {_chances(*subset.manifest.build_info.chance)}")
 
 
 def _chances(lowest: float, highest: float) -> str:
     if lowest == highest:
-        return f"each sample had a chance of {percent(lowest)}"
-    return f"samples had chances of {percent(lowest)} to {percent(highest)}, by their strata"
+        return f"each sample had a chance of {percent_text(lowest)}"
+    return (
+        f"samples had chances of {percent_text(lowest)} to {percent_text(highest)}, by their strata"
+    )
 
 
 def _ratios(text: str) -> tuple[float, ...]:
     try:
         ratios = tuple(float(ratio_text) for ratio_text in text.split(","))
     except ValueError:
-        raise DataError(f"--ratios {text!r} are not numbers; write for example 0.01,0.1") from None
+        raise DataError(
+            f"--ratios {text!r} are not numbers; write, for example, 0.01,0.1"
+        ) from None
     for ratio in ratios:
         _sampling("balanced", {"ratio": ratio})
     return ratios
@@ -146,13 +160,11 @@ def _sampling(rule: str, amounts: dict[str, Any]) -> Sampling:
     try:
         return Sampling(cast(SamplingRule, rule), **amounts)
     except ValueError as error:
-        raise DataError(
-            f"{error}; say how much to draw with --ratio, --count, --each or --step"
-        ) from None
+        raise DataError(f"{error}; set the size with --ratio, --count, --each or --step") from None
 
 
 def _stability_table(rows: Sequence[SampleStability]) -> Table:
-    title = f"samples against the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks"
+    title = f"samples compared with the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks"
     cells = tuple(
         (
             row.benchmark,
@@ -165,7 +177,7 @@ def _stability_table(rows: Sequence[SampleStability]) -> Table:
             _fixed(row.rank_rho, 4),
             _fixed(row.deviation, 2),
             _fixed(row.variance, 2),
-            DASH if row.time is None else percent(row.time),
+            DASH if row.time is None else percent_text(row.time),
         )
         for row in rows
     )

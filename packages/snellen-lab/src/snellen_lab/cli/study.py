@@ -12,10 +12,10 @@ from snellen.plugin_api import (
     ExecutionSpec,
     QuestionSpec,
     announce,
+    console,
     field_flags,
     flags_given,
     json_flag,
-    out,
     print_records,
     print_tables,
     run_progress,
@@ -65,15 +65,16 @@ def study_command(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Carry out the study NAME, declared by a suite or in a TOML file of your own, with MODELS.
+    """Run the study NAME with MODELS. A study is declared by a suite or in a TOML file of your own.
 
     \b
       snellen study prompt-sweep hf:org/name --source FILES
       snellen study rounds-captions openai:name@http://host:port/v1 --temperature 0.7
       snellen study mine.toml snellen:tiny --levels prompt=prompts.txt
 
-    `snellen list studies` shows all. Each cell is a run in the study's folder, and the same command goes on where it
-    was. The folder then holds study.html, study.md, results.csv and results.json. See docs/studies.md.
+    `snellen list studies` lists the studies. A study runs each combination of its factors separately and stores the
+    runs in its folder. Repeat the command to resume. At the end, the folder contains study.html, study.md, results.csv
+    and results.json. See docs/studies.md.
     """
     fields: Any = flags_given({**flags, "benchmarks": benchmarks})
     metrics = fields.get("scoring", {}).pop("metrics", ())
@@ -99,13 +100,15 @@ def _show_study(outcome: StudyOutcome) -> None:
     for part in outcome.parts.values():
         for table in part.tables:
             if len(table.rows) > MOST_ROWS:
-                out.print(f"{table.title}: {len(table.rows)} rows, in the files\n", highlight=False)
+                console.print(
+                    f"{table.title}: {len(table.rows)} rows, in the files\n", highlight=False
+                )
                 continue
             print_tables([table])
-            out.print()
+            console.print()
     for note in (*outcome.study.notes, *outcome.notes):
         announce(f"note: {note}")
-    out.print(f"{', '.join(STUDY_FILES)}\n  {outcome.folder}", highlight=False, soft_wrap=True)
+    console.print(f"{', '.join(STUDY_FILES)}\n  {outcome.folder}", highlight=False, soft_wrap=True)
 
 
 def _levels(texts: tuple[str, ...]) -> dict[str, Any]:

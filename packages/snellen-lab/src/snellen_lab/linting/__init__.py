@@ -1,30 +1,27 @@
-"""Lint: checks of a built benchmark's questions, options, answers and pictures (ReForm-Eval 3.1, E.2)."""
+"""Lint: checks of the questions, options, answers and images of a benchmark (ReForm-Eval 3.1, E.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from snellen.plugin_api import Benchmark, LintMaterial, gather_material
+from snellen.plugin_api import Benchmark, LintMaterial
+from snellen_lab.linting.contents import built_counts, hidden_answers, picture_quality
 from snellen_lab.linting.golds import always_or_never_right, gold_positions, majority_answer
 from snellen_lab.linting.material import (
     SEVERITIES,
     Finding,
     Severity,
-    built_counts,
-    hidden_answers,
-    picture_quality,
 )
 from snellen_lab.linting.surface import blind_reader, odd_one_out, option_lengths
-from snellen_lab.linting.wording import (
+from snellen_lab.linting.tags import telling_tags
+from snellen_lab.linting.text_only_runs import text_only
+from snellen_lab.linting.texts import (
     indistinguishable,
-    question_reader,
     repeated_questions,
     similar_options,
-    telling_tags,
-    telling_words,
     text_lengths,
-    text_only,
 )
+from snellen_lab.linting.wording import question_reader, telling_words
 
 __all__ = ["SEVERITIES", "Finding", "Severity", "lint", "text_only"]
 
@@ -49,10 +46,10 @@ CHECKS: tuple[Callable[[LintMaterial], Iterator[Finding]], ...] = (
 
 
 def lint(benchmark: Benchmark) -> list[Finding]:
-    """All findings about a built benchmark, serious ones first; figures that are as they should be are notes.
+    """Return all findings about a built benchmark, serious ones first. Figures without a problem are notes.
 
-    Raises DataError for a benchmark that cannot be read.
+    Raises DataError if the benchmark cannot be read.
     """
-    material = gather_material(benchmark)
+    material = LintMaterial.of(benchmark)
     findings = [finding for check in CHECKS for finding in check(material)]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

@@ -5,127 +5,148 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from snellen.plugin_api import (
-    QUESTION_FOLDS,
     SURFACE_FEATURES,
     LintMaterial,
     LintQuestion,
     estimate_mean,
     hits_p_value,
 )
-from snellen_lab.linting.golds import UNLIKELY
 from snellen_lab.linting.material import (
-    MUCH,
+    SERIOUS_MARGIN,
+    UNLIKELY,
     Finding,
+    Severity,
     estimate_text,
     first_examples,
     rule_finding,
     severity_above_chance,
 )
 
-MOST = 20_000
-"""Most questions that the blind reader learns from and is tested on; of more, those whose ids hash lowest."""
-LEAST = 20
-"""With fewer questions that have an odd option there is no finding."""
+MAX_QUESTIONS = 20_000
+"""Maximum number of questions for the blind reader: those whose identifiers have the lowest hashes."""
+MIN_QUESTIONS = 20
+"""Number of questions below which a check has no finding."""
 COMMON = 0.05
-"""A feature that gives the answer away in a smaller share of the questions is not serious."""
+"""Share of questions below which a feature that gives the answer away is not serious."""
 
 
 def option_lengths(material: LintMaterial) -> Iterator[Finding]:
-    """The accuracy of always choosing the longest option, and the shortest."""
+    """Measure the accuracy of always choosing the longest option, and the shortest."""
     choices = material.choices
     if not choices:
         return
-    for name, best in (("longest", max), ("shortest", min)):
-        values = [question.expected_accuracy(_lengthwise(question, best)) for question in choices]
-        yield rule_finding(f"{name}-option", f"the {name} option", choices, values)
-
-
-def _lengthwise(question: LintQuestion, best: Callable[[list[int]], int]) -> list[int]:
-    sizes = [len(option) for option in question.options]
-    best_size = best(sizes)
-    return [place for place, size in enumerate(sizes) if size == best_size]
+    longest_values = []
+    shortest_values = []
+    for question in choices:
+        lengths = [len(option) for option in question.options]
+        longest = [index for index, length in enumerate(lengths) if length == max(lengths)]
+        shortest = [index for index, length in enumerate(lengths) if length == min(lengths)]
+        longest_values.append(question.expected_accuracy(longest))
+        shortest_values.append(question.expected_accuracy(shortest))
+    yield rule_finding("longest-option", "the longest option", choices, longest_values)
+    yield rule_finding("shortest-option", "the shortest option", choices, shortest_values)
 
 
 def odd_one_out(material: LintMaterial) -> Iterator[Finding]:
-    """Whether the one option that looks unlike the others is the answer more, or less, often than chance."""
+    """Check whether an option that alone has, or alone lacks, a feature is right more, or less, often than chance."""
     choices = material.choices
-    for look in SURFACE_FEATURES:
-        marked = [look.flags(question) for question in choices]
-        for unlike, says in ((True, look.has), (False, look.lacks)):
-            odd = [
-                (question, flags.index(unlike))
-                for question, flags in zip(choices, marked, strict=True)
-                # With two options, one lacking it means that the other alone has it, which is reported already.
-                if flags.count(unlike) == 1 and (unlike or len(flags) > 2)
-            ]
-            if len(odd) >= LEAST and (
-                finding := _odd_one_finding(f"leak-{look.name}", says, odd, len(choices))
-            ):
+    for feature in SURFACE_FEATURES:
+        alone_with: list[tuple[LintQuestion, int]] = []
+        alone_without: list[tuple[LintQuestion, int]] = []
+        for question in choices:
+            flags = feature.flags(question)
+            if flags.count(True) == 1:
+                alone_with.append((question, flags.index(True)))
+            # If one of two options lacks it, the other one alone has it, which is reported already.
+            if flags.count(False) == 1 and len(flags) > 2:
+                alone_without.append((question, flags.index(False)))
+        for odd_options, description in (
+            (alone_with, feature.has),
+            (alone_without, feature.lacks),
+        ):
+            if len(odd_options) < MIN_QUESTIONS:
+                continue
+            check = f"leak-{feature.name}"
+            finding = _odd_one_finding(check, description, odd_options, len(choices))
+            if finding is not None:
                 yield finding
 
 
 def _odd_one_finding(
-    check: str, says: str, odd: Sequence[tuple[LintQuestion, int]], total: int
+    check: str, description: str, odd_options: Sequence[tuple[LintQuestion, int]], total: int
 ) -> Finding | None:
-    chances = [question.chance for question, _ in odd]
-    values = [float(place in question.gold) for question, place in odd]
+    """Return the finding for options that differ from the others, given with their questions; None if it is chance."""
+    chances = []
+    values = []
+    groups = []
+    for question, index in odd_options:
+        chances.append(question.chance)
+        values.append(float(index in question.gold))
+        groups.append(question.group)
     p = hits_p_value(sum(values), chances)
     if p >= UNLIKELY:
         return None
-    estimate, chance = (
-        estimate_mean(values, [question.group for question, _ in odd]),
-        sum(chances) / len(chances),
-    )
-    far = (estimate.low or 0.0) >= chance + MUCH or (
-        1.0 if estimate.high is None else estimate.high
-    ) <= chance - MUCH
+
+    estimate = estimate_mean(values, groups)
+    chance = sum(chances) / len(chances)
+    low = estimate.low or 0.0
+    high = 1.0 if estimate.high is None else estimate.high
+    is_far = low >= chance + SERIOUS_MARGIN or high <= chance - SERIOUS_MARGIN
+    is_common = len(odd_options) >= COMMON * total
+    severity: Severity = "serious" if is_far and is_common else "warning"
     return Finding(
         check,
-        "serious" if far and len(odd) >= COMMON * total else "warning",
-        f"where one option alone {says}, it is the answer in {estimate_text(estimate)}; chance {chance:.1%}",
-        len(odd),
+        severity,
+        f"if only one option {description}, it is the answer in {estimate_text(estimate)}; chance {chance:.1%}",
+        len(odd_options),
         total,
-        first_examples(question.id for question, _ in odd),
+        first_examples(question.id for question, _ in odd_options),
         estimate,
         chance,
         p,
     )
 
 
-Traits = list[tuple[str, ...]]
-"""For each option, the features that the blind reader sees."""
+Traits = Sequence[Collection[str]]
+"""Names of the features of each option."""
 
 
 def blind_reader(material: LintMaterial) -> Iterator[Finding]:
-    """The accuracy of a naive Bayes reader of the options' surface, position and wording, without question or picture.
+    """Measure a naive Bayes reader of the surface, position and wording of options, without question or image.
 
-    It learns from four fifths of the pictures and is tested on the last fifth, for each fifth in turn.
+    It is trained on four fifths of the images and tested on the last fifth, for each fifth in turn.
     """
-    choices = sorted(material.choices, key=lambda q: zlib.crc32(q.id.encode()))[:MOST]
-    if len(choices) < LEAST:
+
+    def hash_order(question: LintQuestion) -> int:
+        return zlib.crc32(question.id.encode())
+
+    choices = sorted(material.choices, key=hash_order)[:MAX_QUESTIONS]
+    if len(choices) < MIN_QUESTIONS:
         return
-    often = Counter(text for question in choices for text in question.folded)
-    traits = [_traits(question, often) for question in choices]
-    tallies = [_Tally() for _ in range(QUESTION_FOLDS)]
+
+    text_frequency = Counter(text for question in choices for text in question.folded)
+    traits = [_traits(question, text_frequency) for question in choices]
+    counts_by_fold = [_TraitCounts() for _ in range(LintQuestion.n_folds)]
     for question, question_traits in zip(choices, traits, strict=True):
-        tallies[question.fold].add(question, question_traits)
-    readers = [
-        _learned([tally for i, tally in enumerate(tallies) if i != fold])
-        for fold in range(QUESTION_FOLDS)
-    ]
-    values = [
-        question.expected_accuracy(_likeliest(question_traits, readers[question.fold]))
-        for question, question_traits in zip(choices, traits, strict=True)
-    ]
+        counts_by_fold[question.fold].add(question, question_traits)
+    log_odds_by_fold = []
+    for fold in range(LintQuestion.n_folds):
+        training = [counts for index, counts in enumerate(counts_by_fold) if index != fold]
+        log_odds_by_fold.append(_log_odds(training))
+
+    values = []
+    for question, question_traits in zip(choices, traits, strict=True):
+        likeliest = _likeliest_options(question_traits, log_odds_by_fold[question.fold])
+        values.append(question.expected_accuracy(likeliest))
     estimate = estimate_mean(values, [question.group for question in choices])
     chance = sum(question.chance for question in choices) / len(choices)
     yield Finding(
         "blind-reader",
         severity_above_chance(estimate, chance),
-        f"a naive reader of the options' looks, places and wordings scores {estimate_text(estimate)} on questions that "
+        f"a naive reader of the options' form, positions and wording scores {estimate_text(estimate)} on questions that "
         f"it has not learned from; chance {chance:.1%}",
         round(sum(values)),
         len(choices),
@@ -135,50 +156,60 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
     )
 
 
-def _traits(question: LintQuestion, often: Counter[str]) -> Traits:
-    sizes = [len(option) for option in question.options]
-    columns = [[f"place {place} of {len(sizes)}" for place in range(len(sizes))]]
-    columns.append(
-        [f"{sum(rival < size for rival in sizes)} shorter of {len(sizes)}" for size in sizes]
-    )
-    for look in SURFACE_FEATURES:
-        flags = look.flags(question)
-        columns.append(
-            [f"{look.name} {flag}, {flags.count(flag)} of {len(flags)}" for flag in flags]
-        )
-    # A text that is offered only once says nothing about other questions.
-    columns.append([f"text {text}" if often[text] > 1 else "" for text in question.folded])
-    columns.append([f"first {text.partition(' ')[0]}" for text in question.folded])
-    return list(zip(*columns, strict=True))
+def _traits(question: LintQuestion, text_frequency: Counter[str]) -> Traits:
+    lengths = [len(option) for option in question.options]
+    n_options = len(lengths)
+    flags_by_feature = {feature.name: feature.flags(question) for feature in SURFACE_FEATURES}
+    traits = []
+    for index, text in enumerate(question.folded):
+        n_shorter = sum(length < lengths[index] for length in lengths)
+        first_word = text.partition(" ")[0]
+        option_traits = [f"place {index} of {n_options}", f"{n_shorter} shorter of {n_options}"]
+        for name, flags in flags_by_feature.items():
+            flag = flags[index]
+            option_traits.append(f"{name} {flag}, {flags.count(flag)} of {len(flags)}")
+        # A text that occurs only once says nothing about other questions.
+        option_traits.append(f"text {text}" if text_frequency[text] > 1 else "")
+        option_traits.append(f"first {first_word}")
+        traits.append(option_traits)
+    return traits
 
 
-class _Tally:
-    """How often each trait occurred in answers, and in wrong options."""
+class _TraitCounts:
+    """How often each trait occurred in right options, and in wrong ones."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
 
     def add(self, question: LintQuestion, traits: Traits) -> None:
-        for place, option_traits in enumerate(traits):
-            (self.right if place in question.gold else self.wrong).update(option_traits)
+        for index, option_traits in enumerate(traits):
+            if index in question.gold:
+                self.right.update(option_traits)
+            else:
+                self.wrong.update(option_traits)
 
 
-def _learned(tallies: Sequence[_Tally]) -> dict[str, float]:
-    """Log-odds of being right, by trait, smoothed with one answer and the usual number of wrong options per answer."""
-    right, wrong = Counter[str](), Counter[str]()
-    for tally in tallies:
-        right.update(tally.right)
-        wrong.update(tally.wrong)
-    usual = (wrong.total() + 1) / (right.total() + 1)
-    return {
-        trait: math.log((right[trait] + 1) / (wrong[trait] + usual) * usual)
-        for trait in {*right, *wrong}
-    }
+def _log_odds(training: Sequence[_TraitCounts]) -> dict[str, float]:
+    """Return the log-odds of being right, by trait.
+
+    They are smoothed with one right option, and with the mean number of wrong options per right one.
+    """
+    right: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    for counts in training:
+        right.update(counts.right)
+        wrong.update(counts.wrong)
+    wrong_per_right = (wrong.total() + 1) / (right.total() + 1)
+    log_odds = {}
+    for trait in {*right, *wrong}:
+        odds = (right[trait] + 1) / (wrong[trait] + wrong_per_right)
+        log_odds[trait] = math.log(odds * wrong_per_right)
+    return log_odds
 
 
-def _likeliest(traits: Traits, odds: dict[str, float]) -> list[int]:
-    scores = [
-        math.fsum(odds.get(trait, 0.0) for trait in option_traits) for option_traits in traits
-    ]
-    return [place for place, score in enumerate(scores) if score == max(scores)]
+def _likeliest_options(traits: Traits, log_odds: Mapping[str, float]) -> list[int]:
+    scores = []
+    for option_traits in traits:
+        scores.append(math.fsum(log_odds.get(trait, 0.0) for trait in option_traits))
+    return [index for index, score in enumerate(scores) if score == max(scores)]

@@ -24,7 +24,7 @@ from snellen.plugin_api import (
     read_packaged_text,
     read_toml,
     suite_folders,
-    unknown,
+    unknown_name,
 )
 
 FOLDER, TABLES, DERIVATIONS, ERRATA = "paper", "tables.toml", "derivations.toml", "errata.toml"
@@ -188,7 +188,7 @@ class Paper(Struct, frozen=True, dict=True):
     def table(self, name: str) -> PaperTable:
         """Raises UnknownNameError with similar names."""
         if name not in self.tables:
-            raise unknown("table", name, self.tables)
+            raise unknown_name("table", name, self.tables)
         return self.tables[name]
 
     def header(self, name: str) -> tuple[str, ...]:
@@ -226,21 +226,15 @@ class Paper(Struct, frozen=True, dict=True):
         subjects = {**self.subjects, **table.subjects}
         about, metric_name = self._column(table, column)
         metric = self.metrics.get(metric_name, PrintedMetric())
-        subject_names = [
-            table.subject,
-            *(subjects[text] for text in (*labels.values(), about) if text in subjects),
-        ]
-        benchmark, dimension, part = (
-            next(
-                (
-                    value
-                    for subject in reversed(subject_names)
-                    if (value := getattr(subject, field))
-                ),
-                "",
-            )
-            for field in ("benchmark", "dimension", "slice")
-        )
+        # Of several subjects, the last one that names a benchmark, a dimension or a slice counts.
+        benchmark = table.subject.benchmark
+        dimension = table.subject.dimension
+        part = table.subject.slice
+        for text in (*labels.values(), about):
+            if text in subjects:
+                benchmark = subjects[text].benchmark or benchmark
+                dimension = subjects[text].dimension or dimension
+                part = subjects[text].slice or part
         method = labels.get(METHOD, table.method)
         return PrintedValue(
             table=name,
@@ -294,7 +288,7 @@ def papers() -> dict[str, Paper]:
 def _load(suite: str) -> Paper | None:
     homes = suite_folders()
     if suite not in homes:
-        raise unknown("suite", suite, homes)
+        raise unknown_name("suite", suite, homes)
     folder = homes[suite].joinpath(FOLDER)
     if not folder.joinpath(TABLES).is_file():
         return None

@@ -30,14 +30,8 @@ from sqlalchemy import (
     update,
 )
 
-from snellen.plugin_api import (
-    DataError,
-    SnellenError,
-    check_folder_name,
-    find_rating_study,
-    opened_image,
-    rng_for,
-)
+from snellen import DataError, SnellenError
+from snellen.plugin_api import check_folder_name, find_rating_study, opened_image, rng_for
 from snellen_lab.ratings.form import FormItem, PreparedForm, prepare_form
 from snellen_lab.ratings.sheets import ItemRatings, RaterSheet, RatingKey, write_questionnaire
 from snellen_server.hosting.accounts import Account
@@ -221,29 +215,38 @@ async def rating_item_page(
     opened = await _form(services, study)
     ratings = await services.database.read(ratings_of, opened.form, rater)
     order = opened.order(rater.id)
-    unfinished = [at for at, number in enumerate(order, 1) if opened.missing(ratings, number)]
+    unfinished_places = [
+        item_place for item_place, number in enumerate(order, 1) if opened.missing(ratings, number)
+    ]
+    first_unfinished = unfinished_places[0] if unfinished_places else 0
     values: dict[str, Any] = {
         "opened": opened,
         "study": opened.prepared.key.study,
         "total": len(order),
-    }
-    at = place or (unfinished[0] if unfinished else len(order) + 1)
-    values |= {
-        "left": len(unfinished),
-        "first_left": unfinished[0] if unfinished else 0,
+        "left": len(unfinished_places),
+        "first_left": first_unfinished,
         "has_begun": bool(ratings),
     }
-    if at > len(order):
+
+    shown_place = place or first_unfinished
+    if not 1 <= shown_place <= len(order):  # the rater asked for the end, or has finished
         return services.pages.render(request, "ratings/end.html", values)
-    item = opened.item(order[at - 1])
-    values |= {"item": item, "given": ratings.get(item.number, {}), "place": at}
-    values["sizes"] = {name: _size(opened.prepared.pictures[name][1]) for name in item.pictures}
+
+    item = opened.item(order[shown_place - 1])
+    values["item"] = item
+    values["given"] = ratings.get(item.number, {})
+    values["place"] = shown_place
+    sizes = {}
+    for digest in item.pictures:
+        _, content = opened.prepared.pictures[digest]
+        sizes[digest] = _size(content)
+    values["sizes"] = sizes
     return services.pages.render(request, "ratings/item.html", values)
 
 
 def _size(content: bytes) -> tuple[int, int]:
-    """Width and height of a picture, for which a page keeps room until it is there."""
-    with opened_image(content, "the picture") as picture:
+    """Width and height of an image, for which a page keeps room until it is there."""
+    with opened_image(content, "the image") as picture:
         width, height = picture.size
     return width, height
 
@@ -270,13 +273,11 @@ async def rate_item(
     return RedirectResponse(f"{ROOT}/{study}?place={place + 1}", 303)
 
 
-@router.get(f"{ROOT}/{{study}}/pictures/{{digest}}", include_in_schema=False)
-async def rated_picture(
-    study: str, digest: str, rater: PersonDep, services: ServicesDep
-) -> Response:
+@router.get(f"{ROOT}/{{study}}/images/{{digest}}", include_in_schema=False)
+async def rated_image(study: str, digest: str, rater: PersonDep, services: ServicesDep) -> Response:
     opened = await _form(services, study)
     if digest not in opened.prepared.pictures:
-        raise HTTPException(404, "no picture has this name")
+        raise HTTPException(404, "there is no image with this name")
     media_type, content = opened.prepared.pictures[digest]
     return Response(
         content,
@@ -329,12 +330,14 @@ async def _form(services: Services, name: str) -> OpenForm:
     settings: RatingPageSettings = services.settings(NAME)
     declared = next((study for study in settings.studies if study.name == name), None)
     if declared is None:
-        raise HTTPException(404, "no study of this name is here")
+        raise HTTPException(404, "there is no study with this name")
     try:
         return await asyncio.to_thread(open_form, services.configuration.folder, declared)
     except SnellenError:
         LOGGER.exception("study cannot be opened", extra={"facts": {"study": name}})
-        raise HTTPException(503, "this study is not ready; the operator can see why") from None
+        raise HTTPException(
+            503, "this study is not ready; the server's log states the reason"
+        ) from None
 
 
 def _whole(value: object) -> int:

@@ -89,7 +89,7 @@ const unfinished = () => state.order.filter((number) => missingOf(number).length
 
 function showItem() {
   const item = byNumber.get(current());
-  const pictures = item.pictures.map((place, i) => element("img", { src: study.pictures[place], alt: `Picture ${i + 1} of ${item.pictures.length}, which the task is about` }));
+  const pictures = item.pictures.map((place, i) => element("img", { src: study.pictures[place], alt: `Image ${i + 1} of ${item.pictures.length}, which the task is about` }));
   show(
     element(
       "div",

@@ -15,14 +15,13 @@ from jinja2 import PackageLoader
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from snellen import DataError, Request
 from snellen.plugin_api import (
-    DataError,
     OfflinePage,
     RatingStudy,
-    Request,
-    RunPictures,
+    RunImages,
     data_uri,
-    question_place,
+    question_label,
     read_exchanges,
     read_manifest,
     rng_for,
@@ -74,7 +73,7 @@ class FormItem(Struct, frozen=True):
 
 def replies_of(runs: Sequence[Path]) -> Replies:
     """The first reply to each question in each run. Raises StoreError for a folder that is not a run, DataError for two
-    runs of one model, a missing picture, and where nothing is to be rated."""
+    runs of one model, a missing image, and where nothing is to be rated."""
     replies: list[RatedReply] = []
     pictures: dict[str, tuple[str, bytes]] = {}
     notes: list[str] = []
@@ -83,9 +82,9 @@ def replies_of(runs: Sequence[Path]) -> Replies:
         manifest = read_manifest(run)
         if (first_run := models.setdefault(manifest.model, run)) != run:
             raise DataError(
-                f"{first_run} and {run} are both of {manifest.model}; a model is rated once: name one of them"
+                f"{first_run} and {run} are both of {manifest.model}; each model is rated once; name only one of them"
             )
-        stores = {use.name: RunPictures(use, run) for use in manifest.benchmarks}
+        stores = {use.name: RunImages(use, run) for use in manifest.benchmarks}
         run_replies, dropped = _first_replies(run)
         notes += [f"{manifest.model}: {count:,} {why}" for why, count in dropped.items()]
         for request, text in run_replies:
@@ -97,7 +96,7 @@ def replies_of(runs: Sequence[Path]) -> Replies:
             replies.append(_rated(manifest.model, request, text))
     if not replies:
         raise DataError(
-            "no reply of these runs can be rated; likelihood runs have none, and failed requests neither"
+            "these runs have no replies to rate: likelihood runs and failed requests have none"
         )
     return Replies(
         tuple(sorted(replies, key=lambda r: (r.scene, r.model))),
@@ -119,20 +118,20 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
         if exchange.response.error is not None or exchange.response.text is None:
             failed.add(place)
         elif place in first:
-            dropped["further presentations of a question, left out"] += 1
+            dropped["additional presentations of a question, excluded"] += 1
         else:
             first[place] = request, exchange.response.text
     if without := failed - set(first):
-        dropped["questions without a reply, left out"] = len(without)
+        dropped["questions without a reply, excluded"] = len(without)
     return list(first.values()), dropped
 
 
 def _rated(model: str, request: Request, text: str) -> RatedReply:
-    """What a rater reads as the task: what the model was told, without pictures and the beginning of its reply."""
+    """What a rater reads as the task: what the model was told, without images and the beginning of its reply."""
     texts = [message.text.strip() for message in request.messages if message.role != "assistant"]
     return RatedReply(
         model,
-        question_place(request.benchmark, request.sample_id, request.variant.turn),
+        question_label(request.benchmark, request.sample_id, request.variant.turn),
         "\n\n".join(filter(None, texts)),
         text.strip() or NOTHING,
         tuple(dict.fromkeys(image.digest for image in request.images)),
@@ -141,14 +140,20 @@ def _rated(model: str, request: Request, text: str) -> RatedReply:
 
 def _named(replies: Sequence[RatedReply]) -> Iterator[str]:
     """A note where a reply says the name of a model, which no form can blind."""
-    names = {
-        model.rpartition("/")[2].partition("?")[0].casefold()
-        for model in {reply.model for reply in replies}
-    }
-    names = {name for name in names if len(name) > 3}
-    telling = sum(any(name in reply.reply.casefold() for name in names) for reply in replies)
-    if telling:
-        yield f"replies that say a model's name themselves, shown as they are: {telling:,}"
+    names = set()
+    for reply in replies:
+        # `tiny-vl` of `hf:org/tiny-vl?dtype=float32`
+        name = reply.model.rpartition("/")[2].partition("?")[0].casefold()
+        if len(name) > 3:  # shorter names are parts of ordinary words
+            names.add(name)
+
+    n_with_name = 0
+    for reply in replies:
+        text = reply.reply.casefold()
+        if any(name in text for name in names):
+            n_with_name += 1
+    if n_with_name:
+        yield f"replies that contain the name of a model, shown unchanged: {n_with_name:,}"
 
 
 def blinded_items(
@@ -156,7 +161,7 @@ def blinded_items(
 ) -> tuple[tuple[FormItem, ...], tuple[KeyItem, ...]]:
     """Items numbered from 1 in a random order, and what each number is.
 
-    A check shows the picture and task of a reply drawn at random, and in place of the reply asks for one value.
+    A check shows the image and task of a reply drawn at random, and in place of the reply asks for one value.
     """
     entries = [(reply, KeyItem(0, reply.model, reply.scene)) for reply in replies]
     for _ in range(checks):
@@ -255,23 +260,32 @@ def _content(
     pictures: Mapping[str, tuple[str, bytes]],
     digest: str,
 ) -> dict[str, Any]:
-    shown_pictures = dict.fromkeys(picture for item in items for picture in item.pictures)
-    places = {picture: place for place, picture in enumerate(shown_pictures)}
+    """Return what the script of the page reads. Each image is stored once, and items name it by its index."""
+    indexes: dict[str, int] = {}
+    shown_items = []
+    for item in items:
+        for image_digest in item.pictures:
+            indexes.setdefault(image_digest, len(indexes))
+        item_indexes = [indexes[image_digest] for image_digest in item.pictures]
+        shown_items.append({**asdict(item), "pictures": item_indexes})
+
+    dimensions = []
+    for dimension in study.dimensions:
+        dimensions.append(
+            {
+                "name": dimension.name,
+                "title": dimension.title,
+                "question": dimension.question,
+                "low": dimension.low,
+                "high": dimension.high,
+            }
+        )
     return {
         "form": digest,
         "study": study.name,
         "instructions": study.instructions.strip(),
         "values": list(study.values),
-        "dimensions": [
-            {
-                name: getattr(dimension, name)
-                for name in ("name", "title", "question", "low", "high")
-            }
-            for dimension in study.dimensions
-        ],
-        "pictures": [data_uri(*pictures[picture]) for picture in shown_pictures],
-        "items": [
-            {**asdict(item), "pictures": [places[picture] for picture in item.pictures]}
-            for item in items
-        ],
+        "dimensions": dimensions,
+        "pictures": [data_uri(*pictures[image_digest]) for image_digest in indexes],
+        "items": shown_items,
     }

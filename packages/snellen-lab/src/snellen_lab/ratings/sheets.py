@@ -18,15 +18,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from snellen import DataError, StoreError
 from snellen.plugin_api import (
-    DataError,
     RatingStudy,
-    StoreError,
     TextTable,
-    as_word,
     guard_formula,
     read_file,
     read_text_table,
+    shell_word,
     unguard_formula,
     write_atomically,
     write_text_table,
@@ -72,7 +71,7 @@ def published_key(study: RatingStudy) -> RatingKey:
     sheet = study.sheet
     if sheet is None:
         raise DataError(
-            f"the study {study.name} declares no [sheet], so nothing says which model an item is of; "
+            f"the study {study.name} declares no [sheet], so the model of each item is unknown; "
             "read the ratings into the folder that `snellen rate form` made"
         )
     pairs = [(scene, model) for scene in sheet.scenes for model in sheet.models]
@@ -89,7 +88,7 @@ def read_key(folder: Path) -> RatingKey:
         return msgspec.json.decode(read_file(path), type=RatingKey)
     except FileNotFoundError:
         raise StoreError(
-            f"{folder}: no {KEY}; `snellen rate form RUN... --to {as_word(folder)}` makes one, and for a published "
+            f"{folder}: no {KEY}; `snellen rate form RUN... --to {shell_word(folder)}` makes one, and for a published "
             "sheet `snellen rate read` does with --study"
         ) from None
     except (OSError, msgspec.DecodeError) as error:
@@ -99,7 +98,9 @@ def read_key(folder: Path) -> RatingKey:
 def write_key(folder: Path, key: RatingKey) -> None:
     """Write the key of a new study. Raises StoreError where the folder has the key of another."""
     if (folder / KEY).exists() and read_key(folder) != key:
-        raise StoreError(f"{folder} holds another study; choose another folder, or delete this one")
+        raise StoreError(
+            f"{folder} contains another study; choose another folder, or delete this one"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / KEY, msgspec.json.format(msgspec.json.encode(key), indent=1))
 
@@ -145,7 +146,7 @@ def read_sheets(path: Path, key: RatingKey) -> ReadSheets:
         return ReadSheets((_read_saved(path, key),))
     if path.suffix.lower() not in SHEETS:
         raise DataError(
-            f"{path}: ratings come as .json from a form, or as a sheet (.csv, .tsv, .xlsx)"
+            f"{path}: ratings must be a .json file from a form or a sheet (.csv, .tsv, .xlsx)"
         )
     return _read_questionnaire(read_text_table(path), path, key)
 
@@ -164,7 +165,7 @@ def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
     try:
         saved = msgspec.json.decode(read_file(path), type=_Saved)
     except (OSError, msgspec.DecodeError) as error:
-        raise DataError(f"{path}: not what a rating form saves ({error})") from None
+        raise DataError(f"{path}: not a file that a rating form saves ({error})") from None
     _check_form(saved.form, key, str(path))
     if not saved.rater.strip():
         raise DataError(f"{path}: the rater has no name; give one in the file ('rater')")
@@ -189,7 +190,7 @@ def _check(key: RatingKey, number: int, dimension: str, value: int, where: str) 
         raise DataError(f"{where}: the study has no such dimension; it has {', '.join(names)}")
     if value not in key.study.values:
         raise DataError(
-            f"{where}: {value} is not on the scale from {key.study.lowest} to {key.study.highest}; correct or empty it"
+            f"{where}: {value} is not on the scale from {key.study.lowest} to {key.study.highest}; correct it, or leave it empty"
         )
 
 
@@ -204,7 +205,7 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
     other_columns = [name for name in table.columns if name not in columns]
     if not other_columns:
         raise DataError(
-            f"{path}: no column names the rater; add one in front, without a number in its title"
+            f"{path}: no column names the rater; add a first column whose title has no number"
         )
     rater, *unread = other_columns
     sheets, skipped = list[RaterSheet](), 0
@@ -231,10 +232,10 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
         )
     notes = list(table.notes)
     if skipped:
-        notes.append(f"rows without a rating, left out: {skipped}")
+        notes.append(f"rows without a rating, excluded: {skipped}")
     if unread := [name for name in unread if name != FORM]:
         notes.append(
-            f"columns that are not ratings, left out: {', '.join(name[:40] for name in unread)}"
+            f"columns that are not ratings, excluded: {', '.join(name[:40] for name in unread)}"
         )
     return ReadSheets(tuple(sheets), tuple(notes))
 
@@ -276,7 +277,9 @@ def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: Rati
 def _value(text: str, where: str) -> int:
     whole = _WHOLE.fullmatch(text)
     if not whole:
-        raise DataError(f"{where}: {text[:40]!r} is not a whole number; correct or empty it")
+        raise DataError(
+            f"{where}: {text[:40]!r} is not a whole number; correct it, or leave it empty"
+        )
     return int(whole[1])
 
 
@@ -286,19 +289,24 @@ def write_questionnaire(path: Path, key: RatingKey, sheets: Sequence[RaterSheet]
     In .csv and .tsv a rater's name that a spreadsheet would run as a formula begins with an apostrophe, which reading
     takes away.
     """
-    is_text = path.suffix.lower() in DELIMITED
-    places = [(item.number, dimension) for item in key.items for dimension in key.study.dimensions]
-    titles = {place: f"{place[0]}. {place[1].title}" for place in places}
-    rows = [
-        {
-            RATER: guard_formula(sheet.rater) if is_text else sheet.rater,
-            FORM: key.form,
-            **{
-                title: str(value)
-                for (number, dimension), title in titles.items()
-                if (value := sheet.ratings.get(number, {}).get(dimension.name)) is not None
-            },
-        }
-        for sheet in sheets
-    ]
-    write_text_table(path, [RATER, *([FORM] if key.form else []), *titles.values()], rows)
+    titles: dict[tuple[int, str], str] = {}
+    for item in key.items:
+        for dimension in key.study.dimensions:
+            titles[item.number, dimension.name] = f"{item.number}. {dimension.title}"
+
+    is_delimited = path.suffix.lower() in DELIMITED
+    rows = []
+    for sheet in sheets:
+        rater = guard_formula(sheet.rater) if is_delimited else sheet.rater
+        row = {RATER: rater, FORM: key.form}
+        for (number, dimension_name), title in titles.items():
+            value = sheet.ratings.get(number, {}).get(dimension_name)
+            if value is not None:
+                row[title] = str(value)
+        rows.append(row)
+
+    columns = [RATER]
+    if key.form:
+        columns.append(FORM)
+    columns.extend(titles.values())
+    write_text_table(path, columns, rows)

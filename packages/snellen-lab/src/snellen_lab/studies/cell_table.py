@@ -16,25 +16,17 @@ from snellen.plugin_api import (
     DASH,
     SHARE,
     AbsentCell,
-    Block,
     Cell,
-    ChartBlock,
     ChartPanel,
-    Head,
+    Document,
     IntervalRow,
     NumberCell,
     PlotPoint,
-    Section,
     Table,
-    TableBlock,
-    axis_of,
-    capitalised,
+    chart_axis,
     csv_table,
-    escape,
     interval_chart,
-    markdown_tables,
-    offline_document,
-    percent,
+    percent_text,
     short_name,
     write_in_form,
 )
@@ -50,9 +42,13 @@ from snellen_lab.studies.series import (
     study_row,
 )
 
-NO_CELL = "the cell has no such number"
+NO_CELL = "the cell has no such value"
 ONLY_CELL = "as declared"
-"""The label of the cell of a study in which nothing varies."""
+"""Label of the only cell of a study without factors."""
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _compute(numbers: StudyNumbers) -> StudyPart:
@@ -65,11 +61,14 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
 
 
 def _scores(series: StudySeries) -> list[CellScores]:
-    return [*series.cells, *([series.baseline] if series.baseline else [])]
+    """Return the scores of all cells, those of the baseline last."""
+    if series.baseline is None:
+        return list(series.cells)
+    return [*series.cells, series.baseline]
 
 
 class _Block(Struct, frozen=True):
-    """One metric on one benchmark, of all models."""
+    """The series of all models for one metric on one benchmark."""
 
     name: str
     """The benchmark, with the protocol where cells have several."""
@@ -77,11 +76,15 @@ class _Block(Struct, frozen=True):
 
     @property
     def chance(self) -> float | None:
-        return next((series.chance for series in self.series if series.chance is not None), None)
+        """Chance level of the benchmark; None if it has none."""
+        for series in self.series:
+            if series.chance is not None:
+                return series.chance
+        return None
 
     @property
     def by_label(self) -> dict[str, dict[str, CellScores]]:
-        """Cell -> model -> its scores."""
+        """Scores by label of the cell and by model."""
         cells: dict[str, dict[str, CellScores]] = defaultdict(dict)
         for series in self.series:
             for scores in _scores(series):
@@ -90,15 +93,13 @@ class _Block(Struct, frozen=True):
 
 
 def _blocks(numbers: StudyNumbers) -> dict[str, list[_Block]]:
-    """The blocks of each metric, benchmarks in order."""
+    """Return the blocks by metric, with the benchmarks in order."""
     members: dict[str, dict[str, list[StudySeries]]] = defaultdict(lambda: defaultdict(list))
     for study_series in numbers.series:
-        place = (
-            f"{study_series.place}, {study_series.split}"
-            if study_series.split
-            else study_series.place
-        )
-        members[study_series.metric][place].append(study_series)
+        name = study_series.place
+        if study_series.split:
+            name += f", {study_series.split}"
+        members[study_series.metric][name].append(study_series)
     return {
         metric: [_Block(name, tuple(series)) for name, series in by_name.items()]
         for metric, by_name in members.items()
@@ -106,75 +107,76 @@ def _blocks(numbers: StudyNumbers) -> dict[str, list[_Block]]:
 
 
 def _tables(numbers: StudyNumbers) -> list[Table]:
-    """One for each metric."""
+    """Return a table for each metric: a row per benchmark and cell, a column per model."""
     labels = [cell.label for cell in numbers.grid.cells]
     absent = {(cell.model, cell.spec.label): cell.why for cell in numbers.cells}
     tables = []
     for blocks in _blocks(numbers).values():
-        row, unit = blocks[0].series[0].row, blocks[0].series[0].unit
+        first = blocks[0].series[0]
         has_chance = any(block.chance is not None for block in blocks)
+        header = ["benchmark", "cell"]
+        if has_chance:
+            header.append("chance")
+        header.extend(numbers.models)
+
         rows: list[tuple[Cell, ...]] = []
         for block in blocks:
-            guess = [DASH if block.chance is None else percent(block.chance)] if has_chance else []
-            by_label = block.by_label
+            scores_by_label = block.by_label
             for label in labels:
-                scores = by_label[label]
-                figures = (
-                    NumberCell(unit, scores[model].estimate)
-                    if model in scores
-                    else AbsentCell(absent.get((model, label)) or NO_CELL)
-                    for model in numbers.models
-                )
-                rows.append((block.name, label or ONLY_CELL, *guess, *figures))
-        header = ("benchmark", "cell", *(["chance"] if has_chance else []), *numbers.models)
-        tables.append(
-            Table(f"{capitalised(row.heading)} in each cell", header, tuple(rows), label_columns=2)
-        )
+                row: list[Cell] = [block.name, label or ONLY_CELL]
+                if has_chance:
+                    row.append(DASH if block.chance is None else percent_text(block.chance))
+                scores = scores_by_label[label]
+                for model in numbers.models:
+                    if model in scores:
+                        row.append(NumberCell(first.unit, scores[model].estimate))
+                    else:
+                        row.append(AbsentCell(absent.get((model, label)) or NO_CELL))
+                rows.append(tuple(row))
+        title = f"{_capitalise(first.row.heading)} in each cell"
+        tables.append(Table(title, tuple(header), tuple(rows), label_columns=2))
     return tables
 
 
 def _charts(numbers: StudyNumbers) -> Iterator[ChartPanel]:
-    """One panel for each block: cells from top to bottom, a lane and a mark for each model."""
+    """Yield an interval chart for each block, with a row per cell and a mark per model."""
     for blocks in _blocks(numbers).values():
         for block in blocks:
             first = block.series[0]
-            by_label = block.by_label
-            lanes = {
-                cell.label: tuple(
-                    PlotPoint(numbers.models.index(model), model, scores.estimate, first.unit)
-                    for model, scores in by_label[cell.label].items()
-                )
-                for cell in numbers.grid.cells
-            }
-            axis = axis_of(
-                first.row, [point.estimate for lane in lanes.values() for point in lane], first.unit
-            )
             chance = block.chance if first.unit == SHARE else None
-            rows = [
-                IntervalRow(label or ONLY_CELL, lane, chance)
-                for label, lane in lanes.items()
-                if lane
-            ]
-            title = f"{capitalised(first.row.display_name)}, {block.name}"
+            scores_by_label = block.by_label
+            rows = []
+            estimates = []
+            # Cells with the same label share a row.
+            for label in dict.fromkeys(cell.label for cell in numbers.grid.cells):
+                points = []
+                for model, scores in scores_by_label[label].items():
+                    series = numbers.models.index(model)
+                    points.append(PlotPoint(series, model, scores.estimate, first.unit))
+                    estimates.append(scores.estimate)
+                if points:
+                    rows.append(IntervalRow(label or ONLY_CELL, tuple(points), chance))
+            axis = chart_axis(first.row, estimates, first.unit)
+            title = f"{_capitalise(first.row.display_name)}, {block.name}"
             yield ChartPanel(title, interval_chart(title, rows, axis))
 
 
 CELLS = StudyStatistic("Cells", _compute)
 
 
-WHISKERS = "A dot a cell; whiskers are 95% intervals, the dashed line is what guessing gives. Point at a mark for its numbers."
+WHISKERS = "One dot per cell; whiskers are 95% intervals, and the dashed line is chance. Point at a mark for its numbers."
 STUDY_FILES = ("study.html", "study.md", "results.csv", "results.json")
 RUN_HEADER = ("model", "cell", "asked", "answered elsewhere", "failed", "folder or reason")
 
 
 class StudyOutcome(Struct, frozen=True):
-    """All that a study found."""
+    """The results of a study."""
 
     study: StudySpec
     folder: Path
     numbers: StudyNumbers
     parts: Mapping[str, StudyPart]
-    """By the title of each statistic."""
+    """Results of each statistic, by its title."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -182,7 +184,7 @@ class StudyOutcome(Struct, frozen=True):
         return [row for part in self.parts.values() for row in part.rows]
 
     def runs_table(self) -> Table:
-        """What was asked in each cell, and where it is kept."""
+        """Return a table with the numbers of requests and the folder of each cell."""
         rows = []
         for cell in self.numbers.cells:
             if cell.run is None:
@@ -193,7 +195,7 @@ class StudyOutcome(Struct, frozen=True):
                 (
                     cell.model,
                     label,
-                    cell.run.asked,
+                    cell.run.distinct_requests,
                     cell.run.reused,
                     cell.run.failed,
                     cell.run.folder.name,
@@ -210,23 +212,24 @@ def write_study(outcome: StudyOutcome, path: Path) -> Path:
     return write_in_form(path, "a study", outcome, _FORMS)
 
 
-def _page(outcome: StudyOutcome) -> str:
-    sections = [Section(f"part-{number}", *part) for number, part in enumerate(_parts(outcome))]
-    head = Head(
-        f"Snellen study · {outcome.study.name}",
-        (outcome.study.title,),
-        lines=tuple(_facts(outcome)),
+def _document(outcome: StudyOutcome) -> Document:
+    document = Document(
+        f"Snellen study: {outcome.study.title}",
+        kicker=f"Snellen study · {outcome.study.name}",
+        heading=(outcome.study.title,),
+        lines=_facts(outcome),
     )
-    runs = Section("runs", "Runs", (TableBlock(outcome.runs_table()),))
-    return offline_document(f"Snellen study: {outcome.study.title}", head, [*sections, runs])
+    for number, (title, part) in enumerate(outcome.parts.items()):
+        section = document.section(f"part-{number}", title)
+        section.charts(list(part.charts), WHISKERS, outcome.numbers.models)
+        for table in part.tables:
+            section.table(table)
+    document.section("runs", "Runs").table(outcome.runs_table())
+    return document
 
 
-def _parts(outcome: StudyOutcome) -> Iterator[tuple[str, tuple[Block, ...]]]:
-    """The title of each statistic and what is shown of it."""
-    models = tuple(outcome.numbers.models)
-    for title, part in outcome.parts.items():
-        charts = [ChartBlock(tuple(part.charts), WHISKERS, models)] if part.charts else []
-        yield title, (*charts, *map(TableBlock, part.tables))
+def _page(outcome: StudyOutcome) -> str:
+    return _document(outcome).html()
 
 
 def _facts(outcome: StudyOutcome) -> list[str]:
@@ -234,12 +237,7 @@ def _facts(outcome: StudyOutcome) -> list[str]:
 
 
 def _markdown(outcome: StudyOutcome) -> str:
-    lines = [f"# {escape(outcome.study.title)}", ""]
-    for fact in _facts(outcome):
-        lines += [escape(fact), ""]
-    for title, part in outcome.parts.items():
-        lines += [f"## {title}", "", *markdown_tables(part.tables, 3)]
-    return "\n".join([*lines, "## Runs", "", *markdown_tables([outcome.runs_table()], 3)])
+    return _document(outcome).markdown(outcome.study.title, _facts(outcome))
 
 
 def _csv(outcome: StudyOutcome) -> str:

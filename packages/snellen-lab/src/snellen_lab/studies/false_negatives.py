@@ -6,7 +6,6 @@ from collections import defaultdict
 from pathlib import Path
 
 from snellen.plugin_api import (
-    MANIFEST,
     SHARE,
     AbsentCell,
     Benchmark,
@@ -22,7 +21,7 @@ from snellen_lab.studies.series import (
     StudyRow,
     StudyStatistic,
 )
-from snellen_lab.verification.audit import labels_file, read_audit_labels
+from snellen_lab.verification.audit_labels import labels_file, read_audit_labels
 
 TWO_RIGHT = "two right options"
 HEADER = ("cell", "benchmark as built", "by people [95%] n", "by the jury [95%] n")
@@ -42,12 +41,12 @@ def _false_negatives(numbers: StudyNumbers) -> StudyPart:
     rows: list[StudyRow] = []
     table: list[tuple[Cell, ...]] = []
     for label, folder in folders:
-        if not (folder / MANIFEST).exists():
+        if not Benchmark.is_in(folder):
             continue
         benchmark = Benchmark(folder)
         shares = {
-            "people": (_by_people(benchmark), f"nobody has looked: `snellen audit {folder}`"),
-            "the jury": (_by_jury(benchmark), "no jury was asked: `snellen lint ... --jury MODEL`"),
+            "people": (_by_people(benchmark), f"not audited yet: `snellen audit {folder}`"),
+            "the jury": (_by_jury(benchmark), "no jury yet: `snellen lint ... --jury MODEL`"),
         }
         rows += [
             StudyRow(

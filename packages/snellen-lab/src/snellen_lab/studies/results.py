@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from snellen import DataError
+from snellen import DataError, ignore_progress
 from snellen.plugin_api import (
     Announce,
     ProgressListener,
-    as_names,
+    announce_nothing,
     data_frame,
-    ignore_progress,
     judge_spec,
     object_line,
-    silent,
 )
 from snellen_lab.studies.cell_table import StudyOutcome, write_study
 from snellen_lab.studies.declaration import find_study
@@ -68,9 +66,7 @@ class StudyResults:
             and cell in (None, row.cell)
         ]
         if len(fitting) != 1:
-            raise DataError(
-                f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell"
-            )
+            raise DataError(f"{len(fitting)} numbers match; name metric, benchmark, model and cell")
         return fitting[0].estimate.value
 
     def report(self, path: str | Path) -> Path:
@@ -87,7 +83,7 @@ def run_study(
     levels: Mapping[str, Sequence[Any] | str | Path] | None = None,
     metrics: str | Iterable[str] = (),
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
     **fields: Unpack[StudyKeywords],
 ) -> StudyResults:
     """Carry out a declared study, or a TOML file of your own (docs/studies.md); the same call goes on with it.
@@ -99,7 +95,8 @@ def run_study(
     built from the folder `source`. Raises as `evaluate` does.
     """
     models = list(model) if isinstance(model, (list, tuple)) else [model]
-    declared = find_study(str(name)).with_metrics(as_names(metrics))
+    metric_names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    declared = find_study(str(name)).with_metrics(metric_names)
     judge = judge_spec(fields.pop("judge", ()))
     outcome = carry_out_study(
         declared.with_settings(fields),

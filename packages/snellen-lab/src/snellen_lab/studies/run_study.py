@@ -7,67 +7,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from snellen import DataError, JudgeSpec, ModelError, ScoringSpec, StoreError, load_model
+from snellen import DataError, JudgeSpec, StoreError, ignore_progress, load_model
 from snellen.plugin_api import (
-    MANIFEST,
-    RUN_MANIFEST,
     Announce,
     Benchmark,
-    BenchmarkSpec,
-    Kind,
-    LazyRoleModels,
+    NotAsked,
     ProgressListener,
     QuestionSpec,
-    Recipe,
-    Reopened,
     RunOutcome,
-    RunPlan,
-    RunSpec,
     Sampling,
-    benchmark_folder,
-    build_benchmark,
-    carry_out,
+    SuccessiveRuns,
+    announce_nothing,
+    build_missing,
+    build_variant,
     check_budget,
-    check_judging,
-    check_sharing,
     draw_subset,
     find_benchmarks,
     find_metric,
-    ignore_progress,
-    is_given_unasked,
-    is_ready,
+    matching_specs,
     metric_with,
-    needed_kind,
-    plan_scored_run,
-    protocols_of,
     read_text,
     record_fields,
-    reopened,
     run_spec,
-    score_folders,
-    silent,
     slug,
-    specs_of,
-    subset_name,
     write_atomically,
 )
 from snellen_lab.studies.cell_table import STUDY_FILES, StudyOutcome, write_study
+from snellen_lab.studies.cells import CellGrid, CellSpec, grid_of
 from snellen_lab.studies.declaration import (
     BUILD_DISTRACTORS,
     BUILD_OPTIONS,
     NOT_OF_A_RUN,
     SAMPLE_RATIO,
     SAMPLE_SEED,
-    CellGrid,
-    CellSpec,
     StudySample,
     StudySpec,
-    grid_of,
 )
-from snellen_lab.studies.series import StudyCell, computed, study_numbers
+from snellen_lab.studies.series import StudyCell, compute_statistics, study_numbers
 
 RUNS = "runs"
 PARTS = "benchmarks"
@@ -76,7 +54,7 @@ NO_JUDGE = JudgeSpec()
 
 
 _Asked = tuple[StudyCell, RunOutcome | None]
-"""A cell that has been asked, before its run is scored, and what asking it came to; None when it was not asked."""
+"""A cell before its run is scored, and the outcome of its run; None if the model could not run it."""
 
 
 def carry_out_study(
@@ -88,13 +66,26 @@ def carry_out_study(
     levels: Mapping[str, Sequence[Any] | str | Path] | None = None,
     judge: JudgeSpec = NO_JUDGE,
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> StudyOutcome:
-    """Ask each model every cell of a study that is not answered yet, score all, compute the statistics, write them.
+    """Run all cells of a study with each model, score the runs, compute the statistics, and write the results.
 
-    `folder` holds the cells' runs; the same call goes on with them. Benchmarks that are not built are built from
-    `source`. A cell that a model cannot be asked (replies of one that only scores options) is left out and said.
-    Raises SnellenError; ErrorBudgetError when all cells were asked and too many requests of one failed.
+    The same call resumes an interrupted study. Cells that a model cannot run, such as generation for a model that only
+    scores options, are left out and announced.
+
+    Args:
+        study: The study.
+        models: The models.
+        folder: Folder of the results and of the runs of the cells.
+        source: Source files of benchmarks that are not built yet.
+        levels: Levels that replace those of a factor.
+        judge: Settings of the judges.
+        progress: Receives the progress of the runs.
+        announce: Receives messages for the user.
+
+    Raises:
+        ErrorBudgetError: All cells were run, and too many requests of one failed.
+        SnellenError: The study cannot be carried out.
     """
     _check_names(models)
     grid = grid_of(study, levels)
@@ -105,15 +96,16 @@ def carry_out_study(
     spec = run_spec(study.fixed)
     if until := spec.execution.until:
         raise DataError(
-            f"until = {until!r}: the cells of a study are asked the same questions; leave it out"
+            f"until = {until!r}: all cells of a study use the same questions; remove it"
         )
     scoring = replace(
         spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics)))
     )
-    check_judging(scoring, judge)
-    _build(study, grid, source, announce)
-    asked_cells = list(_Asking(study, grid, folder, source, progress, announce).cells(models))
-    cells = _scored(asked_cells, scoring, judge, announce)
+    runs = SuccessiveRuns(scoring, judge, progress, announce)
+    if source is not None:
+        build_missing(_patterns_built_as_usual(study, grid), source, announce)
+    asked_cells = list(_Asking(study, grid, folder, source, runs, announce).cells(models))
+    cells = _scored(asked_cells, runs)
     rows = [row for row in study.metrics if row not in left_out]
     numbers = study_numbers(grid, cells, rows)
     if not numbers.series:
@@ -121,7 +113,9 @@ def carry_out_study(
             f"{study.name}: no cell has a value of {', '.join(rows) or 'its headline metric'}"
         )
     notes = (*grid.notes, *left_out.values(), *_shared(cells))
-    outcome = StudyOutcome(study, folder, numbers, computed(numbers, study.statistics), notes)
+    outcome = StudyOutcome(
+        study, folder, numbers, compute_statistics(numbers, study.statistics), notes
+    )
     for file in STUDY_FILES:
         write_study(outcome, folder / file)
     for _, run_outcome in asked_cells:
@@ -131,66 +125,61 @@ def carry_out_study(
 
 
 def _check_names(models: Sequence[Any]) -> None:
-    """Raise DataError when two models have one name, as their cells could not be told apart."""
+    """Raise DataError if two models have the same name, because their cells would be confused."""
     names = [model if isinstance(model, str) else load_model(model).name for model in models]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(
-            f"two models are called {twice[0]}; give one of them another name, or leave it out"
-        )
+        raise DataError(f"two models are named {twice[0]}; rename or remove one of them")
 
 
 def study_folder(study: StudySpec) -> Path:
-    """Where a study lies unless its caller says otherwise."""
+    """Return the default folder of a study."""
     return Path("studies") / slug(study.name)
 
 
 def _claim_folder(study: StudySpec, folder: Path) -> None:
-    """Write down which study a folder holds. Raises StoreError when it is another one."""
+    """Write the name of the study into its folder. Raises StoreError if the folder has another study."""
     path = folder / STUDY_FILE
     if path.exists():
         try:
             folder_study = json.loads(read_text(path))["name"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(
-                f"{path}: cannot read which study this is ({error}); choose another --output"
+                f"{path}: cannot read which study this is ({error}); choose another folder for the output"
             ) from None
         if folder_study != study.name:
-            raise StoreError(f"{folder} holds the study {folder_study}; choose another --output")
+            raise StoreError(
+                f"{folder} holds the study {folder_study}; choose another folder for the output"
+            )
     write_atomically(
         path, json.dumps({"name": study.name, "title": study.title}, indent=1).encode()
     )
 
 
 def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, str]]:
-    """The metrics to ask for; and the rows that lack a judge, with what to do."""
+    """Return the metrics to request, and a note for each row that is left out because it needs a judge."""
     needed: list[str] = []
     left_out: dict[str, str] = {}
     for row in study.metrics:
         name = metric_with(row)
         metric = find_metric(name)
         if metric.computed_over == "judge" and not judge.models:
-            left_out[row] = f"{row} needs a judge and is left out; name one with --judge"
-        elif not is_given_unasked(metric):
+            left_out[row] = f"{row} needs a judge and is left out; name one as judge"
+        elif not metric.is_always_reported:
             needed.append(name)
     return needed, left_out
 
 
-def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Announce) -> None:
-    """Build from `source` what no one has built. Raises DataError for a benchmark that cannot be built."""
-    if source is None:
-        return
-    as_usual = [cell for cell in grid.cells if _recipe(cell) == Recipe()]
-    patterns = [
-        pattern for cell in as_usual for pattern in _fields(study, cell).get("benchmarks", ())
-    ]
-    for spec in (spec for pattern in dict.fromkeys(patterns) for spec in specs_of(pattern)):
-        if not is_ready(spec):
-            announce(f"building {spec.name}")
-            build_benchmark(spec, source=spec.source_in(source))
+def _patterns_built_as_usual(study: StudySpec, grid: CellGrid) -> list[str]:
+    """Return the benchmarks of the cells that do not vary how benchmarks are built."""
+    patterns: dict[str, None] = {}
+    for cell in grid.cells:
+        if not _recipe(cell):
+            patterns.update(dict.fromkeys(_fields(study, cell).get("benchmarks", ())))
+    return list(patterns)
 
 
 def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
-    """The fields of a cell's run."""
+    """Return the fields of the run of a cell, as plain values."""
     fields = {
         name: value
         for name, value in {**study.fixed, **cell.fields}.items()
@@ -203,17 +192,17 @@ def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
     }
 
 
-def _recipe(cell: CellSpec) -> Recipe:
-    """How the benchmarks of a cell are built; the default where nothing of that varies, or the level is empty."""
-    set_fields = {
-        name.rpartition(".")[2]: cell.fields.get(name)
-        for name in (BUILD_OPTIONS, BUILD_DISTRACTORS)
-    }
-    return msgspec.convert({name: value for name, value in set_fields.items() if value}, Recipe)
+def _recipe(cell: CellSpec) -> dict[str, Any]:
+    """Return the build settings that vary in a cell; empty if none varies, or the level is empty."""
+    recipe: dict[str, Any] = {}
+    for field in (BUILD_OPTIONS, BUILD_DISTRACTORS):
+        if cell.fields.get(field):
+            recipe[field.rpartition(".")[2]] = cell.fields[field]
+    return recipe
 
 
 class _Asking:
-    """Asks one model after the other; a model that stays the same between cells is loaded once."""
+    """Runs all cells of a study, one model after the other."""
 
     def __init__(
         self,
@@ -221,18 +210,23 @@ class _Asking:
         grid: CellGrid,
         folder: Path,
         source: Path | None,
-        progress: ProgressListener,
+        runs: SuccessiveRuns,
         announce: Announce,
     ) -> None:
-        self._study, self._grid, self._folder, self._source = study, grid, folder, source
-        self._progress, self._announce = progress, announce
-        self._loaded: tuple[str, Any] = ("", None)
-        self._kinds: dict[str, frozenset[Kind]] = {}
+        self._study = study
+        self._grid = grid
+        self._folder = folder
+        self._source = source
+        self._runs = runs
+        self._announce = announce
 
     def cells(self, models: Sequence[Any]) -> Iterator[_Asked]:
-        """Every cell of each model, asked."""
+        """Run and yield each cell of each model."""
         for model in models:
-            label = model if isinstance(model, str) else load_model(model).name
+            label = model
+            if not isinstance(model, str):
+                label = load_model(model).name
+                model = load_model(model).model
             for number, cell in enumerate(self._grid.cells, 1):
                 self._announce(
                     f"{label}, cell {number} of {len(self._grid.cells)}: {cell.label or self._study.title}"
@@ -240,166 +234,111 @@ class _Asking:
                 yield self._ask(model, label, cell)
 
     def _ask(self, model: Any, label: str, cell: CellSpec) -> _Asked:
-        wholes: dict[str, str] = {}
+        """Run a cell with a model. Variants and samples of its benchmarks are built if needed."""
+        full_benchmarks: dict[str, str] = {}
         fields = _fields(self._study, cell)
-        if (recipe := _recipe(cell)) != Recipe():
-            fields["benchmarks"] = tuple(self._variants(fields["benchmarks"], recipe, wholes))
+        recipe = _recipe(cell)
+        if recipe:
+            fields["benchmarks"] = tuple(
+                self._variants(fields["benchmarks"], recipe, full_benchmarks)
+            )
         if self._study.sample:
             fields["benchmarks"] = tuple(
-                self._parts(fields["benchmarks"], self._study.sample, cell, wholes)
+                self._parts(fields["benchmarks"], self._study.sample, cell, full_benchmarks)
             )
-        spec = run_spec(
-            {**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)}
-        )
-        check_sharing(spec.execution)
-        opened = self._open(model, spec)
-        name = opened if isinstance(opened, str) else load_model(opened).name
-        plan = plan_scored_run(spec.with_question(models=(name,)).of_model(), self._announce)
-        if why := _cannot(name, self._kinds_of(opened), plan):
-            self._announce(f"left out: {why}")
-            return StudyCell(label, cell, why=why, wholes=wholes), None
-        cast = LazyRoleModels(dict(plan.question.roles))
-        outcome = carry_out(
-            replace(plan, others=tuple(self._others(plan.folder))),
-            opened,
-            cast,
-            self._progress,
-            self._announce,
-        )
-        return StudyCell(label, cell, wholes=wholes), outcome
-
-    def _open(self, model: Any, spec: RunSpec) -> Any:
-        """The model of a cell: loaded, or its string where workers load it."""
-        if not isinstance(model, str):
-            if spec.execution.is_asked_elsewhere:
-                raise ModelError(
-                    "an object of this process cannot be shared by workers; name it by a model string"
-                )
-            return model
-        return model if spec.execution.is_asked_elsewhere else self._model(model)
-
-    def _model(self, text: str) -> Any:
-        if self._loaded[0] != text:
-            self._loaded = ("", None)  # what it holds is free before the next one is loaded
-            self._loaded = (text, load_model(text))
-        return self._loaded[1]
-
-    def _kinds_of(self, opened: Any) -> frozenset[Kind]:
-        """What a model can be asked. One that workers will load is loaded for this once, and not kept."""
-        if not isinstance(opened, str):
-            return load_model(opened).kinds
-        if opened not in self._kinds:
-            self._kinds[opened] = load_model(opened).kinds
-        return self._kinds[opened]
+        fields |= {"runs": str(self._folder / RUNS), "report": False, "models": (label,)}
+        outcome = self._runs.ask(model, run_spec(fields))
+        if isinstance(outcome, NotAsked):
+            why = outcome.reason
+            return StudyCell(label, cell, why=why, full_benchmarks=full_benchmarks), None
+        return StudyCell(label, cell, full_benchmarks=full_benchmarks), outcome
 
     def _parts(
-        self, patterns: Sequence[str], sample: StudySample, cell: CellSpec, wholes: dict[str, str]
+        self,
+        patterns: Sequence[str],
+        sample: StudySample,
+        cell: CellSpec,
+        full_benchmarks: dict[str, str],
     ) -> Iterator[str]:
-        """The folders of the parts that are asked, drawn where they are not; `wholes` learns what they are parts of."""
+        """Yield the folders of the samples of some benchmarks, and draw those that do not exist yet.
+
+        For each sample, it adds the name of the full benchmark to `full_benchmarks`.
+        """
         seed = int(cell.fields.get(SAMPLE_SEED, sample.seed))
         ratio = cell.fields.get(SAMPLE_RATIO)
-        drawn_sample = (
-            replace(sample, sampling=Sampling(sample.sampling.rule, ratio=ratio))
-            if ratio
-            else sample
-        )
+        if ratio:
+            sample = replace(sample, sampling=Sampling(sample.sampling.rule, ratio=ratio))
         for use in find_benchmarks(patterns, announce=self._announce):
-            part = _part(use.benchmark, drawn_sample, seed, self._folder / PARTS)
-            wholes[part.name] = wholes.get(use.benchmark.name, use.benchmark.name)
+            part = _part(use.benchmark, sample, seed, self._folder / PARTS)
+            full_benchmarks[part.name] = full_benchmarks.get(use.benchmark.name, use.benchmark.name)
             yield str(part.folder)
 
     def _variants(
-        self, patterns: Sequence[str], recipe: Recipe, wholes: dict[str, str]
+        self,
+        patterns: Sequence[str],
+        recipe: Mapping[str, Any],
+        full_benchmarks: dict[str, str],
     ) -> Iterator[str]:
-        """The folders of the benchmarks built by a recipe: from their files where these are named, else from the built
-        benchmark, whose options are made anew. `wholes` learns what they are variants of."""
-        for spec in (spec for pattern in patterns for spec in specs_of(pattern)):
-            sources = recipe.distractors and f"{recipe.distractors}-distractors"
-            words = (f"{recipe.options}-options" if recipe.options else "", sources)
-            name = "-".join((spec.name, *filter(None, words)))
-            to = self._folder / PARTS / slug(name)
-            wholes[name] = spec.name
-            if not (to / MANIFEST).exists():
-                self._announce(f"building {name}")
-                variant, files = self._variant(spec, patterns, recipe, name)
-                build_benchmark(variant, source=files, to=to, recipe=recipe)
-            yield str(to)
+        """Build variants of benchmarks by a recipe, and yield their folders.
 
-    def _variant(
-        self, spec: BenchmarkSpec, patterns: Sequence[str], recipe: Recipe, name: str
-    ) -> tuple[BenchmarkSpec, Path]:
-        """The entry of a variant, with the same questions in each, and the folder that it is built from."""
-        if self._source is not None:
-            variant = replace(spec, name=name, source=replace(spec.source, drawn_with=spec.draw))
-            return variant, spec.source_in(self._source)
-        folders = [Path(pattern) for pattern in patterns if (Path(pattern) / MANIFEST).exists()]
-        folder = next(
-            (path for path in folders if Benchmark(path).name == spec.name),
-            benchmark_folder(spec.name),
-        )
-        if not (folder / MANIFEST).exists() and not spec.source.embedded:
-            raise DataError(
-                f"{self._study.name} builds {spec.name} in several ways; name its files (--source)"
-            )
-        [use] = find_benchmarks(
-            [str(folder) if (folder / MANIFEST).exists() else spec.name], announce=self._announce
-        )
-        changed: Reopened = (
-            "options" if recipe.distractors == Recipe().distractors else "distractors"
-        )
-        return reopened(use.benchmark, name, changed), use.benchmark.folder
-
-    def _others(self, own_folder: Path) -> Iterator[Path]:
-        """The runs of the study besides the cell's own."""
-        for manifest in sorted((self._folder / RUNS).glob(f"*/{RUN_MANIFEST}")):
-            if manifest.parent != own_folder:
-                yield manifest.parent
+        For each variant, it adds the name of the original benchmark to `full_benchmarks`.
+        """
+        for pattern in patterns:
+            for spec in matching_specs(pattern):
+                name = spec.name
+                if "options" in recipe:
+                    name += f"-{recipe['options']}-options"
+                if "distractors" in recipe:
+                    name += f"-{recipe['distractors']}-distractors"
+                full_benchmarks[name] = spec.name
+                folder = build_variant(
+                    spec,
+                    recipe,
+                    name=name,
+                    to=self._folder / PARTS / slug(name),
+                    source=self._source,
+                    folders=[Path(pattern) for pattern in patterns],
+                    announce=self._announce,
+                )
+                yield str(folder)
 
 
 def _part(whole: Benchmark, sample: StudySample, seed: int, folder: Path) -> Benchmark:
-    """The part of a benchmark that is asked: as it was drawn before, if the whole is the same."""
-    name = subset_name(whole.name, sample.sampling) + (f"-by-{sample.by}" if sample.by else "")
-    name = f"{name}-seed-{seed}"
-    to = folder / slug(name)
-    if (to / MANIFEST).exists():
-        part = Benchmark(to)
-        if (part.spec.source.params.get("version"), part.spec.source.sample) == (
-            whole.manifest.version,
-            sample.sampling,
-        ):
-            return part
-    return draw_subset(whole, sample.sampling, name=name, by=sample.by, seed=seed, to=to)
+    """Draw a sample of a benchmark, or return the existing one if the benchmark is unchanged."""
+    name = sample.sampling.subset_name(whole.name)
+    if sample.by:
+        name += f"-by-{sample.by}"
+    name += f"-seed-{seed}"
+    return draw_subset(
+        whole,
+        sample.sampling,
+        name=name,
+        by=sample.by,
+        seed=seed,
+        to=folder / slug(name),
+        reuse=True,
+    )
 
 
-def _cannot(name: str, kinds: frozenset[Kind], plan: RunPlan) -> str:
-    """Why a model cannot be asked what a plan says; empty when it can."""
-    for selected in plan.benchmarks:
-        for protocol in protocols_of(selected.benchmark.spec, plan):
-            if (kind := needed_kind(protocol)) not in kinds:
-                needed = "replies" if kind == "generate" else "log-likelihoods"
-                return f"{name} gives no {needed}, which {protocol.label} needs"
-    return ""
-
-
-def _scored(
-    cells: Sequence[_Asked], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce
-) -> list[StudyCell]:
-    """The cells with their runs scored; cells that are one run are scored once."""
+def _scored(cells: Sequence[_Asked], runs: SuccessiveRuns) -> list[StudyCell]:
+    """Score the runs of the cells. A run that several cells share is scored once."""
     folders = list(dict.fromkeys(outcome.folder for _, outcome in cells if outcome))
-    runs = dict(zip(folders, score_folders(folders, scoring, judge, announce), strict=True))
-    return [replace(cell, run=runs[outcome.folder]) if outcome else cell for cell, outcome in cells]
+    scored = dict(zip(folders, runs.score(folders), strict=True))
+    return [
+        replace(cell, run=scored[outcome.folder]) if outcome else cell for cell, outcome in cells
+    ]
 
 
 def _shared(cells: Sequence[StudyCell]) -> Iterator[str]:
-    """What a reader has to know of cells that asked the very same."""
+    """Yield notes on cells that share a run or all of its requests, and so are not independent."""
     folders: dict[tuple[str, Path], list[str]] = {}
     for cell in cells:
         if cell.run:
             folders.setdefault((cell.model, cell.run.folder), []).append(cell.spec.label)
-            if not cell.run.asked:
+            if not cell.run.distinct_requests:
                 yield (
-                    f"{cell.model}: all requests of the cell {cell.spec.label} had been answered in other cells, "
-                    "so it adds no observation of its own"
+                    f"{cell.model}: all requests of the cell {cell.spec.label} were already answered in other cells, "
+                    "so it is not an independent observation"
                 )
     for (model, _), labels in folders.items():
         if len(labels) > 1:

@@ -1,60 +1,62 @@
-"""How well scores on a sample of a benchmark predict those on the full benchmark (ReForm-Eval E.1, Tables 29 and 30).
+"""Study of how well scores on a sample of a benchmark predict those on the full benchmark.
 
-For each ratio, samples of a benchmark are drawn repeatedly, and every model's score on the sample is compared
-with its score on the full benchmark.
+ReForm-Eval, appendix E.1, Tables 29 and 30.
+
+For each ratio, samples are drawn repeatedly, and every model's score on the sample is compared with its score on the
+full benchmark.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean, variance
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from snellen import DataError
 from snellen.plugin_api import (
-    ALL,
+    OVERALL,
     SHARE,
     Counts,
     Method,
-    RowKey,
     Sampling,
     SamplingRule,
     ScoredBenchmark,
     ScoredRun,
     SummedMetric,
-    declared,
+    declared_row,
     draw_sample,
     first_text_metric,
     fractional_ranks,
-    pearson,
     read_exchanges,
     stratum_of,
     summed_metric,
 )
+from snellen_lab.rank_correlation import pearson
 
 RATIOS = (0.01, 0.02, 0.1, 0.2)
 """The ratios in the paper's tables."""
 
 
 class SamplingPlan(Struct, frozen=True):
-    """What to draw, and how often."""
+    """Ratios, rule and number of the samples to draw."""
 
     ratios: tuple[float, ...] = RATIOS
     draws: int = 10
     rule: SamplingRule = "balanced"
     stratify_by: str = ""
-    """The tag to balance by; the answer when empty."""
+    """Tag by which samples are balanced; the answer if empty."""
     seed: int = 0
     metric: str = ""
-    """The benchmark's headline metric when empty."""
+    """Metric to study; the benchmark's headline metric if empty."""
 
 
 class SampleStability(Struct, frozen=True, omit_defaults=True):
-    """One ratio of one benchmark, or the mean over benchmarks (`*`). Shares are in percent, as in the paper."""
+    """Result for a ratio of a benchmark, or the mean over benchmarks (`*`). Shares are in percent, as in the paper."""
 
     benchmark: str
     protocol: str
@@ -66,248 +68,319 @@ class SampleStability(Struct, frozen=True, omit_defaults=True):
     models: int
     draws: int
     rho: float | None
-    """Pearson's correlation over models of sample and full scores, mean over draws; None below two models."""
+    """`SampleComparison.rho`."""
     rank_rho: float | None
-    """Spearman's rank correlation of the same."""
     deviation: float | None
-    """Mean absolute deviation of a model's score on the sample from its full score, in points."""
+    """In points."""
     variance: float | None
-    """Variance of a model's score over the draws (n - 1), mean over models, in squared points."""
+    """In squared points."""
     time: float | None
-    """Share of the models' time that the sample takes; of their requests where no times were recorded."""
+    """Share of the models' time that the sample takes; of their requests if no times were recorded."""
     unscored: int = 0
     """Questions of the full benchmark without a value, summed over all models."""
 
 
-class _Model(Struct, frozen=True):
-    """One run on one benchmark under one protocol: the counts of each sample, in the benchmark's order."""
+class SampleComparison(NamedTuple):
+    """How scores on samples compare with those on the full benchmark."""
+
+    rho: float | None
+    """Pearson's correlation over models of sample and full scores, mean over draws; None for fewer than two models."""
+    rank_rho: float | None
+    """Spearman's rank correlation of the same."""
+    deviation: float | None
+    """Mean absolute deviation of a model's score on the sample from its full score."""
+    variance: float | None
+    """Variance of a model's score over the draws (divisor n - 1), mean over models."""
+
+
+Compute = Callable[[Counts], float | None]
+"""Function from summed counts to a score."""
+SeriesKey = tuple[str, str, Method, str]
+"""Benchmark, protocol, method, metric."""
+SampleSeconds = Mapping[str, float]
+Times = Mapping[tuple[str, str], SampleSeconds]
+"""Seconds of each sample, by benchmark and protocol."""
+
+
+class _ModelCounts(Struct, frozen=True):
+    """Counts of a run on a benchmark under a protocol, from which the score on any sample follows."""
 
     counts: list[Counts]
-    """For a mean, the sum of the values and their number; empty for a sample without a value."""
-    compute: Callable[[Counts], float | None]
-    """The score that follows from summed counts."""
+    """Counts of each sample in the benchmark's order; empty for a sample without a value."""
+    compute: Compute
     seconds: list[float]
     unscored: int
 
-    def score(self, places: Iterable[int]) -> float | None:
-        counted = [counts for place in places if (counts := self.counts[place])]
-        return self.compute(tuple(map(sum, zip(*counted, strict=True)))) if counted else None
+    def score(self, indexes: Iterable[int]) -> float | None:
+        """Return the score on some samples; None if none of them has a value."""
+        counts = [self.counts[index] for index in indexes if self.counts[index]]
+        if not counts:
+            return None
+        return self.compute(_summed(counts))
 
 
-Series = tuple[str, str, Method, str]
-"""Benchmark, protocol, method, metric."""
-Times = dict[tuple[str, str], dict[str, float]]
-"""Benchmark and protocol -> sample -> seconds."""
+def _summed(counts: Sequence[Counts]) -> Counts:
+    return tuple(map(sum, zip(*counts, strict=True)))
 
 
 def sampling_study(runs: Sequence[ScoredRun], plan: SamplingPlan) -> list[SampleStability]:
-    """Stability by benchmark, protocol and ratio, and its mean over benchmarks.
+    """Compare samples with the full benchmark, by benchmark, protocol and ratio, and in the mean over benchmarks.
 
-    All runs of a benchmark must have asked the same samples of the same version. Samples are drawn by
+    All runs of a benchmark must have the same samples of the same version. Samples are drawn by
     `Sampling(plan.rule, ratio)`, seeded by benchmark, ratio, draw and plan.seed: the same for all models.
-    Raises DataError for runs that cannot be compared, or that have no value of the metric.
+
+    Raises:
+        DataError: Runs cannot be compared, or no run has a value of the metric.
     """
     if plan.draws < 2:
         raise DataError(f"a variance needs two draws or more, not {plan.draws}")
     benchmarks = _benchmarks_by_name(runs)
-    timed = [(run, _times(run)) for run in runs]
+    times = [_times(run) for run in runs]
     rows: list[SampleStability] = []
-    for name, (first, *_) in benchmarks.items():
+    for name, scored_benchmarks in benchmarks.items():
+        first = scored_benchmarks[0]
         strata = [
             stratum_of(sample, first.answers, plan.stratify_by) for sample in first.samples.values()
         ]
-        subsets = {ratio: list(_draws(strata, name, ratio, plan)) for ratio in plan.ratios}
-        for series, models in _series(timed, name, plan.metric).items():
-            rows += [_stability(series, models, ratio, draws) for ratio, draws in subsets.items()]
+        draws_by_ratio: dict[float, list[list[int]]] = {}
+        for ratio in plan.ratios:
+            draws_by_ratio[ratio] = []
+            for draw in range(plan.draws):
+                sampling = Sampling(plan.rule, ratio=ratio)
+                purpose = f"study {ratio} {draw}"
+                sample = draw_sample(strata, sampling, name, purpose, plan.seed)
+                draws_by_ratio[ratio].append(sample)
+        for key, models in _models_by_series(runs, times, name, plan.metric).items():
+            for ratio, draws in draws_by_ratio.items():
+                rows.append(_stability(key, models, ratio, draws))
     if not rows:
         raise DataError(
             f"no run has a value of {plan.metric or 'its headline metric'} on any benchmark"
         )
-    return [*rows, *_means(rows)]
-
-
-def _draws(
-    strata: Sequence[str], name: str, ratio: float, plan: SamplingPlan
-) -> Iterator[list[int]]:
-    for draw in range(plan.draws):
-        yield draw_sample(
-            strata, Sampling(plan.rule, ratio=ratio), name, f"study {ratio} {draw}", plan.seed
-        )
+    return [*rows, *_benchmark_means(rows)]
 
 
 def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBenchmark]]:
-    """The benchmarks of the runs by name. Raises DataError when two runs asked different samples of one."""
+    """Return the scored benchmarks by name. Raises DataError if two runs have different samples of one."""
     benchmarks: dict[str, list[ScoredBenchmark]] = defaultdict(list)
     first_runs: dict[str, tuple[ScoredRun, str]] = {}
     for run in runs:
         for use, scored in zip(run.manifest.benchmarks, run.benchmarks, strict=True):
             first_run, version = first_runs.setdefault(use.name, (run, use.version))
-            if version != use.version or (
-                benchmarks[use.name]
-                and benchmarks[use.name][0].samples.keys() != scored.samples.keys()
-            ):
+            earlier = benchmarks[use.name]
+            has_other_samples = bool(earlier) and earlier[0].samples.keys() != scored.samples.keys()
+            if version != use.version or has_other_samples:
                 raise DataError(
                     f"{first_run.folder} and {run.folder} asked different samples of {use.name}; run both on the same "
                     "version, with the same --where and --limit"
                 )
-            benchmarks[use.name].append(scored)
+            earlier.append(scored)
     return benchmarks
 
 
-def _series(
-    runs: Sequence[tuple[ScoredRun, Times]], name: str, metric: str
-) -> dict[Series, list[_Model]]:
-    series: dict[Series, list[_Model]] = defaultdict(list)
-    for run, times in runs:
-        for scored in (benchmark for benchmark in run.benchmarks if benchmark.spec.name == name):
-            rows = (metric,) if metric else ("accuracy", first_text_metric(scored.spec))
-            for (protocol, method, row), compute, questions in _counted(scored):
-                if row in rows and any(counts for _, counts in questions):
-                    model = _model(scored, compute, questions, times.get((name, protocol), {}))
-                    series[name, protocol, method, row].append(model)
+def _times(run: ScoredRun) -> Times:
+    """Return the seconds per sample, including replies reused from other presentations.
+
+    Where a run recorded no times, each request counts as a second.
+    """
+    seconds: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    requests: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for exchange in read_exchanges(run.folder):
+        key = (exchange.request.benchmark, exchange.protocol)
+        sample = exchange.request.sample_id
+        seconds[key][sample] += exchange.response.seconds or 0.0
+        requests[key][sample] += 1.0
+
+    times = {}
+    for key in requests:
+        has_times = any(seconds[key].values())
+        times[key] = seconds[key] if has_times else requests[key]
+    return times
+
+
+def _models_by_series(
+    runs: Sequence[ScoredRun], times: Sequence[Times], name: str, metric: str
+) -> dict[SeriesKey, list[_ModelCounts]]:
+    """Return the counts of each model on a benchmark, by protocol, method and metric."""
+    series: dict[SeriesKey, list[_ModelCounts]] = defaultdict(list)
+    for run, run_times in zip(runs, times, strict=True):
+        for scored in run.benchmarks:
+            if scored.spec.name != name:
+                continue
+            metrics = (metric,) if metric else ("accuracy", first_text_metric(scored.spec))
+            for (protocol, method, row), compute, questions in _question_counts(scored):
+                if row not in metrics or not any(counts for _, counts in questions):
+                    continue
+                seconds = run_times.get((name, protocol), {})
+                model = _model_counts(scored, compute, questions, seconds)
+                series[name, protocol, method, row].append(model)
     return series
 
 
-Compute = Callable[[Counts], float | None]
-CountedQuestion = tuple[str, Counts]
-"""Its sample, and its counts for one row of results."""
+RowKey = tuple[str, Method, str]
+"""Protocol, method and metric."""
+QuestionCount = tuple[str, Counts]
+"""The sample of a question, and its counts for a metric."""
 
 
-def _counted(scored: ScoredBenchmark) -> Iterator[tuple[RowKey, Compute, list[CountedQuestion]]]:
-    """By protocol, method and row: pooled counts, and for metrics that are means each value with a count of 1."""
-    tallied: dict[RowKey, list[CountedQuestion]] = defaultdict(list)
+def _question_counts(
+    scored: ScoredBenchmark,
+) -> Iterator[tuple[RowKey, Compute, list[QuestionCount]]]:
+    """Yield the counts of all questions by protocol, method and metric, and the function from sums to the score.
+
+    The counts of a metric that is a mean are each value with a count of 1.
+    """
+    tallied: dict[RowKey, list[QuestionCount]] = defaultdict(list)
     for tally in scored.tallies:
         tallied[tally.protocol, tally.method, tally.metric].append((tally.sample_id, tally.counts))
-    pooled_rows: set[RowKey] = set()
+
+    summed_rows: set[RowKey] = set()
     for (protocol, method, metric), questions in tallied.items():
-        pooled = summed_metric(metric)
-        for place, row in enumerate(pooled.names):
-            pooled_rows.add((protocol, method, row))
-            yield (protocol, method, row), partial(_pooled_row, pooled, place), questions
+        summed = summed_metric(metric)
+        for index, row in enumerate(summed.names):
+            key = (protocol, method, row)
+            summed_rows.add(key)
+            yield key, partial(_summed_score, summed, index), questions
+
     for key, scores in scored.score_rows.items():
-        if key not in pooled_rows:
-            yield (
-                key,
-                _mean_of,
-                [(s.sample_id, () if s.value is None else (s.value, 1.0)) for s in scores],
-            )
+        if key in summed_rows:
+            continue
+        questions = []
+        for score in scores:
+            counts: Counts = () if score.value is None else (score.value, 1.0)
+            questions.append((score.sample_id, counts))
+        yield key, _mean_score, questions
 
 
-def _mean_of(sums: Counts) -> float:
-    return sums[0] / sums[1]
+def _summed_score(metric: SummedMetric, index: int, sums: Counts) -> float | None:
+    return metric.compute(sums)[index]
 
 
-def _pooled_row(pooled: SummedMetric, place: int, sums: Counts) -> float | None:
-    return pooled.compute(sums)[place]
+def _mean_score(sums: Counts) -> float:
+    total, count = sums
+    return total / count
 
 
-def _model(
+def _model_counts(
     scored: ScoredBenchmark,
     compute: Compute,
-    questions: Sequence[CountedQuestion],
-    seconds: dict[str, float],
-) -> _Model:
-    by_sample: dict[str, list[Counts]] = defaultdict(list)
+    questions: Sequence[QuestionCount],
+    seconds: SampleSeconds,
+) -> _ModelCounts:
+    """Sum the counts of the questions of each sample."""
+    counts_by_sample: dict[str, list[Counts]] = defaultdict(list)
+    unscored = 0
     for sample_id, counts in questions:
         if counts:
-            by_sample[sample_id].append(counts)
-    sums: list[Counts] = [
-        tuple(map(sum, zip(*by_sample[name], strict=True))) for name in scored.samples
-    ]
-    unscored = sum(not counts for _, counts in questions)
-    return _Model(sums, compute, [seconds.get(name, 0.0) for name in scored.samples], unscored)
-
-
-def _times(run: ScoredRun) -> Times:
-    """Seconds per sample, including answers reused from other presentations; requests where a run recorded no times."""
-    seconds: Times = defaultdict(lambda: defaultdict(float))
-    requests: Times = defaultdict(lambda: defaultdict(float))
-    for exchange in read_exchanges(run.folder):
-        request = exchange.request
-        seconds[request.benchmark, exchange.protocol][request.sample_id] += (
-            exchange.response.seconds or 0.0
-        )
-        requests[request.benchmark, exchange.protocol][request.sample_id] += 1.0
-    return {key: seconds[key] if any(seconds[key].values()) else requests[key] for key in requests}
+            counts_by_sample[sample_id].append(counts)
+        else:
+            unscored += 1
+    return _ModelCounts(
+        counts=[_summed(counts_by_sample[name]) for name in scored.samples],
+        compute=compute,
+        seconds=[seconds.get(name, 0.0) for name in scored.samples],
+        unscored=unscored,
+    )
 
 
 def _stability(
-    series: Series, models: Sequence[_Model], ratio: float, draws: Sequence[Sequence[int]]
+    key: SeriesKey, models: Sequence[_ModelCounts], ratio: float, draws: Sequence[Sequence[int]]
 ) -> SampleStability:
-    *_, metric = series
-    unit = 100 if declared(metric).unit == SHARE else 1
-    everything = range(len(models[0].counts))
-    full_scores = [_scaled(model.score(everything), unit) or 0.0 for model in models]
-    by_draw = [[_scaled(model.score(places), unit) for model in models] for places in draws]
+    benchmark, protocol, method, metric = key
+    scale = 100 if declared_row(metric).unit == SHARE else 1
+    all_samples = range(len(models[0].counts))
+    full_scores = [_scaled(model.score(all_samples), scale) or 0.0 for model in models]
+    scores_by_draw = []
+    for indexes in draws:
+        scores_by_draw.append([_scaled(model.score(indexes), scale) for model in models])
+
+    time_shares = []
+    for model in models:
+        for indexes in draws:
+            time_shares.append(_share(model.seconds, indexes))
+
+    comparison = compare_samples(scores_by_draw, full_scores)
     return SampleStability(
-        *series,
-        ratio,
-        len(draws[0]),
-        len(models),
-        len(draws),
-        *against_whole(by_draw, full_scores),
-        _mean(_share(model.seconds, places) for model in models for places in draws),
-        sum(model.unscored for model in models),
+        benchmark=benchmark,
+        protocol=protocol,
+        method=method,
+        metric=metric,
+        ratio=ratio,
+        samples=len(draws[0]),
+        models=len(models),
+        draws=len(draws),
+        rho=comparison.rho,
+        rank_rho=comparison.rank_rho,
+        deviation=comparison.deviation,
+        variance=comparison.variance,
+        time=_mean(time_shares),
+        unscored=sum(model.unscored for model in models),
     )
 
 
-def against_whole(
-    by_draw: Sequence[Sequence[float | None]], full_scores: Sequence[float | None]
-) -> tuple[float | None, float | None, float | None, float | None]:
-    """`rho`, `rank_rho`, `deviation` and `variance`, as in SampleStability, of scores in each draw and in full."""
-    pairs = [_valued_pairs(scores, full_scores) for scores in by_draw]
-    by_model = [
-        [score for score in scores if score is not None] for scores in zip(*by_draw, strict=True)
-    ]
-    return (
-        _mean(pearson(drawn_scores, in_full) for drawn_scores, in_full in pairs),
-        _mean(
-            pearson(fractional_ranks(drawn_scores), fractional_ranks(in_full))
-            for drawn_scores, in_full in pairs
-        ),
-        _mean(
-            abs(a - b)
-            for drawn_scores, in_full in pairs
-            for a, b in zip(drawn_scores, in_full, strict=True)
-        ),
-        _mean(variance(scores) for scores in by_model if len(scores) > 1),
-    )
+def _scaled(score: float | None, scale: int) -> float | None:
+    return None if score is None else scale * score
 
 
-def _scaled(score: float | None, unit: int) -> float | None:
-    return None if score is None else unit * score
-
-
-def _valued_pairs(
-    scores: Sequence[float | None], full_scores: Sequence[float | None]
-) -> tuple[list[float], list[float]]:
-    """Sample and full scores of the models that have both: in a small sample all replies of a model may be unparsed."""
-    valued = [
-        (drawn_score, full_score)
-        for drawn_score, full_score in zip(scores, full_scores, strict=True)
-        if drawn_score is not None and full_score is not None
-    ]
-    return [drawn_score for drawn_score, _ in valued], [full_score for _, full_score in valued]
-
-
-def _share(seconds: Sequence[float], places: Iterable[int]) -> float | None:
+def _share(seconds: Sequence[float], indexes: Iterable[int]) -> float | None:
     total = math.fsum(seconds)
-    return math.fsum(seconds[place] for place in places) / total if total else None
+    if not total:
+        return None
+    return math.fsum(seconds[index] for index in indexes) / total
+
+
+def compare_samples(
+    scores_by_draw: Sequence[Sequence[float | None]], full_scores: Sequence[float | None]
+) -> SampleComparison:
+    """Compare the scores of models on samples with those on the full benchmark.
+
+    Args:
+        scores_by_draw: For each draw, the score of each model on the sample; None if all its replies are unparsed.
+        full_scores: The score of each model on the full benchmark.
+    """
+    correlations = []
+    rank_correlations = []
+    deviations = []
+    for scores in scores_by_draw:
+        sample_scores = []
+        matching_full_scores = []
+        for score, full_score in zip(scores, full_scores, strict=True):
+            if score is not None and full_score is not None:
+                sample_scores.append(score)
+                matching_full_scores.append(full_score)
+                deviations.append(abs(score - full_score))
+        correlations.append(pearson(sample_scores, matching_full_scores))
+        sample_ranks = fractional_ranks(sample_scores)
+        full_ranks = fractional_ranks(matching_full_scores)
+        rank_correlations.append(pearson(sample_ranks, full_ranks))
+
+    variances = []
+    for model_scores in zip(*scores_by_draw, strict=True):
+        values = [score for score in model_scores if score is not None]
+        if len(values) > 1:
+            variances.append(variance(values))
+    return SampleComparison(
+        rho=_mean(correlations),
+        rank_rho=_mean(rank_correlations),
+        deviation=_mean(deviations),
+        variance=_mean(variances),
+    )
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    valued = [value for value in values if value is not None]
-    return fmean(valued) if valued else None
+    """Return the mean of the values that are not None; None without any."""
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else None
 
 
-def _means(rows: Sequence[SampleStability]) -> Iterator[SampleStability]:
-    """The unweighted mean of each quantity over benchmarks, by protocol, method, metric and ratio."""
+def _benchmark_means(rows: Sequence[SampleStability]) -> Iterator[SampleStability]:
+    """Yield the unweighted mean of each quantity over benchmarks, by protocol, method, metric and ratio."""
     groups: dict[tuple[str, Method, str, float], list[SampleStability]] = defaultdict(list)
     for row in rows:
         groups[row.protocol, row.method, row.metric, row.ratio].append(row)
     for (protocol, method, metric, ratio), members in groups.items():
         yield SampleStability(
-            ALL,
+            OVERALL,
             protocol,
             method,
             metric,

@@ -13,8 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from snellen.plugin_api import (
-    ALL,
-    Bounds,
+    OVERALL,
     ChartPanel,
     Estimate,
     Method,
@@ -23,32 +22,32 @@ from snellen.plugin_api import (
     ScoredBenchmark,
     ScoredRun,
     Table,
-    declared,
+    aggregate_run,
+    declared_row,
     estimate_mean,
-    find,
+    find_registered,
     headline_metric,
     mean_chance,
-    results_of,
     unit_multiplier,
 )
-from snellen_lab.studies.declaration import CellGrid, CellSpec
+from snellen_lab.studies.cells import CellGrid, CellSpec
 
 Question = tuple[str, int]
 """Sample id and round."""
 
 
 class StudyCell(Struct, frozen=True):
-    """One cell as one model answered it."""
+    """One cell of a study for one model."""
 
     model: str
-    """As the caller named it."""
+    """Name that the caller used."""
     spec: CellSpec
     run: ScoredRun | None = None
-    """None when it was not asked."""
+    """None if the cell was not run."""
     why: str = ""
-    """Why it was not asked."""
-    wholes: Mapping[str, str] = {}
-    """By name of a benchmark's part that was drawn for the study: the name of the benchmark."""
+    """Why it was not run."""
+    full_benchmarks: Mapping[str, str] = {}
+    """Names of the original benchmarks by name of their sample or variant."""
 
 
 class CellScores(Struct, frozen=True):
@@ -56,10 +55,10 @@ class CellScores(Struct, frozen=True):
 
     cell: StudyCell
     benchmark: str
-    """As it was asked: the benchmark or the part that was drawn of it."""
+    """The evaluated benchmark: the original, or a sample or variant of it."""
     estimate: Estimate
     values: Mapping[Question, float] = {}
-    """By question; none for a metric that is not a mean over questions, or for a mean over benchmarks."""
+    """Value of each question; empty if the metric is not a mean over questions, or for a mean over benchmarks."""
 
     @property
     def label(self) -> str:
@@ -67,40 +66,41 @@ class CellScores(Struct, frozen=True):
 
 
 class StudySeries(Struct, frozen=True, dict=True):
-    """One metric of one model on one benchmark (`*`: the mean over all), in every cell that was asked."""
+    """One metric of one model on one benchmark (`*`: the mean over all), in all cells that were run."""
 
     model: str
     benchmark: str
     protocol: str
-    """The protocol of all cells; empty where they differ in it."""
+    """Protocol of all cells; empty if it varies between cells."""
     method: Method | None
-    """None where cells differ in it."""
+    """Method of all cells; None if it varies."""
     split: str
-    """The protocol, where one cell has several; else empty."""
+    """The protocol of this series if a cell has several protocols; else empty."""
     metric: str
     unit: str
     cells: tuple[CellScores, ...]
-    """Those of the grid, in its order."""
+    """The cells of the grid, in its order."""
     baseline: CellScores | None
     groups: Mapping[Question, str]
-    """The group (picture) of each question."""
+    """The group (image) of each question."""
     chance: float | None = None
 
     @property
     def row(self) -> MetricRow:
-        return declared(self.metric)
+        return declared_row(self.metric)
 
     @property
     def place(self) -> str:
-        """The benchmark, for people."""
-        return "mean of the benchmarks" if self.benchmark == ALL else self.benchmark
+        """The benchmark as text."""
+        return "mean of the benchmarks" if self.benchmark == OVERALL else self.benchmark
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> tuple[float, float]:
         """The bounds of a value, in the unit of the series."""
         scale = unit_multiplier(self.unit)
         low = -math.inf if self.row.low is None else scale * self.row.low
-        return low, math.inf if self.row.high is None else scale * self.row.high
+        high = math.inf if self.row.high is None else scale * self.row.high
+        return low, high
 
     @cached_property
     def common(self) -> tuple[Question, ...]:
@@ -113,13 +113,13 @@ class StudySeries(Struct, frozen=True, dict=True):
         )
 
     @property
-    def left_out(self) -> int:
-        """How many questions have a value in some cell and not in all."""
+    def n_incomplete(self) -> int:
+        """Number of questions that have a value in some cells but not in all."""
         return len({question for cell in self.cells for question in cell.values}) - len(self.common)
 
     @property
     def levels(self) -> list[float]:
-        """The metric in each cell, over the common questions where it is a mean over questions."""
+        """The value in each cell: over the common questions for a mean over questions, else over all."""
         if self.common:
             return [
                 math.fsum(cell.values[q] for q in self.common) / len(self.common)
@@ -128,17 +128,17 @@ class StudySeries(Struct, frozen=True, dict=True):
         return [cell.estimate.value for cell in self.cells if cell.estimate.value is not None]
 
     def mean_of_questions(self) -> Estimate:
-        """The mean over cells, for these cells and other pictures."""
+        """Return the mean over cells and common questions. Its interval treats images as a sample, but not cells."""
         values = [
             math.fsum(cell.values[q] for cell in self.cells) / len(self.cells) for q in self.common
         ]
         groups = [self.groups[question] for question in self.common]
-        return estimate_mean(values, groups, bounds=self.bounds, unscored=self.left_out)
+        return estimate_mean(values, groups, bounds=self.bounds, unscored=self.n_incomplete)
 
     def difference(
         self, first: Mapping[Question, float], second: Mapping[Question, float]
     ) -> Estimate:
-        """First minus second on the questions that both have, paired."""
+        """Return the paired difference, first minus second, on the common questions."""
         low, high = self.bounds
         common = [question for question in first if question in second]
         return estimate_mean(
@@ -149,7 +149,7 @@ class StudySeries(Struct, frozen=True, dict=True):
 
 
 class StudyNumbers(Struct, frozen=True):
-    """What statistics are computed over."""
+    """All values of a study, from which its statistics are computed."""
 
     grid: CellGrid
     cells: tuple[StudyCell, ...]
@@ -160,8 +160,8 @@ class StudyNumbers(Struct, frozen=True):
         return tuple(dict.fromkeys(cell.model for cell in self.cells))
 
     def of_benchmarks(self) -> list[StudySeries]:
-        """The series that are not means over benchmarks."""
-        return [series for series in self.series if series.benchmark != ALL]
+        """Return the series of single benchmarks, without means over benchmarks."""
+        return [series for series in self.series if series.benchmark != OVERALL]
 
 
 def study_numbers(
@@ -178,7 +178,7 @@ def study_numbers(
             protocol = part.result.protocol if several else ""
             parts[cell.model, part.whole, protocol, part.result.metric].append(part)
     # Means over benchmarks come after the benchmarks.
-    ordered = sorted(parts.items(), key=lambda item: item[0][1] == ALL)
+    ordered = sorted(parts.items(), key=lambda item: item[0][1] == OVERALL)
     return StudyNumbers(
         grid, tuple(cells), tuple(_series(key, members) for key, members in ordered)
     )
@@ -204,9 +204,9 @@ def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
 def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[_Part]:
     benchmarks = {scored.spec.name: scored for scored in run.benchmarks}
     headlines = {headline_metric(scored.spec) for scored in benchmarks.values()}
-    for result in results_of(run):
+    for result in aggregate_run(run):
         if result.slice or (
-            result.benchmark == ALL and (result.dimension != ALL or len(benchmarks) < 2)
+            result.benchmark == OVERALL and (result.dimension != OVERALL or len(benchmarks) < 2)
         ):
             continue
         scored = benchmarks.get(result.benchmark)
@@ -218,7 +218,7 @@ def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[
 def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchmark | None) -> _Part:
     if scored is None:
         chance = mean_chance(run.benchmarks) if result.metric == "accuracy" else None
-        return _Part(ALL, result, CellScores(cell, ALL, result.estimate), {}, chance)
+        return _Part(OVERALL, result, CellScores(cell, OVERALL, result.estimate), {}, chance)
     scale = unit_multiplier(result.unit)
     values = {
         (score.sample_id, score.turn): scale * score.value
@@ -226,7 +226,7 @@ def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchma
         if score.value is not None
     }
     return _Part(
-        cell.wholes.get(result.benchmark, result.benchmark),
+        cell.full_benchmarks.get(result.benchmark, result.benchmark),
         result,
         CellScores(cell, result.benchmark, result.estimate, values),
         {question: scored.samples[question[0]].group for question in values},
@@ -238,6 +238,19 @@ def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeri
     model, benchmark, split, metric = key
     protocols = {part.result.protocol for part in parts}
     methods = {part.result.method for part in parts}
+    cells: list[CellScores] = []
+    baseline: CellScores | None = None
+    groups: dict[Question, str] = {}
+    chance: float | None = None
+    for part in parts:
+        groups.update(part.groups)
+        if not part.scores.cell.spec.is_baseline:
+            cells.append(part.scores)
+        elif baseline is None:
+            baseline = part.scores
+        if chance is None:
+            chance = part.chance
+
     return StudySeries(
         model,
         benchmark,
@@ -246,10 +259,10 @@ def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeri
         split,
         metric,
         parts[0].result.unit,
-        tuple(part.scores for part in parts if not part.scores.cell.spec.is_baseline),
-        next((part.scores for part in parts if part.scores.cell.spec.is_baseline), None),
-        {question: group for part in parts for question, group in part.groups.items()},
-        next((part.chance for part in parts if part.chance is not None), None),
+        tuple(cells),
+        baseline,
+        groups,
+        chance,
     )
 
 
@@ -284,6 +297,11 @@ class StudyPart(Struct, frozen=True):
     charts: tuple[ChartPanel, ...] = ()
 
 
+def part_of(rows: Sequence[StudyRow], table: Table, more: Sequence[Table] = ()) -> StudyPart:
+    """Return rows with their tables, which are left out if the first one is empty."""
+    return StudyPart(tuple(rows), (table, *more) if table.rows else ())
+
+
 class StudyStatistic(Struct, frozen=True):
     """One statistic (the registry's group `study_statistics`)."""
 
@@ -292,10 +310,10 @@ class StudyStatistic(Struct, frozen=True):
     compute: Callable[[StudyNumbers], StudyPart]
 
 
-def computed(numbers: StudyNumbers, statistics: Iterable[str]) -> dict[str, StudyPart]:
+def compute_statistics(numbers: StudyNumbers, statistics: Iterable[str]) -> dict[str, StudyPart]:
     """What each named statistic finds, by its title. Raises UnknownNameError."""
     declared_statistics: list[StudyStatistic] = [
-        find("study_statistics", name) for name in statistics
+        find_registered("study_statistics", name) for name in statistics
     ]
     return {statistic.title: statistic.compute(numbers) for statistic in declared_statistics}
 

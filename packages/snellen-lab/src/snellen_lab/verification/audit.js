@@ -5,6 +5,7 @@ const page = document.getElementById("form");
 const heading = page.querySelector("h1");
 const LETTERS = "abcdefghijklmnopqr";
 const STORE = `snellen-audit-${audit.draw}`;
+const VISIT = crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`;
 const given = new Map();
 const history = [];
 let rater = audit.by;
@@ -12,6 +13,7 @@ let at = 0;
 let own = null;
 let keeps = true;
 let trouble = "";
+let sent = 0;
 
 function show(...inner) {
   page.replaceChildren(heading, ...inner);
@@ -31,8 +33,11 @@ function keep() {
 
 function send(record) {
   if (!audit.sends) return;
+  sent += 1;
+  // Requests may overtake one another: the server drops a label that a later one of this visit has replaced.
+  const headers = { "Content-Type": "application/json", "Audit-Visit": VISIT, "Audit-Order": String(sent) };
   // `keepalive`: a label on its way arrives even if the page is left.
-  fetch(audit.sends, { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(record) })
+  fetch(audit.sends, { method: "POST", keepalive: true, headers, body: JSON.stringify(record) })
     .then((answer) => { trouble = answer.ok ? "" : "The last label could not be kept: see the terminal."; })
     .catch(() => { trouble = "The last label could not be kept: the command has ended. Start it again and load this page anew."; })
     .finally(() => { if (trouble) showItem(); });
@@ -112,11 +117,11 @@ function answer(place) {
 
 function showItem() {
   const item = audit.items[at];
-  const pictures = item.pictures.map((place, i) => element("img", { src: audit.pictures[place], alt: `Picture ${i + 1} of ${item.pictures.length}` }));
+  const pictures = item.pictures.map((place, i) => element("img", { src: audit.pictures[place], alt: `Image ${i + 1} of ${item.pictures.length}` }));
   show(
     element("progress", { max: audit.items.length, value: given.size, "aria-label": "labelled" }),
     element("div", { class: "columns" },
-      element("div", {}, ...(pictures.length ? pictures : [element("p", { class: "warning" }, "This question has no picture.")])),
+      element("div", {}, ...(pictures.length ? pictures : [element("p", { class: "warning" }, "This question has no image.")])),
       element("div", {}, ...(item.context ? [element("p", { class: "words", dir: "auto" }, item.context)] : []), ...item.rounds.flatMap(round), ...verdicts(item))),
     bar(),
   );

@@ -13,7 +13,6 @@ from snellen.plugin_api import (
     ErrorBound,
     Estimate,
     Verification,
-    percent_at_most,
 )
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ ERROR_LIMIT = 0.05
 CONFIDENCE = 0.95
 RATERS = 2
 BLIND_LEAST = 200
-"""Questions that a model has to be asked without pictures, or all: of a few any accuracy is near chance."""
+"""Questions that a model has to be asked without images, or all: of a few any accuracy is near chance."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -83,25 +82,26 @@ def certify(
 def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> Criterion:
     name, rule = (
         "checks",
-        "questions were checked before they were taken in, and those that failed were repaired or set apart",
+        "questions were checked during the build, and those that failed were repaired or set apart",
     )
     if verification is None or not verification.checks:
-        return Criterion(name, rule, False, "no question was checked before it was taken in")
-    apart = verification.candidates - verification.kept
+        return Criterion(name, rule, False, "no question was checked during the build")
+    apart = verification.candidates - verification.passing_questions
     failed = sum(check.failed - check.repaired for check in verification.checks)
     # One question may fail several checks, so no more are needed than the check that set most of them apart.
     needed = max(check.failed - check.repaired for check in verification.checks)
-    is_current = verification.kept in (manifest.counts.samples, manifest.counts.questions)
+    is_current = verification.passing_questions in (
+        manifest.counts.samples,
+        manifest.counts.questions,
+    )
     result = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {apart:,} set apart"
     if not is_current:
-        result += (
-            f"; {verification.kept:,} passed, but the benchmark has {manifest.counts.questions:,}"
-        )
+        result += f"; {verification.passing_questions:,} passed, but the benchmark has {manifest.counts.questions:,}"
     if needed > apart:
         result += f"; {needed - apart:,} of the {failed:,} that failed are still in it"
     # Not every check applies to every question: how many it looked at is said, and no fault.
     partly = [
-        f"{check.name} looked at {check.checked:,}"
+        f"{check.name} checked {check.checked:,}"
         for check in verification.checks
         if check.checked < verification.candidates
     ]
@@ -112,7 +112,7 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
 def _blind(
     manifest: BenchmarkManifest, verification: Verification | None, blind: Sequence[Finding]
 ) -> Criterion:
-    name, rule = "blind", "models that see no picture do no better than guessing"
+    name, rule = "blind", "models without the image are not better than chance"
     enough = min(BLIND_LEAST, manifest.counts.answers)
     scored = [
         finding for finding in blind if finding.chance is not None and finding.estimate is not None
@@ -127,7 +127,7 @@ def _blind(
             name,
             rule,
             False,
-            "no model was asked without the pictures; `snellen run ... -p blind` asks one",
+            "no model was run without images; `snellen run ... -p blind` runs one",
         )
     count = len(estimates)
     above = any(
@@ -143,7 +143,7 @@ def _blind(
         ]
     )
     if fewest < enough:
-        result += f"; {fewest:,} questions are too few to tell, {enough:,} are needed"
+        result += f"; {fewest:,} questions are too few; {enough:,} are needed"
     return Criterion(name, rule, not above and fewest >= enough, result)
 
 
@@ -164,13 +164,13 @@ def _lint(findings: Sequence[Finding]) -> Criterion:
 
 
 def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
-    rule = f"people looked at questions drawn at random, and at most {percent_at_most(error_limit)} of all can be bad"
+    rule = f"people reviewed questions drawn at random, and at most {100 * error_limit:g}% of all can be bad"
     if bound is None:
         return Criterion(
             "audit",
             rule,
             False,
-            "nobody has looked at its questions; `snellen audit` draws some to look at",
+            "no one has reviewed its questions; `snellen audit` draws some to review",
         )
     is_met = bound.at_most <= error_limit and bound.level >= CONFIDENCE
     return Criterion("audit", rule, is_met, bound.sentence)
@@ -181,10 +181,10 @@ def _raters(bound: ErrorBound | None) -> Criterion:
     result = f"{count_word(len(raters))} rater{'' if len(raters) == 1 else 's'}"
     if bound and len(raters) >= RATERS:
         result += (
-            f", who differed on {bound.disagreements:,} of {bound.drawn:,} before they settled it"
+            f", who differed on {bound.disagreements:,} of {bound.sample_size:,} before settling"
         )
     return Criterion(
-        "raters", "two people or more looked at each of them", len(set(raters)) >= RATERS, result
+        "raters", "at least two people reviewed each of them", len(set(raters)) >= RATERS, result
     )
 
 

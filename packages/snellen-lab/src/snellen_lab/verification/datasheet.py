@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import gzip
 import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,45 +15,34 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen import JudgeSpec, ScoringSpec
+from snellen import DataError, JudgeSpec, ScoringSpec
 from snellen.plugin_api import (
     SHARE,
     Announce,
-    Answer,
     Benchmark,
     BenchmarkManifest,
     Cell,
-    DataError,
     Estimate,
-    ImageRef,
     LintMaterial,
     LintQuestion,
     NumberCell,
-    OptionRow,
-    Sample,
     ScoredRun,
     ShownItem,
-    ShownPicture,
-    ShownRound,
     Table,
-    data_uri,
+    aggregate_run,
+    announce_nothing,
     estimate_mean,
     evaluate_spec,
-    first_samples,
-    gather_material,
-    headlines_of,
+    example_questions,
+    headline_metrics,
     lines_of,
     open_answers,
     open_benchmark,
     open_file,
-    percent,
-    results_of,
+    percent_text,
     run_spec,
     score_folders,
-    shown_gold,
-    silent,
     slug,
-    to_plain_file,
 )
 from snellen_lab.linting import Finding, lint, text_only
 from snellen_lab.verification.certificate import ERROR_LIMIT, Certificate, certify
@@ -63,10 +51,10 @@ ORACLE = "snellen:oracle"
 ORACLE_LIMIT = 200
 """Samples that the oracle is asked: enough to see that right answers are read and scored as right."""
 OF_LINT = {
-    "majority-answer": "the answer most often right about other pictures",
+    "majority-answer": "the answer most often correct for other images",
     "longest-option": "always the longest option",
     "shortest-option": "always the shortest option",
-    "blind-reader": "a naive reader of options (looks, places, wordings)",
+    "blind-reader": "a naive reader of options (form, positions, wording)",
     "question-reader": "a naive reader of the question",
     "constant-reply": "always the reply that most questions accept",
     "text-only": "",
@@ -74,7 +62,7 @@ OF_LINT = {
 
 
 class Baseline(Struct, frozen=True):
-    """The score of something that does not look at pictures, or that needs not."""
+    """The score of something that does not look at images, or that needs not."""
 
     name: str
     metric: str
@@ -93,7 +81,7 @@ def baselines(
         guess = Estimate(chance, None, None, None, len(choices))
         lines.append(
             Baseline(
-                "guessing, each option equally likely",
+                "chance, each option equally likely",
                 "accuracy",
                 SHARE,
                 guess,
@@ -126,14 +114,16 @@ def _oracle(benchmark: Benchmark) -> list[Baseline]:
         )
         [finished] = evaluate_spec(spec)
         [scored] = finished.scored.benchmarks
-        headlines = headlines_of(scored)
+        headlines = headline_metrics(scored)
         rows = [
-            row for row in results_of(finished.scored) if row.metric in headlines and not row.slice
+            row
+            for row in aggregate_run(finished.scored)
+            if row.metric in headlines and not row.slice
         ]
         note = "" if limit == benchmark.count() else f"of {limit:,} samples"
         return [
             Baseline(
-                "the oracle, which knows every answer", row.metric, row.unit, row.estimate, note
+                "the oracle, which knows all answers", row.metric, row.unit, row.estimate, note
             )
             for row in rows
             if row.benchmark == benchmark.name
@@ -151,7 +141,7 @@ class Datasheet(Struct, frozen=True):
     benchmark: Benchmark
     certificate: Certificate
     findings: tuple[Finding, ...]
-    """Those of lint, and of models without pictures."""
+    """Those of lint, and of models without images."""
     baselines: tuple[Baseline, ...]
     contents: tuple[Table, ...]
     removals: tuple[Table, ...]
@@ -165,9 +155,9 @@ class Datasheet(Struct, frozen=True):
     def summary(self) -> str:
         """What it is and whether it is certified, in a few sentences."""
         manifest, counts = self.manifest, self.manifest.counts
-        size = f"{counts.questions:,} {_form(manifest)} about {counts.images:,} pictures"
+        size = f"{counts.questions:,} {_form(manifest)} about {counts.images:,} images"
         if not counts.images:
-            size = f"{counts.questions:,} {_form(manifest)} without pictures"
+            size = f"{counts.questions:,} {_form(manifest)} without images"
         bound = manifest.verification.bound if manifest.verification else None
         return " ".join(
             filter(None, (f"{size}.", self.certificate.sentence, bound.sentence if bound else ""))
@@ -191,7 +181,7 @@ class Datasheet(Struct, frozen=True):
 def make_datasheet(
     benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit: float
 ) -> Datasheet:
-    """The datasheet of a built benchmark; `runs` on it are asked for what models score without pictures.
+    """The datasheet of a built benchmark; `runs` on it are asked for what models score without images.
 
     Raises DataError for a run on another benchmark or another version of this one.
     """
@@ -199,7 +189,7 @@ def make_datasheet(
         _check_run(run, benchmark)
     findings = lint(benchmark)
     blind = [finding for run in runs for finding in text_only(run).get(benchmark.name, [])]
-    material = gather_material(benchmark)
+    material = LintMaterial.of(benchmark)
     return Datasheet(
         benchmark,
         certify(benchmark.manifest, findings, blind, error_limit),
@@ -207,7 +197,7 @@ def make_datasheet(
         tuple(baselines(benchmark, material.choices, (*findings, *blind))),
         tuple(_contents(material)),
         tuple(_removals(benchmark)),
-        example_items(benchmark, open_answers(benchmark.folder)),
+        example_questions(benchmark, open_answers(benchmark.folder)),
     )
 
 
@@ -221,7 +211,7 @@ def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
     if not uses[benchmark.name].fits(manifest.version, manifest.questions):
         raise DataError(
             f"{run.folder} asked {benchmark.name} version {uses[benchmark.name].version}, which is version "
-            f"{manifest.version} now; ask the model again"
+            f"{manifest.version} now; run the model again"
         )
 
 
@@ -246,8 +236,8 @@ def _contents(material: LintMaterial) -> Iterator[Table]:
         ("questions", counts.questions),
         ("with a known answer", counts.answers),
         ("samples", counts.samples),
-        ("pictures", counts.images),
-        ("independent pictures or dialogues", groups),
+        ("images", counts.images),
+        ("independent images or dialogues", groups),
         ("examples set apart", counts.examples),
         ("size on disk", f"{size / 2**20:,.1f} MiB"),
     ]
@@ -288,7 +278,7 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
         )
         for count, tally in sorted(by_count.items())
     )
-    return Table("Options, and how often the answer stands at each place", header, rows)
+    return Table("Number of options, and position of the answer", header, rows)
 
 
 def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
@@ -313,7 +303,7 @@ def _pictures(material: LintMaterial) -> Table:
         f"{count:,} {kind}" for kind, count in Counter(p.media_type for p in pictures).most_common()
     )
     return Table(
-        "Pictures, in pixels", ("side", "least", "median", "greatest"), tuple(rows), notes=(forms,)
+        "Images, in pixels", ("side", "least", "median", "greatest"), tuple(rows), notes=(forms,)
     )
 
 
@@ -321,7 +311,7 @@ def _pictures(material: LintMaterial) -> Table:
 
 
 def _removals(benchmark: Benchmark) -> Iterator[Table]:
-    history, verification = benchmark.manifest.made, benchmark.manifest.verification
+    history, verification = benchmark.manifest.build_info, benchmark.manifest.verification
     rows: list[tuple[Cell, ...]] = [("read from the source", history.read, "")]
     if history.complete != history.read:
         rows.append(("left after selection", history.complete, ""))
@@ -361,7 +351,11 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
 
 
 def _range(lowest: float, highest: float) -> str:
-    return percent(lowest) if lowest == highest else f"{percent(lowest)} to {percent(highest)}"
+    return (
+        percent_text(lowest)
+        if lowest == highest
+        else f"{percent_text(lowest)} to {percent_text(highest)}"
+    )
 
 
 def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
@@ -380,9 +374,7 @@ def baseline_table(lines: Sequence[Baseline]) -> Table:
     rows = tuple(
         (line.name, line.metric, NumberCell(line.unit, line.estimate), line.note) for line in lines
     )
-    return Table(
-        "What is scored without looking, and by knowing", ("who", "metric", "score", "note"), rows
-    )
+    return Table("Baselines", ("who", "metric", "score", "note"), rows)
 
 
 def lint_table(findings: Sequence[Finding]) -> Table:
@@ -403,17 +395,15 @@ def certificate_table(certificate: Certificate) -> Table:
         (criterion.name, "yes" if criterion.is_met else "no", criterion.rule, criterion.result)
         for criterion in certificate.criteria
     )
-    return Table(
-        "What certified means here, and what holds", ("criterion", "met", "rule", "found"), rows
-    )
+    return Table("Criteria of the certificate", ("criterion", "met", "rule", "found"), rows)
 
 
 def source_table(manifest: BenchmarkManifest) -> Table:
-    spec, history = manifest.spec, manifest.made
+    spec, history = manifest.spec, manifest.build_info
     facts = {
         "title": spec.title,
         "annotations from": ", ".join(spec.origins),
-        "pictures from": ", ".join(spec.pictures),
+        "images from": ", ".join(spec.image_sources),
         "licence": spec.licence or "not stated",
         "agreement": spec.agreement,
         "citation": spec.citation,
@@ -429,7 +419,7 @@ def source_table(manifest: BenchmarkManifest) -> Table:
 
 def digest_table(manifest: BenchmarkManifest) -> Table:
     rows = [
-        ("version (questions, answers, pictures)", manifest.version),
+        ("version (questions, answers, images)", manifest.version),
         ("questions without answers", manifest.questions),
     ]
     rows += [(f"SHA-256 of {name}", digest) for name, digest in sorted(manifest.files.items())]
@@ -441,97 +431,17 @@ def sheet_name(benchmark: Benchmark) -> Path:
     return Path(f"{slug(benchmark.name)}.datasheet.html")
 
 
-LEAST, MOST = 3, 12
-TYPE_TAGS = ("type", "question_type", "task", "category")
-"""Tags by which examples are spread, the first that there is."""
-BUDGET = 6 * 2**20
-"""Bytes of pictures on a page."""
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def example_items(
-    benchmark: Benchmark, answers: Mapping[tuple[str, int], Answer]
-) -> tuple[ShownItem, ...]:
-    """Examples, chosen by the hash of their ids; one of each type where questions have several, at most MOST."""
-    chosen = _chosen(benchmark)
-    by_id = {sample.id: sample for sample in benchmark.samples() if sample.id in chosen}
-    uris = _example_pictures(benchmark, [by_id[name] for name in chosen])
-    return tuple(_item(by_id[name], answers, uris) for name in chosen)
-
-
-def _chosen(benchmark: Benchmark) -> list[str]:
-    tag = next((name for name in TYPE_TAGS if len(benchmark.manifest.tags.get(name, {})) > 1), "")
-    ids: dict[str, list[str]] = defaultdict(list)
-    for sample in benchmark.samples():
-        ids[sample.tags.get(tag, "")].append(sample.id)
-    count = min(MOST, max(len(ids), 2 * LEAST))
-    by_type = [first_samples(names, count) for _, names in sorted(ids.items())]
-    in_turn = chain.from_iterable(zip_longest(*by_type))
-    return list(islice((name for name in in_turn if name is not None), count))
-
-
-def _example_pictures(benchmark: Benchmark, samples: Sequence[Sample]) -> dict[str, str]:
-    """Data URIs by digest, until the page is full."""
-    uris: dict[str, str] = {}
-    budget = BUDGET
-    for image in dict.fromkeys(image for sample in samples for image in sample.images):
-        try:
-            media_type, content = to_plain_file(image, benchmark.images.read(image))
-        except DataError:
-            continue  # the page says of each picture without content that it is missing
-        if len(content) <= budget:
-            budget -= len(content)
-            uris[image.digest] = data_uri(media_type, content)
-    return uris
-
-
-def _item(
-    sample: Sample, answers: Mapping[tuple[str, int], Answer], uris: Mapping[str, str]
-) -> ShownItem:
-    return ShownItem(
-        sample.id,
-        tuple(sample.tags.items()),
-        tuple(_picture(image, sample, uris) for image in sample.images),
-        sample.context or "",
-        tuple(_rounds(sample, answers)),
-    )
-
-
-def _picture(image: ImageRef, sample: Sample, uris: Mapping[str, str]) -> ShownPicture:
-    words = f"Picture of {sample.id}, {image.width} by {image.height} pixels"
-    return ShownPicture(uris.get(image.digest, ""), words, image.width, image.height)
-
-
-def _rounds(sample: Sample, answers: Mapping[tuple[str, int], Answer]) -> Iterator[ShownRound]:
-    for number, turn in enumerate(sample.rounds):
-        answer = answers.get((sample.id, number))
-        right = answer.options if answer else ()
-        options = tuple(
-            OptionRow(
-                LETTERS[place] if place < len(LETTERS) else str(place + 1),
-                text,
-                ("correct",) * (place in right),
-            )
-            for place, text in enumerate(turn.options)
-        )
-        yield ShownRound(
-            turn.question,
-            options,
-            None if turn.options and answer else shown_gold(answer, turn.options),
-        )
-
-
 def datasheet(
     benchmark: str | Path,
     runs: Iterable[str | Path] = (),
     *,
     error_limit: float = ERROR_LIMIT,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> Datasheet:
     """The datasheet of a built benchmark, by name or folder: what it is, and whether it is certified
     (docs/datasheets.md).
 
-    `runs` are folders of runs on it that saw no pictures. It is certified where at most a share `error_limit` of its
+    `runs` are folders of runs on it that saw no images. It is certified where at most a share `error_limit` of its
     questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
     """
     scored = score_folders(

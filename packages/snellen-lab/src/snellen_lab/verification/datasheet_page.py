@@ -5,28 +5,20 @@ The command that builds a benchmark again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from snellen.plugin_api import (
     Benchmark,
-    Block,
-    Head,
-    ItemsBlock,
-    Section,
-    ShownItem,
-    Table,
-    TableBlock,
-    TextBlock,
-    as_word,
+    BenchmarkSpec,
+    Document,
     entries,
     entry_folder,
     entry_text,
-    escape,
-    markdown_tables,
-    offline_document,
+    shell_word,
     write_in_form,
 )
 from snellen_lab.verification.datasheet import (
@@ -40,39 +32,45 @@ from snellen_lab.verification.datasheet import (
 
 
 def rebuild_command(benchmark: Benchmark) -> str:
-    """The command that builds it again, as far as one can."""
-    spec, recipe = benchmark.spec, dict(benchmark.manifest.made.recipe)
-    source, words = spec.source, list[str]()
+    """Return the command that builds a benchmark again; words in capitals are for the user to fill in."""
+    spec = benchmark.spec
+    source = spec.source
+    recipe = dict(benchmark.manifest.build_info.recipe)
     if source.reader == "built":
-        sampling = msgspec.to_builtins(source.sample)
-        words = ["snellen sample", as_word(source.params["of"])]
-        words += [
-            f"--{name} {sampling[name]}"
-            for name in ("rule", "ratio", "count", "each", "step")
-            if sampling[name]
-        ]
-        words += [f"--seed {recipe['seed']}"] if "seed" in recipe else []
-        return " ".join([*words, f"--name {as_word(spec.name)}"])
+        return _sample_command(spec, recipe)
+
     if spec.name in entries():
-        words = ["snellen build", as_word(spec.name)]
-        words += [] if source.embedded or entry_folder(spec) else ["--source OFFICIAL_FILES"]
+        words = ["snellen build", shell_word(spec.name)]
+        is_complete = source.embedded or entry_folder(spec)
+        if not is_complete:
+            words.append("--source OFFICIAL_FILES")
     elif "file" in source.params or "files" in source.params:
         file = source.params.get("file") or source.params["files"][0]
-        words = ["snellen build", as_word(file), f"--name {as_word(spec.name)}"]
-        words += (
-            [f"--images {as_word(source.params['images'])}"] if source.params.get("images") else []
-        )
+        words = ["snellen build", shell_word(file), f"--name {shell_word(spec.name)}"]
+        if source.params.get("images"):
+            words.append(f"--images {shell_word(source.params['images'])}")
     else:
         words = ["snellen build", "ENTRY.toml"]
-    ratio = (recipe.pop("sample", None) or {}).get("ratio")
-    words += [f"--ratio {ratio}"] if ratio else []
-    return " ".join(
-        [*words, *(f"--{name} {as_word(str(value))}" for name, value in recipe.items())]
-    )
+
+    sampling = recipe.pop("sample", None) or {}
+    if sampling.get("ratio"):
+        words.append(f"--ratio {sampling['ratio']}")
+    for name, value in recipe.items():
+        words.append(f"--{name} {shell_word(str(value))}")
+    return " ".join(words)
 
 
-LONG = 12
-"""Rows of a table from which on it is folded."""
+def _sample_command(spec: BenchmarkSpec, recipe: Mapping[str, Any]) -> str:
+    """Return the command that draws the same sample of another benchmark again."""
+    sampling = msgspec.to_builtins(spec.source.sample)
+    words = ["snellen sample", shell_word(spec.source.params["of"])]
+    for name in ("rule", "ratio", "count", "each", "step"):
+        if sampling[name]:
+            words.append(f"--{name} {sampling[name]}")
+    if "seed" in recipe:
+        words.append(f"--seed {recipe['seed']}")
+    words.append(f"--name {shell_word(spec.name)}")
+    return " ".join(words)
 
 
 def write_datasheet(sheet: Datasheet, path: Path) -> Path:
@@ -81,89 +79,47 @@ def write_datasheet(sheet: Datasheet, path: Path) -> Path:
 
 
 def html_datasheet(sheet: Datasheet) -> str:
-    """The whole page."""
-    manifest, counts = sheet.manifest, sheet.manifest.counts
-    facts = (
-        (counts.questions, "questions"),
-        (counts.images, "pictures"),
-        (counts.answers, "known answers"),
-    )
-    head = Head(
-        f"Datasheet · {manifest.spec.name} · version {manifest.version}",
-        (manifest.spec.title,),
-        "",
-        facts,
-        (sheet.summary,),
-    )
-    return offline_document(f"Datasheet: {manifest.spec.name}", head, list(_sections(sheet)))
-
-
-def _sections(sheet: Datasheet) -> Iterator[Section]:
-    yield Section(
-        "certificate", "Certificate", (TableBlock(certificate_table(sheet.certificate), "summary"),)
-    )
-    yield Section("examples", "Examples", (ItemsBlock(sheet.examples),) if sheet.examples else ())
-    yield Section("contents", "Contents", tuple(map(_folded_table, sheet.contents)))
-    yield Section(
-        "baselines", "Baselines", (TableBlock(baseline_table(sheet.baselines), "summary"),)
-    )
-    yield Section("left-out", "Left out", tuple(map(_folded_table, sheet.removals)))
-    yield Section("lint", "Lint", (_folded_table(lint_table(sheet.findings)),))
-    yield Section("sources", "Sources", (TableBlock(source_table(sheet.manifest), "summary"),))
-    recipe: tuple[Block, ...] = (
-        TextBlock("The entry", entry_text(sheet.manifest.spec)),
-        TextBlock("To build it again", rebuild_command(sheet.benchmark)),
-        _folded_table(digest_table(sheet.manifest)),
-    )
-    yield Section("recipe", "Recipe", recipe)
-
-
-def _folded_table(table: Table) -> TableBlock:
-    return TableBlock(table) if len(table.rows) <= LONG else TableBlock(table, "matrix", "folded")
+    """Return a datasheet as one HTML page that opens offline."""
+    return _document(sheet).html()
 
 
 def markdown_datasheet(sheet: Datasheet) -> str:
-    """The same in Markdown, without pictures."""
+    """Return a datasheet as Markdown, without images."""
     spec = sheet.manifest.spec
-    lines = [
-        f"# Datasheet: {escape(spec.name)}",
-        "",
-        f"**{escape(spec.title)}**",
-        "",
-        escape(sheet.summary),
-        "",
-    ]
-    for section in _sections(sheet):
-        if section.blocks:
-            lines += [f"## {section.title}", "", *_lines(section.blocks)]
-    return "\n".join(lines)
+    return _document(sheet).markdown(f"Datasheet: {spec.name}", [sheet.summary], spec.title)
 
 
-def _lines(blocks: Sequence[Block]) -> Iterator[str]:
-    for block in blocks:
-        if isinstance(block, TableBlock):
-            yield from markdown_tables([block.table], 3)
-        elif isinstance(block, TextBlock):
-            yield from (f"### {block.title}", "", "```", block.text.rstrip("\n"), "```", "")
-        elif isinstance(block, ItemsBlock):
-            for item in block.items:
-                yield from _item_lines(item)
-
-
-def _item_lines(item: ShownItem) -> Iterator[str]:
-    sizes = ", ".join(f"{picture.width} x {picture.height}" for picture in item.pictures)
-    yield from (f"### {escape(item.sample_id)}", "", f"Pictures: {sizes or 'none'}", "")
-    if item.context:
-        yield from (escape(item.context), "")
-    for turn in item.rounds:
-        yield from (escape(turn.question), "")
-        yield from (
-            f"- ({row.label}) {escape(row.option)}{' **correct**' * bool(row.signs)}"
-            for row in turn.options
-        )
-        if turn.gold:
-            yield f"- answer: {escape(' | '.join(turn.gold.texts))}"
-        yield ""
+def _document(sheet: Datasheet) -> Document:
+    manifest = sheet.manifest
+    counts = manifest.counts
+    document = Document(
+        f"Datasheet: {manifest.spec.name}",
+        kicker=f"Datasheet · {manifest.spec.name} · version {manifest.version}",
+        heading=(manifest.spec.title,),
+        facts=(
+            (counts.questions, "questions"),
+            (counts.images, "images"),
+            (counts.answers, "known answers"),
+        ),
+        findings=(sheet.summary,),
+    )
+    certificate = document.section("certificate", "Certificate")
+    certificate.summary_table(certificate_table(sheet.certificate))
+    document.section("examples", "Examples").questions(sheet.examples)
+    contents = document.section("contents", "Contents")
+    for table in sheet.contents:
+        contents.foldable_table(table)
+    document.section("baselines", "Baselines").summary_table(baseline_table(sheet.baselines))
+    removals = document.section("left-out", "Left out")
+    for table in sheet.removals:
+        removals.foldable_table(table)
+    document.section("lint", "Lint").foldable_table(lint_table(sheet.findings))
+    document.section("sources", "Sources").summary_table(source_table(manifest))
+    recipe = document.section("recipe", "Recipe")
+    recipe.text("The entry", entry_text(manifest.spec))
+    recipe.text("Command to build it again", rebuild_command(sheet.benchmark))
+    recipe.foldable_table(digest_table(manifest))
+    return document
 
 
 def _json(sheet: Datasheet) -> str:

@@ -1,0 +1,37 @@
+"""Labelled replies in other words than the options: a test of judges and embeddings."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+
+class HardReply(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A reply, and the index of the option that it means."""
+
+    id: str
+    question: str
+    options: tuple[str, ...]
+    reply: str
+    expected: int | None
+
+    @property
+    def group(self) -> str:
+        """Name that the replies to one question share."""
+        return self.id[:-1]
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether the reply belongs to the half on which judges are measured."""
+        return int(self.group[-3:]) % 2 == 0
+
+
+def hard_replies(*, held_out: bool | None = None) -> tuple[HardReply, ...]:
+    """Return all labelled replies, or one half of them."""
+    text = files("snellen_lab.agreement").joinpath("hard_replies.jsonl").read_text("utf-8")
+    replies = [msgspec.json.decode(line, type=HardReply) for line in text.splitlines()]
+    if held_out is None:
+        return tuple(replies)
+    return tuple(reply for reply in replies if reply.is_held_out == held_out)

@@ -1,0 +1,223 @@
+"""Statistics over groups of models: means, ranks, differences, quartiles, correlations (group `analysis_statistics`)."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import quantiles
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.plugin_api import METHODS, Estimate, competition_ranks, student_t
+from snellen_lab.analyses.observations import Observation
+from snellen_lab.rank_correlation import spearman
+
+POOLED = "all values"
+RANK = "rank"
+DIGITS = {"%": 1, RANK: 2}
+"""Decimals of figures by unit, unless they are the usual ones."""
+MIN_MODELS = 3
+"""Number of models below which a mean has no interval."""
+
+
+class Member(Struct, frozen=True):
+    """A value, with the groups of its model."""
+
+    observation: Observation
+    groups: tuple[str, ...]
+    """Empty for a model without a group, which only counts as a rival in ranks."""
+    x: float | None = None
+    """The number on its card that the first grouping names."""
+
+
+class AnalysisRow(Struct, frozen=True, kw_only=True):
+    """One number of an analysis."""
+
+    groups: tuple[str, ...]
+    method: str
+    quantity: str
+    statistic: str
+    unit: str
+    estimate: Estimate
+    """Its interval treats the models of the group as a sample of such models."""
+    models: int
+    slack: float = 0.0
+    """How far the number may be off because the printed values are rounded."""
+
+
+class AnalysisStatistic(Struct, frozen=True):
+    """A statistic over grouped values."""
+
+    title: str
+    compute: Callable[[Sequence[Member]], Iterable[AnalysisRow]]
+
+
+def mean_over_models(values: Sequence[float]) -> Estimate:
+    """Return the mean with Student's 95% interval over models. It has no interval for fewer than three models."""
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n < MIN_MODELS:
+        return Estimate(mean, None, None, None, n)
+    squared_deviations = [(value - mean) ** 2 for value in values]
+    stderr = math.sqrt(math.fsum(squared_deviations) / (n - 1) / n)
+    margin = student_t(n - 1) * stderr
+    return Estimate(mean, stderr, mean - margin, mean + margin, n)
+
+
+CellKey = tuple[tuple[str, ...], str, str, str]
+"""Groups, method, quantity, unit."""
+
+
+def _by_cell(members: Iterable[Member]) -> dict[CellKey, list[Member]]:
+    """Return the members with groups by groups, method, quantity and unit."""
+    cells: dict[CellKey, list[Member]] = defaultdict(list)
+    for member in members:
+        if member.groups:
+            observation = member.observation
+            key = (member.groups, observation.method, observation.quantity, observation.unit)
+            cells[key].append(member)
+    return cells
+
+
+def _estimated_rows(
+    members: Iterable[Member],
+    statistic: str,
+    estimate: Callable[[Sequence[float]], Estimate] = mean_over_models,
+) -> Iterator[AnalysisRow]:
+    """Yield a row for each cell, with the estimate from the values of its members."""
+    for (groups, method, quantity, unit), cell_members in _by_cell(members).items():
+        observations = [member.observation for member in cell_members]
+        yield AnalysisRow(
+            groups=groups,
+            method=method,
+            quantity=quantity,
+            statistic=statistic,
+            unit=unit,
+            estimate=estimate([observation.value for observation in observations]),
+            models=len({observation.model for observation in observations}),
+            slack=max(observation.slack for observation in observations),
+        )
+
+
+def _mean(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    return _estimated_rows(members, "mean")
+
+
+def ranked(members: Sequence[Member]) -> Iterator[Member]:
+    """Yield the members with ranks in place of values.
+
+    A rank is the competition rank among all models with the same method and quantity.
+    """
+    rivals: dict[tuple[str, str], list[Member]] = defaultdict(list)
+    for member in members:
+        rivals[member.observation.method, member.observation.quantity].append(member)
+    for competitors in rivals.values():
+        values = [member.observation.value for member in competitors]
+        ranks = competition_ranks(values, competitors[0].observation.better)
+        for member, rank in zip(competitors, ranks, strict=True):
+            observation = replace(member.observation, value=float(rank), unit=RANK, slack=0.0)
+            yield replace(member, observation=observation)
+
+
+def _mean_rank(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    return _estimated_rows(ranked(members), "mean rank")
+
+
+def gaps(members: Sequence[Member]) -> Iterator[Member]:
+    """Yield likelihood minus generation, for each model and quantity that has both."""
+    by_model: dict[tuple[str, str], dict[str, Member]] = defaultdict(dict)
+    for member in members:
+        observation = member.observation
+        by_model[observation.model, observation.quantity][observation.method] = member
+    generation_method, likelihood_method = METHODS
+    for by_method in by_model.values():
+        if len(by_method) < len(METHODS):
+            continue
+        generation = by_method[generation_method].observation
+        likelihood = by_method[likelihood_method].observation
+        gap = replace(
+            likelihood,
+            value=likelihood.value - generation.value,
+            slack=likelihood.slack + generation.slack,
+        )
+        yield replace(by_method[likelihood_method], observation=gap)
+
+
+def _gap(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    for row in _estimated_rows(gaps(members), "likelihood - generation"):
+        yield replace(row, method="")
+
+
+def _median_and_quartiles(values: Sequence[float]) -> Estimate:
+    """Return the median with the quartiles as its ends. They are not a confidence interval."""
+    if len(values) > 1:
+        low, median, high = quantiles(values, n=4, method="inclusive")
+    else:
+        low = median = high = values[0]
+    return Estimate(median, None, low, high, len(values))
+
+
+def _quartiles(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    return _estimated_rows(members, "median [quartiles]", _median_and_quartiles)
+
+
+def _correlation(members: Sequence[Member]) -> Iterator[AnalysisRow]:
+    """Yield Spearman's correlation of the models' mean values with their number in the first grouping.
+
+    There is a row for each combination of the other groups.
+    """
+    strata = []
+    for member in members:
+        if member.groups and member.x is not None:
+            strata.append(replace(member, groups=("all", *member.groups[1:])))
+    for (groups, method, quantity, _), cell_members in _by_cell(strata).items():
+        x_by_model: dict[str, float] = {}
+        values_by_model: dict[str, list[float]] = defaultdict(list)
+        for member in cell_members:
+            model = member.observation.model
+            if member.x is not None:
+                x_by_model[model] = member.x
+            values_by_model[model].append(member.observation.value)
+        means = []
+        for model in x_by_model:
+            values = values_by_model[model]
+            means.append(math.fsum(values) / len(values))
+        n = len(x_by_model)
+        correlation = spearman(list(x_by_model.values()), means, n)
+        yield AnalysisRow(
+            groups=groups,
+            method=method,
+            quantity=quantity,
+            statistic="rank correlation",
+            unit="1",
+            estimate=replace(correlation, n=n),
+            models=n,
+        )
+
+
+MEAN = AnalysisStatistic("Mean over models", _mean)
+MEAN_RANK = AnalysisStatistic("Mean rank", _mean_rank)
+GAP = AnalysisStatistic("Likelihood minus generation", _gap)
+QUARTILES = AnalysisStatistic("Median and quartiles", _quartiles)
+CORRELATION = AnalysisStatistic("Rank correlation", _correlation)
+
+
+def pooled(members: Iterable[Member]) -> list[Member]:
+    """Return the members with all quantities as one."""
+    pooled_members = []
+    for member in members:
+        observation = replace(member.observation, quantity=POOLED)
+        pooled_members.append(replace(member, observation=observation))
+    return pooled_members
+
+
+def by_quantity(
+    rows: Iterable[AnalysisRow],
+) -> Mapping[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]]:
+    """Return rows by groups, method and statistic, and then by quantity."""
+    lines: dict[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]] = defaultdict(dict)
+    for row in rows:
+        lines[row.groups, row.method, row.statistic][row.quantity] = row
+    return lines

@@ -1,0 +1,86 @@
+"""Groups of models by the facts on their cards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from snellen.plugin_api import ModelCard
+from snellen_lab.analyses.declaration import MODEL, Grouping
+from snellen_lab.analyses.observations import Observation
+
+WITH = "with"
+WITHOUT = "without"
+
+
+def group_of(
+    observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
+) -> str | None:
+    """Return the group of a model; None if its card lacks the fact, or if it is in none of the lists."""
+    if grouping.by == MODEL:
+        return observation.model
+    if grouping.members:
+        for group, names in grouping.members.items():
+            if observation.card in names:
+                return group
+        # Next to the paper's lists of its models, a run is a group of its own.
+        return observation.model if observation.is_run else None
+
+    card = cards.get(observation.card)
+    if card is None:
+        return None
+    if grouping.trained_on:
+        if card.trained_on is None:
+            return None
+        return WITH if grouping.trained_on in card.trained_on else WITHOUT
+    fact = getattr(card, grouping.by)
+    if fact in (None, ""):
+        return None
+    if isinstance(fact, int):
+        return number_class(fact, grouping.edges)
+    return text_class(str(fact), grouping.names)
+
+
+def text_class(text: str, names: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the first group with a pattern that matches the text; the text itself if there is none."""
+    for group, patterns in names.items():
+        if any(fnmatchcase(text, pattern) for pattern in patterns):
+            return group
+    return text
+
+
+def number_class(number: float, edges: tuple[float, ...]) -> str:
+    """Return the class of a number, as in `> 10M to 100M`: above one edge, up to and including the next.
+
+    Without edges it is the number itself.
+    """
+    if not edges:
+        return short_number(number)
+    if number <= edges[0]:
+        return f"up to {short_number(edges[0])}"
+    for low, high in pairwise(edges):
+        if number <= high:
+            return f"> {short_number(low)} to {short_number(high)}"
+    return f"> {short_number(edges[-1])}"
+
+
+def short_number(number: float) -> str:
+    """Return a number with its unit, as in `6.74B`, `187.2M` or `32`."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if number >= size:
+            return f"{number / size:.4g}{letter}"
+    return f"{number:.4g}"
+
+
+def why_no_group(
+    observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
+) -> str:
+    """Return why a model is in no group, and what to do."""
+    fact_name = "trained_on" if grouping.trained_on else grouping.by
+    if observation.card in cards:
+        return f"the card {observation.card} does not state {fact_name}"
+    return (
+        f"{observation.model} has no model card, so its {fact_name} is unknown; write one (--cards FILE, "
+        "docs/analyses.md)"
+    )

@@ -1,0 +1,109 @@
+"""Correct a metric for which a question has to be answered correctly each time it is asked, such as CircularEval.
+
+Such a question is given up after the first wrong reply. If a reply was only read as wrong, replies are missing that
+would have decided the question. Their probability of being right is estimated like a survival curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+
+from msgspec import Struct
+
+MAX_GIVEN_UP = 0.05
+"""Share of questions that may depend on a pass with fewer than `MIN_CONTINUED` labelled replies."""
+MIN_CONTINUED = 5
+
+
+class LabelledQuestion(Struct, frozen=True, gc=False):
+    """A labelled question that has to be right each time it is asked."""
+
+    cell: Hashable
+    weight: float
+    """How many questions it represents."""
+    right: Sequence[bool]
+    """Whether each reply is right by its label. None was requested after the first that was not read as right."""
+    promised: int
+    """Number of replies for the question to count as right."""
+
+
+def right_each_time(
+    labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashable, int]
+) -> list[float] | None:
+    """Return the corrected value of each question, whose weighted mean estimates the share of right questions.
+
+    A question is 1 if all promised replies are right and 0 if one is wrong. If it was given up although all its
+    replies are right, it counts as the probability that the missing ones would have been right, too. This is the
+    product of the shares right in these passes, among the labelled questions that reached them (Kaplan and Meier 1958).
+    It holds if misreading does not depend on the missing replies. Each value also includes its influence on these
+    shares. The influences sum to 0, and give the values the spread of the corrected number (Greenwood).
+
+    Args:
+        labelled: The labelled questions.
+        sizes: Number of questions in each cell, labelled or not.
+
+    Returns:
+        A value for each question. None if more than `MAX_GIVEN_UP` of the questions were given up before a pass that
+        fewer than `MIN_CONTINUED` labelled questions reached.
+    """
+    drawn: dict[Hashable, float] = defaultdict(float)
+    for question in labelled:
+        drawn[question.cell] += question.weight
+    weights = []
+    for question in labelled:
+        weights.append(question.weight * sizes[question.cell] / drawn[question.cell])
+
+    n_passes = max((question.promised for question in labelled), default=0)
+    n_reached = [0] * n_passes
+    reached_weight = [0.0] * n_passes
+    right_weight = [0.0] * n_passes
+    for question, weight in zip(labelled, weights, strict=True):
+        for index in _reached_passes(question):
+            n_reached[index] += 1
+            reached_weight[index] += weight
+            right_weight[index] += weight * question.right[index]
+    shares_right = []
+    for right, reached in zip(right_weight, reached_weight, strict=True):
+        shares_right.append(right / reached if reached else 1.0)
+
+    unreliable_weights = []
+    for question, weight in zip(labelled, weights, strict=True):
+        fewest_reached = min(
+            n_reached[len(question.right) : question.promised], default=MIN_CONTINUED
+        )
+        if all(question.right) and fewest_reached < MIN_CONTINUED:
+            unreliable_weights.append(weight)
+    if math.fsum(unreliable_weights) > MAX_GIVEN_UP * math.fsum(weights):
+        return None
+
+    values = []
+    slopes = [0.0] * n_passes
+    """Derivative of the weighted sum of values with respect to the share right in each pass."""
+    for question, weight in zip(labelled, weights, strict=True):
+        missing_passes = range(len(question.right), question.promised)
+        value = 0.0
+        if all(question.right):
+            value = math.prod(shares_right[index] for index in missing_passes)
+        values.append(value)
+        if value:
+            for index in missing_passes:
+                slopes[index] += weight * value / shares_right[index]
+
+    corrected = []
+    for value, question in zip(values, labelled, strict=True):
+        influences = []
+        for index in _reached_passes(question):
+            deviation = question.right[index] - shares_right[index]
+            influences.append(slopes[index] / reached_weight[index] * deviation)
+        corrected.append(value + math.fsum(influences))
+    return corrected
+
+
+def _reached_passes(question: LabelledQuestion) -> range:
+    """Return the indexes of the replies up to the first that is wrong, inclusive."""
+    for index, is_right in enumerate(question.right):
+        if not is_right:
+            return range(index + 1)
+    return range(len(question.right))

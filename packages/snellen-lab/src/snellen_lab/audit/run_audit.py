@@ -1,0 +1,198 @@
+"""The audit of a run: how often its replies were misread, by labels of a drawn part of them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen import Sample
+from snellen.plugin_api import LABELS_FILE, NO_OPTION, ScoredRun, labels_for, read_labels
+from snellen_lab.agreement.labelled_replies import JUDGE_LABELLER
+from snellen_lab.agreement.readers import majority_votes
+from snellen_lab.audit.draw import AuditDesign, DrawnReply, read_design
+from snellen_lab.audit.estimate import cell_of
+from snellen_lab.audit.population import (
+    WORDLESS,
+    Meaning,
+    Meanings,
+    audited_protocols,
+    reading_of,
+    reply_key,
+)
+
+CONFIDENCE_LEVEL = 0.95
+
+MIN_LABELLED_SHARE = 0.9
+"""Share of the replies from the beginning of a draw that are labelled if labelling followed the draw."""
+
+
+class ReadingError(Struct, frozen=True):
+    """How often replies of one reading were misread: the label means another option, or only one of both means none."""
+
+    reading: str
+    replies: int
+    labelled: int
+    misread: int
+    """Labelled replies that were misread."""
+    share: float | None
+    """Estimated share of all replies; None without labels."""
+    at_most: float
+    """Upper limit of the share, with 95% confidence."""
+
+
+class Audit(Struct, frozen=True):
+    """Results of the labels of a run's drawn replies."""
+
+    design: AuditDesign
+    drawn_replies: int
+    """Number of drawn replies, among the questions to which the run is narrowed."""
+    raters: tuple[str, ...]
+    """Names of those who labelled; models after `judge:`."""
+    labelled_replies: int
+    """Number of labelled replies, up to where labelling stopped."""
+    readings: tuple[ReadingError, ...]
+    meanings: Meanings
+
+
+def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
+    """Return the audit of a run by labels of people, or of judges if no person labelled it.
+
+    Args:
+        run: The run. If it is narrowed to some questions, the audit is of the replies to these.
+        by: The only rater whose labels count. By default the majority of the raters counts.
+
+    Returns:
+        The audit. None if no reply was drawn or labelled, or if the run has received more replies since the draw.
+    """
+    design = read_design(run.folder)
+    if design is None or not design.is_of(run.folder):
+        return None
+    drawn = design.drawn_replies_of(run)
+    raters, labels = labels_that_count(run.folder, {reply.item for reply in drawn}, by)
+    samples_by_benchmark = {scored.spec.name: scored.samples for scored in run.benchmarks}
+    meanings = {}
+    for reply in labelled_beginning(drawn, labels):
+        label = labels.get(reply.item)
+        if label:
+            sample = samples_by_benchmark[reply.benchmark][reply.sample_id]
+            choice = _option_meant(reply, sample, label)
+            meanings[reply.key] = Meaning(choice, 1 / reply.probability)
+    if not meanings:
+        return None
+    errors = tuple(_reading_errors(run, meanings))
+    return Audit(design, len(drawn), raters, len(meanings), errors, meanings)
+
+
+def labelled_beginning(drawn: Sequence[DrawnReply], items: Container[str]) -> Sequence[DrawnReply]:
+    """Return the longest beginning of a draw of which at least nine in ten replies are labelled.
+
+    It ends where labelling stopped. Labels after it were made for another reason, for example by `snellen agree`, which
+    chooses replies that are hard to read.
+    """
+    n_labelled = 0
+    length = 0
+    for n, reply in enumerate(drawn, 1):
+        if reply.item in items:
+            n_labelled += 1
+        if n_labelled >= MIN_LABELLED_SHARE * n:
+            length = n
+    return drawn[:length]
+
+
+def labels_that_count(
+    run: Path, items: set[str], by: str | None = None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return who labelled these replies, and the majority label of each.
+
+    The label is empty if two labels have equally many votes. Judges count only if no person labelled.
+    """
+    labels: dict[tuple[str, str], str] = {}
+    for (item, rater), label in read_labels(run / LABELS_FILE).items():
+        if item in items:
+            labels[item, rater] = label.label or NO_OPTION
+
+    all_raters = {rater for _, rater in labels}
+    people = {rater for rater in all_raters if not rater.startswith(JUDGE_LABELLER)}
+    if by is not None:
+        raters = {by} & all_raters
+    else:
+        raters = people or all_raters
+
+    votes: dict[str, list[str]] = defaultdict(list)
+    for (item, rater), label in labels.items():
+        if rater in raters:
+            votes[item].append(label)
+    majority_labels = {item: next(majority_votes(own), "") for item, own in votes.items()}
+    return tuple(sorted(raters)), majority_labels
+
+
+def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:
+    """Return the index of the option that a label names, before options were shuffled."""
+    if label == NO_OPTION:
+        return None
+    n_options = len(sample.rounds[reply.variant.turn].options)
+    labels = reply.variant.labels or labels_for("upper", n_options)
+    order = reply.variant.order or range(n_options)
+    return order[labels.index(label)]
+
+
+def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError]:
+    """Yield the reading error of each reading, in the order of their names."""
+    n_replies: dict[str, int] = defaultdict(int)
+    labels: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for audited in audited_protocols(run):
+        for unit in audited.units:
+            for reply in unit.replies:
+                reading = reading_of(reply)
+                n_replies[reading] += 1
+                meaning = meanings.get(reply_key(reply))
+                if meaning is not None:
+                    is_misread = meaning.choice != reply.choice
+                    labels[reading].append((meaning.weight, float(is_misread)))
+
+    for reading in sorted(n_replies.keys() - {WORDLESS}):
+        replies = n_replies[reading]
+        reading_labels = labels[reading]
+        n_labels = len(reading_labels)
+        n_misread = sum(is_misread == 1 for _, is_misread in reading_labels)
+        cell = cell_of(1.0, 0.0, reading_labels)
+        # No more can be misread than those that were, and all without a label.
+        at_most = min(
+            most_misread(cell.right, cell.labelled), (n_misread + replies - n_labels) / replies
+        )
+        share = cell.right if reading_labels else None
+        yield ReadingError(reading, replies, n_labels, n_misread, share, at_most)
+
+
+def most_misread(share: float, labelled: float) -> float:
+    """Return the upper limit, with 95% confidence, of the share of misread replies.
+
+    It is Clopper and Pearson's (1934) one-sided limit, 1 - 0.05^(1/n) if none is misread. With an effective number of
+    labels it is that of Korn and Graubard (1998), in whole replies.
+
+    Args:
+        share: Share of misread replies among the labelled ones.
+        labelled: Effective number of labels.
+    """
+    n = math.floor(labelled + 1e-9)
+    n_misread = math.ceil(share * n - 1e-9)
+    low = share
+    high = 1.0
+    while n_misread < n and high - low > 1e-9:
+        middle = (low + high) / 2
+        cumulative = math.fsum(_binomial(k, n, middle) for k in range(n_misread + 1))
+        if cumulative > 1 - CONFIDENCE_LEVEL:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _binomial(k: int, n: int, probability: float) -> float:
+    """Return the probability of k successes in n trials, by logarithms: n may be thousands."""
+    log_ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(log_ways + k * math.log(probability) + (n - k) * math.log1p(-probability))

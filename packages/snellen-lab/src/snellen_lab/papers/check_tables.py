@@ -1,0 +1,99 @@
+"""Tables of the checks of a paper's tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from snellen.plugin_api import DASH, Cell, Table, suite_facts
+from snellen_lab.papers.paper_check import PaperCheck, PaperReport
+
+
+def check_summary(reports: Sequence[PaperReport]) -> Table:
+    """Return how many figures of each table were recomputed and how many agree, with the totals in a note."""
+    rows: list[tuple[Cell, ...]] = []
+    for report in reports:
+        for name in report.paper.tables:
+            table_checks = [check for check in report.checks if check.cell.table == name]
+            for formula, checks in _by_formula(table_checks).items():
+                agreeing = sum(check.agrees for check in checks)
+                row = (
+                    report.paper.suite,
+                    name,
+                    formula,
+                    len(checks),
+                    agreeing,
+                    len(checks) - agreeing,
+                )
+                rows.append(row)
+    all_checks = [check for report in reports for check in report.checks]
+    return Table(
+        "Figures recomputed from other printed figures",
+        ("suite", "table", "computed as", "figures", "agree", "do not"),
+        tuple(rows),
+        label_columns=3,
+        notes=(_totals(all_checks),),
+    )
+
+
+def _by_formula(checks: Sequence[PaperCheck]) -> dict[str, list[PaperCheck]]:
+    by_formula: dict[str, list[PaperCheck]] = defaultdict(list)
+    for check in checks:
+        by_formula[check.formula].append(check)
+    return by_formula
+
+
+def _totals(checks: Sequence[PaperCheck]) -> str:
+    counts = []
+    for formula, formula_checks in _by_formula(checks).items():
+        agreeing = sum(check.agrees for check in formula_checks)
+        counts.append(f"{formula} {agreeing:,} of {len(formula_checks):,}")
+    agreeing = sum(check.agrees for check in checks)
+    return f"{agreeing:,} of {len(checks):,} figures agree: {', '.join(counts)}."
+
+
+def misprint_table(report: PaperReport) -> Table:
+    """Return every printed value that other values contradict, with the arithmetic."""
+    rows = []
+    for check in report.misprints:
+        row = (
+            check.cell.place,
+            check.cell.printed,
+            str(check.agreeing),
+            check.arithmetic,
+            _explanation(check),
+        )
+        rows.append(row)
+    header = ("table: row: column", "printed", "would agree", "arithmetic", "computed from")
+    title = f"{suite_facts()[report.paper.suite].title}: misprints"
+    return Table(title, header, tuple(rows), label_columns=5)
+
+
+def _explanation(check: PaperCheck) -> str:
+    """Return the reason from the errata, and the sources that may be wrong instead."""
+    reasons = [check.erratum.why if check.erratum else "not a known erratum"]
+    if check.suspects:
+        suspects = ", ".join(f"{place} (then {value})" for place, value in check.suspects)
+        reasons.append(f"or one of these, which no number of tests gives: {suspects}")
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def repetition_table(report: PaperReport) -> Table:
+    """Return the pairs of values that occur twice, copied or by chance."""
+    rows = []
+    for repeated in report.repeated:
+        rows.append((repeated.first.place, repeated.second.place, ", ".join(repeated.pair)))
+    title = f"{suite_facts()[report.paper.suite].title}: the same pair twice"
+    return Table(title, ("first", "second", "values"), tuple(rows), label_columns=3)
+
+
+def read_errata(report: PaperReport) -> Table:
+    """Return the contradictions that were found by reading."""
+    rows = []
+    for erratum in report.paper.errata:
+        if not erratum.computed:
+            rows.append(
+                (erratum.place, erratum.printed, erratum.instead or DASH, erratum.why or DASH)
+            )
+    title = f"{suite_facts()[report.paper.suite].title}: found by reading"
+    return Table(title, ("where", "printed", "should be", "why"), tuple(rows), label_columns=4)

@@ -1,0 +1,122 @@
+"""Ratings gathered in a study's folder, and given to the runs whose replies were rated.
+
+ratings.jsonl has one `RaterSheet` per line, and one line per rater.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from snellen import DataError, StoreError
+from snellen.plugin_api import (
+    RatingStudy,
+    RunRatings,
+    kept_lines,
+    read_manifest,
+    shell_word,
+    write_atomically,
+    write_run_ratings,
+)
+from snellen_lab.ratings.sheets import (
+    RaterSheet,
+    published_key,
+    read_key,
+    read_sheets,
+    write_key,
+)
+from snellen_lab.ratings.summary import counted_sheets, question_means
+
+SHEETS = "ratings.jsonl"
+
+
+class Gathered(Struct, frozen=True):
+    """Result of reading files: all sheets that the folder has now, and notes on the files."""
+
+    sheets: tuple[RaterSheet, ...]
+    new_raters: int
+    notes: tuple[str, ...]
+
+
+def gather(
+    folder: Path, files: Sequence[Path], study: RatingStudy | None = None, *, replace: bool = False
+) -> Gathered:
+    """Add the ratings in files to a study's folder. It is only written if all files can be read.
+
+    Args:
+        folder: The study's folder.
+        files: Files with sheets of raters.
+        study: Make the folder for the published sheet of this study.
+        replace: Let new ratings replace earlier ones of the same rater that differ.
+
+    Raises:
+        DataError: A rater has rated already and differently, and `replace` is not set.
+        StoreError: The folder is not a study's, or cannot be written.
+    """
+    key = read_key(folder) if study is None else published_key(study)
+    earlier_sheets: tuple[RaterSheet, ...] = ()
+    if (folder / SHEETS).exists():
+        earlier_sheets = read_gathered(folder)
+    sheets = {sheet.rater: sheet for sheet in earlier_sheets}
+    n_earlier = len(sheets)
+    new_raters: set[str] = set()
+    """Raters with a sheet in one of the files."""
+    notes: list[str] = []
+    for file in files:
+        sheets_read = read_sheets(file, key)
+        notes += [f"{file.name}: {note}" for note in sheets_read.notes]
+        for sheet in sheets_read.sheets:
+            other = sheets.get(sheet.rater)
+            is_different = other is not None and other.ratings != sheet.ratings
+            may_replace = replace and sheet.rater not in new_raters
+            if other is not None and is_different and not may_replace:
+                raise DataError(
+                    f"{file}: {sheet.rater!r} has rated already ({other.source}), and differently; rename one of "
+                    "the two, or let the new ratings replace the earlier ones with --replace"
+                )
+            new_raters.add(sheet.rater)
+            sheets[sheet.rater] = sheet
+
+    if study is not None:
+        write_key(folder, key)
+    all_sheets = tuple(sheets.values())
+    write_atomically(folder / SHEETS, msgspec.json.Encoder().encode_lines(all_sheets))
+    return Gathered(all_sheets, len(sheets) - n_earlier, tuple(notes))
+
+
+def read_gathered(folder: Path) -> tuple[RaterSheet, ...]:
+    """Return the ratings in a study's folder. Raises StoreError if there are none, or if a line is not a sheet."""
+    path = folder / SHEETS
+    if not path.exists():
+        raise StoreError(
+            f"{folder}: no ratings yet; `snellen rate read {shell_word(folder)} FILES...` adds some"
+        )
+    return tuple(kept_lines(path, RaterSheet, "a rater's ratings"))
+
+
+def give_ratings(
+    folder: Path, runs: Sequence[Path], *, without_flagged: bool = False
+) -> dict[Path, RunRatings]:
+    """Write into each run the ratings of its model in a study. They count when the run is scored from then on.
+
+    Raises StoreError for a folder that is not a study's, and DataError for a run without rated replies.
+    """
+    key = read_key(folder)
+    counted = counted_sheets(key, read_gathered(folder), without_flagged=without_flagged)
+    ratings_by_run = {}
+    for run in runs:
+        model = read_manifest(run).model
+        means = question_means(key, counted, model)
+        if not means:
+            rated = ", ".join(key.models)
+            raise DataError(
+                f"{run}: no reply of {model} was rated in {folder}, only those of {rated}"
+            )
+        ratings_by_run[run] = RunRatings(key.study.name, len(counted), means)
+    # No run is written unless all can be.
+    for run, ratings in ratings_by_run.items():
+        write_run_ratings(run, ratings)
+    return ratings_by_run

@@ -1,0 +1,227 @@
+"""Statistic of studies: rank correlation of two metrics over replies, and the replies on which they differ most."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from snellen.plugin_api import (
+    AbsentCell,
+    Cell,
+    Estimate,
+    NumberCell,
+    Table,
+    fractional_ranks,
+    value_text,
+)
+from snellen_lab.rank_correlation import spearman
+from snellen_lab.studies.series import (
+    CellScores,
+    Question,
+    StudyNumbers,
+    StudyPart,
+    StudyRow,
+    StudySeries,
+    bare,
+    part_of,
+    study_row,
+)
+
+MAX_EXAMPLES = 10
+"""Samples listed for a pair of metrics."""
+MAX_TEXT_LENGTH = 300
+"""Characters of a reply or reference in a table."""
+HEADER = ("model", "benchmark", "cell", "metrics", "rank correlation [95%] n")
+EXAMPLES_HEADER = (
+    "sample",
+    "reply",
+    "reference",
+    "higher by",
+    "value",
+    "rank",
+    "lower by",
+    "value",
+    "rank",
+)
+CONSTANT_METRIC = "one of the metrics is the same for all replies"
+NOTES = (
+    "Spearman's correlation over replies that have both values; ranks from 1, the best, to n.",
+)
+
+
+class _MetricScores(Struct, frozen=True):
+    """The values of one metric in a cell on the questions of a pair."""
+
+    series: StudySeries
+    scores: CellScores
+    values: list[float]
+
+    @property
+    def ranks(self) -> list[float]:
+        """Ranks of the replies, 1 for the best; equal values share their mean rank."""
+        sign = 1 if self.series.row.better == "lower" else -1
+        return fractional_ranks([sign * value for value in self.values])
+
+
+class _MetricPair(Struct, frozen=True):
+    """Two metrics in a cell, on the questions that have both."""
+
+    first: _MetricScores
+    second: _MetricScores
+    questions: Sequence[Question]
+
+    @property
+    def label(self) -> str:
+        return self.first.scores.label
+
+    @property
+    def names(self) -> str:
+        first = self.first.series.row.display_name
+        second = self.second.series.row.display_name
+        return f"{first} and {second}"
+
+    @property
+    def correlation(self) -> Estimate:
+        groups = {self.first.series.groups[question] for question in self.questions}
+        return spearman(self.first.values, self.second.values, len(groups))
+
+
+def agreement_part(numbers: StudyNumbers) -> StudyPart:
+    """Return the rank correlation of each pair of metrics in each cell, with the replies that they rank most differently."""
+    rows: list[StudyRow] = []
+    table_rows: list[tuple[Cell, ...]] = []
+    example_tables: list[Table] = []
+    for pair in _metric_pairs(numbers):
+        series = pair.first.series
+        correlation = pair.correlation
+        row = study_row(
+            series,
+            "agreement",
+            "rank correlation",
+            correlation,
+            cell=pair.label,
+            against=pair.second.series.metric,
+            unit="",
+        )
+        rows.append(row)
+        number: Cell
+        if correlation.value is None:
+            number = AbsentCell(CONSTANT_METRIC)
+        else:
+            number = NumberCell("", correlation)
+            example_rows, example_table = _examples(pair)
+            rows.extend(example_rows)
+            if example_table.rows:
+                example_tables.append(example_table)
+        table_rows.append((series.model, series.benchmark, pair.label, pair.names, number))
+    title = "Rank correlation of metrics"
+    table = Table(title, HEADER, tuple(table_rows), label_columns=4, notes=NOTES)
+    return part_of(rows, table, example_tables)
+
+
+def _metric_pairs(numbers: StudyNumbers) -> Iterator[_MetricPair]:
+    """Yield each pair of metrics of a model on a benchmark, in each cell with two common questions or more."""
+    series_by_place: dict[tuple[str, str, str], list[StudySeries]] = defaultdict(list)
+    for series in numbers.of_benchmarks():
+        series_by_place[series.model, series.benchmark, series.protocol].append(series)
+    for metrics in series_by_place.values():
+        for index, first in enumerate(metrics):
+            for second in metrics[index + 1 :]:
+                yield from _pairs_of_cells(first, second)
+
+
+def _pairs_of_cells(first: StudySeries, second: StudySeries) -> Iterator[_MetricPair]:
+    second_cells = {scores.label: scores for scores in second.cells}
+    for first_scores in first.cells:
+        second_scores = second_cells.get(first_scores.label)
+        if second_scores is None:
+            continue
+        questions = [
+            question for question in first_scores.values if question in second_scores.values
+        ]
+        if len(questions) < 2:
+            continue
+        first_values = [first_scores.values[question] for question in questions]
+        second_values = [second_scores.values[question] for question in questions]
+        yield _MetricPair(
+            _MetricScores(first, first_scores, first_values),
+            _MetricScores(second, second_scores, second_values),
+            questions,
+        )
+
+
+def _examples(pair: _MetricPair) -> tuple[list[StudyRow], Table]:
+    """Return the samples whose ranks by the two metrics are farthest apart, as rows and as a table."""
+    first_ranks = pair.first.ranks
+    second_ranks = pair.second.ranks
+    n = len(pair.questions)
+    gaps = [first - second for first, second in zip(first_ranks, second_ranks, strict=True)]
+    farthest_first = sorted(range(n), key=lambda i: (-abs(gaps[i]), pair.questions[i]))
+
+    rows: list[StudyRow] = []
+    table_rows: list[tuple[Cell, ...]] = []
+    for index in farthest_first[:MAX_EXAMPLES]:
+        gap = gaps[index]
+        if not gap:
+            break
+        sample, turn = pair.questions[index]
+        row = study_row(
+            pair.first.series,
+            "agreement",
+            "difference of ranks",
+            bare(gap, n),
+            cell=f"{pair.label} {sample}".strip(),
+            against=pair.second.series.metric,
+            unit="ranks",
+        )
+        rows.append(row)
+
+        first_cells = _metric_cells(pair.first, index, first_ranks)
+        second_cells = _metric_cells(pair.second, index, second_ranks)
+        reply, reference = _texts(pair.first.scores, sample, turn)
+        # The metric that ranks the reply higher comes first.
+        if gap < 0:
+            table_rows.append((sample, reply, reference, *first_cells, *second_cells))
+        else:
+            table_rows.append((sample, reply, reference, *second_cells, *first_cells))
+
+    series = pair.first.series
+    place = ", ".join(name for name in (series.model, series.benchmark, pair.label) if name)
+    title = f"Where {pair.names} differ most: {place}"
+    return rows, Table(title, EXAMPLES_HEADER, tuple(table_rows))
+
+
+def _metric_cells(metric: _MetricScores, index: int, ranks: Sequence[float]) -> tuple[Cell, ...]:
+    """Return the name, the value and the rank of a reply by a metric."""
+    value = value_text(bare(metric.values[index]), metric.series.unit)
+    return metric.series.row.display_name, value, f"{ranks[index]:g} of {len(ranks)}"
+
+
+def _texts(scores: CellScores, sample: str, turn: int) -> tuple[str, str]:
+    """Return the reply to a question and its longest reference, shortened."""
+    run = scores.cell.run
+    if run is None:
+        return "", ""
+    [scored] = [
+        benchmark for benchmark in run.benchmarks if benchmark.spec.name == scores.benchmark
+    ]
+    reply = ""
+    for prediction in scored.predictions:
+        is_same = prediction.sample_id == sample and prediction.variant.turn == turn
+        if is_same and prediction.text:
+            reply = prediction.text
+            break
+    reference = ""
+    answer = scored.answers.get((sample, turn))
+    if answer:
+        reference = max(answer.texts, key=len, default="")
+    return _shorten(reply), _shorten(reference)
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    if len(line) <= MAX_TEXT_LENGTH:
+        return line
+    return f"{line[: MAX_TEXT_LENGTH - 1]}…"

@@ -1,0 +1,283 @@
+"""Result of an audit of a benchmark by people: verdicts, an exact bound of its errors, and the benchmark without them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.plugin_api import (
+    Benchmark,
+    ErrorBound,
+    ItemDecision,
+    Sampling,
+    Verification,
+    draw_subset,
+    with_verification,
+)
+from snellen_lab.agreement.statistics import cohen_kappa
+from snellen_lab.verification.audit_labels import (
+    AuditLabel,
+    Label,
+    labels_file,
+    read_audit_labels,
+)
+from snellen_lab.verification.audited_questions import AuditItem, audited_items
+
+LEVEL = 0.95
+"""Confidence level of the bound."""
+
+
+class ItemVerdict(Struct, frozen=True):
+    """Result of the labels of a question."""
+
+    item: AuditItem
+    labels: Mapping[str, Label]
+    """The label of each rater."""
+    settled: Label | None = None
+    """The label that decides between raters who differ."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether one rater finds it good and another does not."""
+        return len({label == "good" for label in self.labels.values()}) > 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether raters differ, and no label settles it."""
+        return self.differs and self.settled is None
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the question is bad. A question on which raters still differ is."""
+        if self.settled:
+            return self.settled != "good"
+        return set(self.labels.values()) != {"good"}
+
+    @property
+    def reason(self) -> str:
+        """Why the question is bad."""
+        if self.is_open:
+            statements = [f"{rater} says {label}" for rater, label in sorted(self.labels.items())]
+            return f"people: not settled, {', '.join(statements)}"
+        if self.settled:
+            return f"people: {self.settled}"
+        bad_labels = [label for label in self.labels.values() if label != "good"]
+        return f"people: {' and '.join(dict.fromkeys(bad_labels))}"
+
+
+class AuditOutcome(Struct, frozen=True):
+    """Result of an audit so far."""
+
+    verdicts: tuple[ItemVerdict, ...]
+    """Verdicts on the questions that all raters labelled."""
+    of: int
+    """Number of questions of the benchmark that could be drawn."""
+    raters: tuple[str, ...]
+    """Raters who have labelled all drawn questions; if there are none, all raters who have begun."""
+    unlabelled: dict[str, int]
+    """Number of drawn questions that each rater has not labelled."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a rater has labelled all drawn questions."""
+        return bool(self.raters) and not any(self.unlabelled[by] for by in self.raters)
+
+    @property
+    def bad(self) -> list[ItemVerdict]:
+        """The bad questions."""
+        return [verdict for verdict in self.verdicts if verdict.is_bad]
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """Number of bad questions by the kind of fault."""
+        kinds: Counter[str] = Counter()
+        for verdict in self.bad:
+            kind, _, _ = verdict.reason.removeprefix("people: ").partition(", ")
+            kinds[kind] += 1
+        return kinds
+
+    def bound(self, *, removed: bool = False) -> ErrorBound:
+        """Return the exact upper bound of the share of bad questions.
+
+        Args:
+            removed: Return the bound of the benchmark without the bad questions that were found.
+        """
+        n = len(self.verdicts)
+        n_bad = len(self.bad)
+        max_bad = most_bad(self.of, n, n_bad)
+        if removed:
+            at_most = (max_bad - n_bad) / max(1, self.of - n_bad)
+        else:
+            at_most = max_bad / self.of
+
+        kappa = None
+        if len(self.raters) == 2:
+            pairs = []
+            for verdict in self.verdicts:
+                first, second = (int(label == "good") for label in verdict.labels.values())
+                pairs.append((first, second))
+            kappa = cohen_kappa(pairs)
+        n_differing = sum(verdict.differs for verdict in self.verdicts)
+        return ErrorBound(
+            n,
+            self.of,
+            n_bad,
+            at_most,
+            LEVEL,
+            self.raters,
+            n_differing,
+            n_bad if removed else 0,
+            kappa,
+        )
+
+
+def audit_outcome(
+    items: Sequence[AuditItem], of: int, labels: Iterable[AuditLabel]
+) -> AuditOutcome:
+    """Return the result of labels.
+
+    Args:
+        items: The drawn questions.
+        of: Number of questions from which they were drawn.
+        labels: The labels.
+    """
+    drawn = {item.id for item in items}
+    labels_by_rater: dict[str, dict[str, Label]] = defaultdict(dict)
+    settled: dict[str, Label] = {}
+    for label in labels:
+        if label.item not in drawn or not label.label:
+            continue
+        if label.settles:
+            settled[label.item] = label.label
+        else:
+            labels_by_rater[label.by][label.item] = label.label
+
+    unlabelled = {}
+    for rater, rater_labels in sorted(labels_by_rater.items()):
+        unlabelled[rater] = len(drawn) - len(rater_labels)
+    finished = tuple(rater for rater, count in unlabelled.items() if not count)
+    raters = finished or tuple(unlabelled)
+
+    verdicts = []
+    for item in items:
+        if raters and all(item.id in labels_by_rater[rater] for rater in raters):
+            item_labels = {rater: labels_by_rater[rater][item.id] for rater in raters}
+            verdicts.append(ItemVerdict(item, item_labels, settled.get(item.id)))
+    return AuditOutcome(tuple(verdicts), of, raters, unlabelled)
+
+
+def most_bad(of: int, drawn: int, bad: int, level: float = LEVEL) -> int:
+    """Return an exact upper bound of the number of bad questions (hypergeometric, one-sided).
+
+    It is the largest number for which so few bad questions are drawn, without replacement, with a probability above
+    1 - level.
+
+    Args:
+        of: Number of all questions.
+        drawn: Number of drawn questions.
+        bad: Number of bad questions among them.
+        level: Confidence level.
+    """
+    low = bad
+    high = of - (drawn - bad)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if few_bad_probability(of, middle, drawn, bad) > 1 - level:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def few_bad_probability(of: int, bad_in_all: int, drawn: int, bad: int) -> float:
+    """Return the probability that at most `bad` of the drawn questions are bad."""
+    good_in_all = of - bad_in_all
+    fewest = max(0, drawn - good_in_all)
+    most = min(bad, bad_in_all, drawn)
+    total = _log_choices(of, drawn)
+    probabilities = []
+    for k in range(fewest, most + 1):
+        ways = _log_choices(bad_in_all, k) + _log_choices(good_in_all, drawn - k)
+        probabilities.append(math.exp(ways - total))
+    return math.fsum(probabilities)
+
+
+def _log_choices(of: int, drawn: int) -> float:
+    """Return the logarithm of the binomial coefficient."""
+    return math.lgamma(of + 1) - math.lgamma(drawn + 1) - math.lgamma(of - drawn + 1)
+
+
+def with_bound(benchmark: Benchmark, bound: ErrorBound) -> Benchmark:
+    """Write the bound into the manifest of a benchmark, and return the benchmark."""
+    count = benchmark.manifest.counts.samples
+    before = benchmark.manifest.verification or Verification(count, count)
+    return with_verification(benchmark, replace(before, bound=bound))
+
+
+def keep_good(
+    benchmark: Benchmark,
+    outcome: AuditOutcome,
+    name: str,
+    *,
+    bounded: bool = True,
+    to: Path | None = None,
+) -> Benchmark:
+    """Build a benchmark without the questions that people found bad.
+
+    If at most K questions are bad with 95% confidence, and b of these are removed, at most K - b of the others are bad
+    with the same confidence: it is the same event. A question with a new distractor would have to count as bad until
+    a person has looked at it, so that no distractors are replaced.
+
+    Args:
+        benchmark: The benchmark.
+        outcome: The result of its audit.
+        name: Name of the new benchmark.
+        bounded: Whether the questions were drawn at random. The manifest then has the bound of the new benchmark.
+        to: Folder of the new benchmark.
+    """
+    decisions = {}
+    for verdict in outcome.bad:
+        sample_id = verdict.item.sample.id
+        decisions[sample_id] = ItemDecision(sample_id, set_apart=(verdict.reason,))
+    part = draw_subset(benchmark, Sampling(), name=name, to=to, decisions=decisions)
+    count = part.manifest.counts.samples
+    before = benchmark.manifest.verification or Verification(count + len(decisions), count)
+    bound = outcome.bound(removed=True) if bounded else None
+    return with_verification(part, replace(before, passing_questions=count, bound=bound))
+
+
+def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:
+    """Return how a check compares with the labels of people; empty if nobody labelled the benchmark.
+
+    Args:
+        benchmark: The benchmark.
+        failed: Identifiers of the samples that fail the check.
+    """
+    labels = read_audit_labels(labels_file(benchmark))
+    if not labels:
+        return ""
+    is_good: dict[str, bool] = {label.item: True for label in labels}
+    # Labels that settle a question come last, and decide.
+    for label in sorted(labels, key=lambda label: label.settles):
+        found_good = label.label == "good"
+        is_good[label.item] = found_good and (is_good[label.item] or label.settles)
+
+    good_failures = []
+    bad_failures = []
+    for item in audited_items(benchmark, benchmark.manifest.counts.samples):
+        if item.id not in is_good:
+            continue
+        is_failed = item.sample.id in failed
+        if is_good[item.id]:
+            good_failures.append(is_failed)
+        else:
+            bad_failures.append(is_failed)
+    return (
+        f"of {len(good_failures):,} questions that people found good {sum(good_failures):,} fail, "
+        f"of {len(bad_failures):,} that they found bad {sum(bad_failures):,}"
+    )

@@ -1,0 +1,93 @@
+"""Questions of a benchmark that people label: a random sample, or those of a list."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import DataError, Sample
+from snellen.plugin_api import Answer, Benchmark, json_lines, rng_for, sample_answers
+
+
+class AuditItem(Struct, frozen=True):
+    """A question to be labelled, with its answers."""
+
+    id: str
+    """Digest of all that a rater sees, which is the same in another build."""
+    sample: Sample
+    golds: tuple[Answer, ...]
+
+    def is_right(self, turn: int, index: int) -> bool:
+        """Return whether an option is right by the ground truth."""
+        return any(gold.turn == turn and index in gold.options for gold in self.golds)
+
+
+def audited_items(benchmark: Benchmark, limit: int, seed: int = 0) -> list[AuditItem]:
+    """Draw a simple random sample of the questions with known answers. Each beginning of it is one, too.
+
+    Raises DataError if no answer is known.
+    """
+    answers = sample_answers(benchmark.folder)
+    if not answers:
+        raise DataError(
+            f"{benchmark.name}: the benchmark has no answers, so there is nothing to audit"
+        )
+
+    def random_order(name: str) -> tuple[float, str]:
+        return rng_for(benchmark.name, name, "audit", seed).random(), name
+
+    drawn = sorted(answers, key=random_order)[:limit]
+    return _items(benchmark, answers, drawn)
+
+
+def named_items(benchmark: Benchmark, names: Sequence[str]) -> list[AuditItem]:
+    """Return the questions with these identifiers.
+
+    Raises DataError if the benchmark has no such question, or no answer to it.
+    """
+    answers = sample_answers(benchmark.folder)
+    for name in names:
+        if name not in answers:
+            raise DataError(f"{benchmark.name} has no question {name!r} with a known answer")
+    return _items(benchmark, answers, list(dict.fromkeys(names)))
+
+
+def _items(
+    benchmark: Benchmark, answers: Mapping[str, Sequence[Answer]], names: Sequence[str]
+) -> list[AuditItem]:
+    """Return the items of these samples, in the order of `names`."""
+    wanted = set(names)
+    items = {}
+    for sample in benchmark.samples():
+        if sample.id in wanted:
+            golds = tuple(answers[sample.id])
+            items[sample.id] = AuditItem(_digest(sample, golds), sample, golds)
+    return [items[name] for name in names]
+
+
+def _digest(sample: Sample, golds: Sequence[Answer]) -> str:
+    """Return a digest of the question, without what differs between builds."""
+    content = (
+        replace(sample, id="", benchmark="", group="", tags={}),
+        [(gold.options, gold.texts) for gold in golds],
+    )
+    encoded = msgspec.json.encode(content, order="deterministic")
+    return hashlib.blake2b(encoded, digest_size=8).hexdigest()
+
+
+class _ListedQuestion(Struct):
+    id: str
+
+
+def ids_in(path: Path) -> Iterator[str]:
+    """Yield the identifiers in a list of questions: JSON Lines with an `id`, as `snellen lint` writes them.
+
+    Raises DataError for another file.
+    """
+    for _, question in json_lines(path, _ListedQuestion):
+        yield question.id
