@@ -1,37 +1,46 @@
 """The catalogue: suites and their benchmarks, one TOML file per benchmark."""
 
-from snellen.catalogue.entries import BenchmarkSpec, Expected, PictureLimits, PromptSet, SourceSpec
-from snellen.catalogue.forms import select, suite_members, suites
+from snellen.catalogue.entries import (
+    BenchmarkSpec,
+    ExpectedCounts,
+    ImageLimits,
+    PromptSet,
+    SourceSpec,
+)
 from snellen.catalogue.loading import (
     add_suites,
     aggregation_of,
-    analysis_files,
     declared_file,
+    declared_files,
     dimension_titles,
     entries,
     entry_file,
     entry_folder,
-    study_files,
+    published_number_of,
     suite_facts,
     suite_of,
 )
+from snellen.catalogue.published_number import PublishedNumber, Reproduction
+from snellen.catalogue.selection import select, suite_members, suites
 
 __all__ = [
     "BenchmarkSpec",
-    "Expected",
-    "PictureLimits",
+    "ExpectedCounts",
+    "ImageLimits",
     "PromptSet",
+    "PublishedNumber",
+    "Reproduction",
     "SourceSpec",
     "add_suites",
     "aggregation_of",
-    "analysis_files",
     "declared_file",
+    "declared_files",
     "dimension_titles",
     "entries",
     "entry_file",
     "entry_folder",
+    "published_number_of",
     "select",
-    "study_files",
     "suite_facts",
     "suite_members",
     "suite_of",

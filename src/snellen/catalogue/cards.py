@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
+from snellen.callers import setting
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.common.foreign import read_text
 from snellen.errors import DataError
@@ -21,11 +21,16 @@ CARDS = "cards.toml"
 
 
 class ModelCard(Struct, frozen=True, forbid_unknown_fields=True):
-    """Facts about a model."""
+    """Facts about a model.
+
+    Examples:
+        >>> ModelCard("My model", trained_on=("coco",), hub=("me/my-model",)).trained_on
+        ('coco',)
+    """
 
     title: str
     trained_on: tuple[str, ...] | None = None
-    """Datasets, by the names used in the `origins` of entries: annotations, not the underlying pictures. None where no
+    """Datasets, by the names used in the `origins` of entries: annotations, not the underlying images. None where no
     paper says."""
     hub: tuple[str, ...] = ()
     vision: str = ""
@@ -60,18 +65,28 @@ class SeenBenchmark(Struct, frozen=True):
         return f"{self.benchmark}: {reasons}"
 
 
-@cache
-def model_cards() -> dict[str, ModelCard]:
-    """The cards that ship with Snellen, by name."""
-    return packaged_toml("snellen.catalogue", CARDS, dict[str, ModelCard])
+def model_cards(file: Path | None = None) -> dict[str, ModelCard]:
+    """Return the cards that ship with Snellen, by name, and those in a user's file, which take precedence.
 
+    Raises:
+        DataError: The file cannot be read as cards.
 
-def load_cards(path: Path) -> dict[str, ModelCard]:
-    """Snellen's cards and those in a user's file, which take precedence. Raises DataError."""
+    Examples:
+        >>> model_cards()["llava-7b-v0"].backbone
+        'Vicuna-7B'
+    """
+    if file is None:
+        return _packaged_cards()
     try:
-        return {**model_cards(), **parse_cards(read_text(path), str(path))}
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot read the model cards ({error})") from None
+        raise DataError(f"{file}: cannot read the model cards ({error})") from None
+    return {**_packaged_cards(), **parse_cards(text, str(file))}
+
+
+@cache
+def _packaged_cards() -> dict[str, ModelCard]:
+    return packaged_toml("snellen.catalogue", CARDS, dict[str, ModelCard])
 
 
 def parse_cards(text: str, where: str) -> dict[str, ModelCard]:
@@ -89,39 +104,16 @@ def find_card(name: str, cards: dict[str, ModelCard]) -> ModelCard:
         return cards[name]
     matches = [card for card in cards.values() if name in card.hub]
     if not matches:
-        raise registry.unknown("model card", name, cards)
+        raise registry.unknown_name("model card", name, cards)
     return matches[0]
-
-
-def card_of_model(model: str, cards: dict[str, ModelCard]) -> tuple[str, ModelCard] | None:
-    """Name and card of an evaluated model: by its model string, or by what stands in it after the kind of model and
-    before options, a revision or an address; None where no card is meant."""
-    bare = re.split(r"[?@]", model.partition(":")[2])[0]
-    for name in filter(None, (model, bare)):
-        if name in cards:
-            return name, cards[name]
-        if match := next(
-            ((title, card) for title, card in cards.items() if name in card.hub), None
-        ):
-            return match
-    return None
-
-
-def card_of_printed(
-    suite: str, model: str, cards: dict[str, ModelCard]
-) -> tuple[str, ModelCard] | None:
-    """Name and card of a model by its name in the tables of a suite's paper."""
-    return next(
-        ((name, card) for name, card in cards.items() if card.printed.get(suite) == model), None
-    )
 
 
 def _training_data(model: str, cards: dict[str, ModelCard]) -> tuple[str, ...]:
     datasets = find_card(model, cards).trained_on
     if datasets is None:
         raise DataError(
-            f"the card of {model} does not say what it was trained on, so nothing can be held out for it; "
-            "write one that does (--cards FILE)"
+            f"the card of {model} does not list its training data, so no benchmark can be excluded for it; write "
+            f"a card that does ({setting('cards', 'FILE')})"
         )
     return datasets
 

@@ -1,7 +1,4 @@
-"""Reading the catalogue's files: the facts of each benchmark, and what a build may change of them.
-
-An entry as the text of its file.
-"""
+"""The facts of a benchmark, as its entry in the catalogue has them: read, changed for a build, and written as TOML."""
 
 from __future__ import annotations
 
@@ -16,7 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.places import HubPlace, Place, ReaderName, UrlPlace
+from snellen.callers import source_setting
+from snellen.catalogue.places import HubSource, Place, ReaderName, UrlSource
+from snellen.catalogue.published_number import PublishedNumber
 from snellen.common.faults import names_of
 from snellen.errors import DataError
 from snellen.formats.json_files import converted
@@ -30,7 +29,12 @@ BenchmarkName = Annotated[str, names_of("benchmarks")]
 
 
 class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a benchmark's questions come from: a reader with its parameters, and how it is sampled."""
+    """Where a benchmark's questions come from: a reader with its parameters, and how it is sampled.
+
+    Examples:
+        >>> SourceSpec("table", {"file": "animals.csv"}).params["file"]
+        'animals.csv'
+    """
 
     reader: ReaderName
     """What reads the files: `table`, `mapped`, one of Snellen's others, or one of a suite's hooks."""
@@ -62,8 +66,13 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """The benchmark whose official files it reads too: their places are its own."""
 
 
-class Expected(Struct, frozen=True, forbid_unknown_fields=True):
-    """Published or pinned counts; a build that differs warns and goes on."""
+class ExpectedCounts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Published or pinned counts; a build that differs warns and goes on.
+
+    Examples:
+        >>> ExpectedCounts(samples=1500, images=1200).samples
+        1500
+    """
 
     samples: int | None = None
     images: int | None = None
@@ -80,16 +89,16 @@ class Implied(Struct, frozen=True, forbid_unknown_fields=True):
     """The published values that imply it."""
 
 
-Grouping = Literal["cluster", "question", "image", "pictures"]
-"""What samples have in common: the cluster of their intervals, a question, a picture; or the one question that is asked
-about several pictures together."""
+Grouping = Literal["cluster", "question", "image", "images"]
+"""What samples have in common: the cluster of their intervals, a question, an image; or the one question that is asked
+about several images together."""
 
 
-class PictureLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """How large pictures are shown, and how many frames of a clip; 0 is no limit."""
+class ImageLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """How large images are shown, and how many frames of a clip; 0 is no limit."""
 
     max_pixels: int = 0
-    """Width times height. A larger picture is shrunk, by averages over areas, its shape kept."""
+    """Width times height. A larger image is shrunk, by averages over areas, its shape kept."""
     max_side: int = 0
     """Of the longer side, in pixels."""
     frames: int = 0
@@ -97,22 +106,29 @@ class PictureLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def words(self) -> str:
-        """What is shown, such as `pictures of at most 1,024 px a side`; empty without a limit."""
-        sizes = [f"{self.max_pixels:,} pixels"] * (self.max_pixels > 0)
-        sizes += [f"{self.max_side:,} px a side"] * (self.max_side > 0)
-        frames = [f"at most {self.frames} frames of a clip"] * (self.frames > 0)
-        return ", ".join([f"pictures of at most {' and '.join(sizes)}"] * bool(sizes) + frames)
+        """The limits in words, such as `images of at most 1,024 px per side`; empty without a limit."""
+        sizes = []
+        if self.max_pixels > 0:
+            sizes.append(f"{self.max_pixels:,} pixels")
+        if self.max_side > 0:
+            sizes.append(f"{self.max_side:,} px per side")
+        limits = []
+        if sizes:
+            limits.append(f"images of at most {' and '.join(sizes)}")
+        if self.frames > 0:
+            limits.append(f"at most {self.frames} frames of a clip")
+        return ", ".join(limits)
 
 
 class PromptSet(Struct, frozen=True, forbid_unknown_fields=True):
-    """How others ask a benchmark: a shared form, what is different from it, how they show pictures and decode."""
+    """How others ask a benchmark: a shared form, what is different from it, how they show images and decode."""
 
     form: TemplatesName
     """The set of templates that it starts from: `plain`, `letter`, or that of a suite."""
     layout: dict[str, str] = {}
     """Parts of its layout in other words, by the fields of `[layout]` in a template file."""
-    pictures: PictureLimits = PictureLimits()
-    """How large pictures are shown: `max_pixels` (width times height), `max_side`, and of a clip the most `frames`."""
+    images: ImageLimits = ImageLimits()
+    """How large images are shown: `max_pixels` (width times height), `max_side`, and of a clip the most `frames`."""
     max_new_tokens: int = 0
     """The longest reply, in tokens; the benchmark's own limit when 0."""
     temperature: float = 0.0
@@ -124,7 +140,14 @@ class PromptSet(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BenchmarkSpec(Struct, frozen=True, kw_only=True):
-    """The facts of one benchmark."""
+    """The facts of one benchmark.
+
+    Examples:
+        >>> source = SourceSpec("table", {"file": "animals.csv"})
+        >>> spec = BenchmarkSpec(name="animals", title="Animals", formulation="choice", source=source)
+        >>> spec.name, spec.formulation
+        ('animals', 'choice')
+    """
 
     name: str
     """The name to run it by. Leave it out and it is that of its file: `entries/names.toml` of the suite `zoo` is
@@ -160,9 +183,9 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """With `mean_over`: values of the tag that begin with one of these words share the weight of a single value."""
     mean_of: tuple[str, ...] = ()
     """The rows whose mean is its headline, as its paper prints it: `mean_of = ["typed_match", "group_accuracy"]`."""
-    expected: Expected = Expected()
+    expected: ExpectedCounts = ExpectedCounts()
     """Counts that a build should give: `samples` and `images`. One that differs warns and goes on."""
-    complete: Expected = Expected()
+    complete: ExpectedCounts = ExpectedCounts()
     """The same of the complete benchmark in the paper's tables, before sampling."""
     implied: Implied = Implied()
     """What published accuracies imply of the answers and of the numbers of options."""
@@ -170,8 +193,8 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """Why its counts differ from the paper's, where that is known."""
     origins: tuple[str, ...] = ()
     """Datasets whose annotations the questions are made from, by the names that model cards use."""
-    pictures: tuple[str, ...] = ()
-    """Collections that the pictures come from."""
+    image_sources: tuple[str, ...] = ()
+    """Collections that the images come from."""
     licence: str = ""
     """The licence of its data, such as `CC-BY-4.0`."""
     agreement: str = ""
@@ -185,14 +208,17 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     likelihood_rule: Literal["sum", "mean", "byte", "softmax"] = "sum"
     """How its paper reduces the log-likelihoods of options to a score."""
     groups: dict[Grouping, str] = {}
-    """The tags that samples have in common which ask one question, show one picture, or ask one question about
-    several pictures that are answered together (docs/metrics.md, Score groups of questions)."""
+    """The tags that samples have in common which ask one question, show one image, or ask one question about
+    several images that are answered together (docs/metrics.md, Score groups of questions)."""
     same_requests: bool = False
     """Whether its published data ask the very same with several answers, so that one reply has to serve them."""
     topics: tuple[str, ...] = ()
     """Words to find it by, with `--where`."""
     prompts: dict[str, PromptSet] = {}
     """Wordings by name, for `--templates NAME`: how others ask it, or how you do."""
+    published: PublishedNumber | None = None
+    """Its published number, for `--as-published`: how its makers ask, read and count, and published replies that prove
+    it, as below."""
     templates: TemplatesName = ""
     """The set that it is asked by when a run names none (`--templates snellen`): one of its `prompts`, or a name of the
     group `templates`. As its suite says where it is left out."""
@@ -207,35 +233,36 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
         return self.name.rpartition("/")[2]
 
     @property
-    def hub(self) -> HubPlace:
-        """Its dataset on the hub. Raises DataError when none is known."""
-        hub = next((place for place in self.source.places if isinstance(place, HubPlace)), None)
-        if hub is None:
-            raise DataError(
-                f"no hub dataset is known for {self.name}; build it from its official files (--source)"
-            )
-        return hub
-
-    def from_place(self, place: UrlPlace | HubPlace, revision: str = "") -> BenchmarkSpec:
-        """The benchmark with the files of a place, of a dataset at that revision, as the source."""
-        reader, params = self.source.reader, self.source.params
-        if isinstance(place, HubPlace):
-            place = replace(place, revision=revision)
-        if place.reader:
-            reader, params = place.reader, place.params
-        if isinstance(place, HubPlace) and reader.startswith("hub-"):
-            params = {
-                **params,
-                "files": place.rows,
-                **({"pictures": place.pictures} if place.pictures else {}),
-            }
-        if isinstance(place, HubPlace) and self.source.reader == reader:
-            params = {**self.source.params, **params}
-        elif reader == "hub-rows":
-            params["official"] = self.source.params
-        return replace(
-            self, source=replace(self.source, reader=reader, params=params, places=(place,))
+    def hub(self) -> HubSource:
+        """Its dataset on the hub. Raises DataError if none is known."""
+        for place in self.source.places:
+            if isinstance(place, HubSource):
+                return place
+        raise DataError(
+            f"the catalogue has no hub dataset for {self.name}; build it from its official files ({source_setting()})"
         )
+
+    def from_place(self, place: UrlSource | HubSource, revision: str = "") -> BenchmarkSpec:
+        """Return the benchmark with the files of a place as its source.
+
+        Args:
+            place: The place.
+            revision: Revision of a dataset on the hub.
+        """
+        source = self.source
+        reader = place.reader or source.reader
+        params = dict(place.params if place.reader else source.params)
+        if isinstance(place, HubSource):
+            place = replace(place, revision=revision)
+            if reader.startswith("hub-"):
+                params["files"] = place.rows
+                if place.images:
+                    params["images"] = place.images
+        if isinstance(place, HubSource) and reader == source.reader:
+            params = {**source.params, **params}
+        elif reader == "hub-rows":
+            params["official"] = source.params
+        return replace(self, source=replace(source, reader=reader, params=params, places=(place,)))
 
     def from_hub(self, revision: str = "") -> BenchmarkSpec:
         """The benchmark with its dataset on the hub, at that revision, as the source. Raises DataError."""
@@ -264,67 +291,88 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
             "split": self.split,
             "topics": self.topics,
             "origins": self.origins,
-            "pictures": self.pictures,
+            "image_sources": self.image_sources,
             "licence": self.licence,
         }
 
 
 def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:
-    """One benchmark's facts from the tables of its file. Raises DataError naming it for a wrong or unknown field."""
-    if extra := set(content).difference(BenchmarkSpec.__struct_fields__):
+    """Return a benchmark's facts from the tables of its file. Raises DataError naming a wrong or unknown field."""
+    known_fields = BenchmarkSpec.__struct_fields__
+    unknown_fields = set(content).difference(known_fields)
+    if unknown_fields:
         raise DataError(
-            f"{where}: {registry.unknown('field', min(extra), BenchmarkSpec.__struct_fields__)}"
+            f"{where}: {registry.unknown_name('field', min(unknown_fields), known_fields)}"
         )
-    return converted(content, BenchmarkSpec, where)
+    spec = converted(content, BenchmarkSpec, where)
+    prompt = spec.published.prompt if spec.published else ""
+    if prompt and prompt not in spec.prompts:
+        unknown = registry.unknown_name("set of prompts", prompt, spec.prompts)
+        raise DataError(
+            f"{where}: published.prompt: {unknown}; the entry declares it as [prompts.{prompt}]"
+        )
+    return spec
 
 
 def merged(shared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What `shared` and `changes` say together, table by table; where both give a value, it is `changes`'s."""
-    tables = {
-        name: merged(shared[name], value)
-        for name, value in changes.items()
-        if isinstance(value, dict) and isinstance(shared.get(name), dict)
-    }
-    return {**shared, **changes, **tables}
+    """Merge two tables, and tables within them. If both have a value, that of `changes` counts."""
+    content = {**shared, **changes}
+    for name, value in changes.items():
+        shared_value = shared.get(name)
+        if isinstance(value, dict) and isinstance(shared_value, dict):
+            content[name] = merged(shared_value, value)
+    return content
 
 
 # --- what a build may change by name: choices, and parameters of the reader -------------------------------------------
 
 
 def with_params(spec: BenchmarkSpec, settings: Mapping[str, Any]) -> BenchmarkSpec:
-    """The entry with these settings of its source: choices by the name of one of their values, other parameters that
-    it or one of its tables names by a value of the same type (a text that stands for one, as in TOML, is read).
+    """Return an entry with other settings of its source.
 
-    Raises UnknownNameError for a name or a value that it does not have, DataError for a value of another type.
+    Args:
+        spec: The entry.
+        settings: By name: for a choice, the name of one of its values; for a parameter of the reader, or one in a table
+            of parameters, a value of the same type. A text can stand for another type, as in TOML.
+
+    Raises:
+        UnknownNameError: The entry does not have the name or the value.
+        DataError: A value has another type.
     """
+    if not settings:
+        return spec
     params = spec.source.params
     for name, value in settings.items():
+        table = _table_with(name, params)
         if name in spec.source.choices:
             alternatives = spec.source.choices[name]
             if value not in alternatives:
-                raise registry.unknown(f"value of {name}", str(value), alternatives)
+                raise registry.unknown_name(f"value of {name}", str(value), alternatives)
             params = merged(params, alternatives[value])
         elif name in params:
             params = {**params, name: _as_given(name, value, params[name])}
-        elif table := _table_with(name, params):
-            params = merged(params, {table: {name: _as_given(name, value, params[table][name])}})
+        elif table:
+            given = _as_given(name, value, params[table][name])
+            params = merged(params, {table: {name: given}})
         else:
-            raise registry.unknown(
-                f"parameter of {spec.name}", name, {*spec.source.choices, *params}
-            )
-    return replace(spec, source=replace(spec.source, params=params)) if settings else spec
+            known = {*spec.source.choices, *params}
+            raise registry.unknown_name(f"parameter of {spec.name}", name, known)
+    return replace(spec, source=replace(spec.source, params=params))
 
 
 def _table_with(name: str, params: Mapping[str, Any]) -> str:
-    """The one table that has a parameter of that name; empty where none has, or several."""
+    """Return the only table that has a parameter of that name; empty if none has, or several."""
     tables = [table for table, inner in params.items() if isinstance(inner, dict) and name in inner]
     return tables[0] if len(tables) == 1 else ""
 
 
-def _as_given(name: str, value: Any, now: Any) -> Any:
-    parsed = _read(value) if isinstance(value, str) and not isinstance(now, str) else value
-    if type(parsed) is not type(now):
-        raise DataError(f"{name} is {now!r} in the entry; {value!r} is of another type")
+def _as_given(name: str, value: Any, current: Any) -> Any:
+    """Return a new value for a parameter. Raises DataError if its type differs from that of the current value."""
+    parsed = value
+    if isinstance(value, str) and not isinstance(current, str):
+        parsed = _read(value)
+    if type(parsed) is not type(current):
+        raise DataError(f"{name} is {current!r} in the entry; {value!r} has another type")
     return parsed
 
 
@@ -336,35 +384,37 @@ def _read(text: str) -> Any:
 
 
 def entry_text(spec: BenchmarkSpec) -> str:
-    """What an entry says besides the defaults, in TOML."""
-    return tomli_w.dumps(_said(spec))
+    """Return an entry as TOML, without fields that have their defaults.
+
+    Examples:
+        >>> from snellen.plugin_api import entries
+        >>> entry_text(entries()["eyechart/colour"]).splitlines()[0]
+        'name = "eyechart/colour"'
+    """
+    return tomli_w.dumps(_changed_fields(spec))
 
 
-def _said(record: Struct) -> dict[str, Any]:
-    """The fields that differ from their defaults, and those that have none."""
-    stated: dict[str, Any] = {}
+def _changed_fields(record: Struct) -> dict[str, Any]:
+    """Return the fields that differ from their defaults, and those that have none, as plain values."""
+    changed: dict[str, Any] = {}
     for field in msgspec.structs.fields(type(record)):
         value = getattr(record, field.name)
-        default = (
-            field.default_factory()
-            if field.default is msgspec.NODEFAULT and not field.required
-            else field.default
-        )
+        default = field.default
+        if default is msgspec.NODEFAULT and not field.required:
+            default = field.default_factory()
         if value is not None and value != default:
-            stated[field.name] = _value(value)
-    return stated
+            changed[field.name] = _plain(value)
+    return changed
 
 
-def _value(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """Return a value as TOML has it: records as tables, with the tag of their type."""
     if isinstance(value, Struct):
-        return {**_tag(value), **_said(value)}
+        config = type(value).__struct_config__
+        tag = {str(config.tag_field): config.tag} if config.tag else {}
+        return {**tag, **_changed_fields(value)}
     if isinstance(value, (list, tuple)):
-        return [_value(item) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: _value(item) for name, item in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     return value
-
-
-def _tag(record: Struct) -> dict[str, Any]:
-    config = type(record).__struct_config__
-    return {str(config.tag_field): config.tag} if config.tag else {}

@@ -1,9 +1,9 @@
-"""Where suites and entries come from: Snellen's own, those of installed packages, and folders that a user names.
+"""Load suites and entries: Snellen's own, those of installed packages, and those in folders that a user names.
 
 All load the same way. A suite is a folder with `suite.toml`; its benchmarks are the files `entries/*.toml` in it,
-its studies the files `studies/*.toml`, its analyses the files `analyses/*.toml`. A benchmark is called `SUITE/FILE`
-without `.toml`, or `SUITE` if the file is called so too, unless it says otherwise, which one of a package may not: thus
-its name is known before its file is read.
+its studies the files `studies/*.toml`, its analyses the files `analyses/*.toml`. A benchmark is named `SUITE/FILE`
+without `.toml`, or `SUITE` if the file has the name of the suite. Only a file in a user's folder may state another
+name, so that the names in packages are known before their files are read.
 Packages are named in the registry's group `suites` (third parties: by an entry point in the group `snellen.suites`),
 folders by `add_suites`, `snellen --suites` or $SNELLEN_SUITES. A named folder is a suite or contains suites; TOML
 files directly in it are benchmarks without a suite, and those in its folders `studies` and `analyses` are
@@ -28,8 +28,10 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
+from snellen.catalogue.published_number import PublishedNumber
 from snellen.catalogue.suites import Aggregation, HookGroup, Suite, parse_suite
 from snellen.common.faults import check_names
+from snellen.common.paths import expanded
 from snellen.errors import DataError, SuiteWarning, UnknownNameError
 from snellen.formats.json_files import parse_toml, read_packaged_text
 
@@ -39,7 +41,7 @@ STUDIES, ANALYSES = "studies", "analyses"
 DECLARATIONS = {STUDIES: "study", ANALYSES: "analysis"}
 """Folders with files that declare something else than a benchmark, and what each declares."""
 SHARED = "_"
-"""How the name of a file begins that is not an entry, but is included by several (`include = "_tdiuc.toml"`)."""
+"""Prefix of files that are not entries but are included by several entries (`include = "_tdiuc.toml"`)."""
 VARIABLE = "SNELLEN_SUITES"
 """Folders with suites, as a list of paths like $PATH."""
 OF_PATHS = ("images", "answers")
@@ -60,7 +62,7 @@ class SuiteFolder(Struct, frozen=True):
     """Its benchmark files."""
     declarations: Mapping[str, tuple[Traversable, ...]]
     """Its files of studies and of analyses, by the name of their folder."""
-    named: bool
+    is_user_folder: bool
     """Whether the user named its folder rather than installing a package."""
 
 
@@ -141,7 +143,7 @@ def add_suites(path: str | Path) -> None:
         Traceback (most recent call last):
         snellen.errors.DataError: ...
     """
-    folder = str(Path(path).expanduser().resolve())
+    folder = str(expanded(path).resolve())
     earlier = folders_named()
     if folder in earlier:
         return
@@ -163,43 +165,62 @@ def add_suites(path: str | Path) -> None:
 
 
 def suite_facts() -> Mapping[str, Suite]:
-    """All suites by name, Snellen's own first."""
+    """All suites by name, Snellen's own first.
+
+    Examples:
+        >>> suite_facts()["pope"].title
+        'POPE from your own images'
+    """
     return _suites(folders_named())
 
 
 def suite_of(spec: BenchmarkSpec) -> Suite | None:
-    """The suite of a benchmark; of a user's own table in a suite's form, the suite that reads the form."""
+    """Return the suite of a benchmark; for a user's table in the form of a suite, the suite that reads the form."""
     if spec.suite:
         return suite_facts().get(spec.suite)
-    with_forms = (suite for suite in suite_facts().values() if "table_forms" in suite.hooks)
-    return next(
-        (suite for suite in with_forms if spec.source.reader in suite.hooks.get("readers", {})),
-        None,
-    )
+    for suite in suite_facts().values():
+        reads_it = spec.source.reader in suite.hooks.get("readers", {})
+        if "table_forms" in suite.hooks and reads_it:
+            return suite
+    return None
 
 
 def broken_suites() -> tuple[str, ...]:
-    """What other packages bring and is left out, as it cannot be read: suites and entries, each with its fault."""
-    return (*_folders_and_faults(folders_named())[1], *entries().faults.values())
+    """Return the faults of suites and entries of other packages that are left out because they cannot be read."""
+    _, suite_faults = _folders_and_faults(folders_named())
+    return (*suite_faults, *entries().faults.values())
 
 
 def hooks_of_others() -> Iterator[tuple[str, HookGroup, str]]:
-    """The hooks of suites that are not Snellen's own: the suite's file, group and name."""
+    """Yield the hooks of suites that are not Snellen's own: the suite's file, group and name."""
+    own_suites = registry.own_targets("suites")
     for folder in _folders(folders_named()):
-        if folder.suite and folder.suite.name not in registry.own_targets("suites"):
-            for group, hooks in folder.suite.hooks.items():
-                yield from ((folder.where, group, name) for name in hooks)
+        if folder.suite is None or folder.suite.name in own_suites:
+            continue
+        for group, hooks in folder.suite.hooks.items():
+            for name in hooks:
+                yield folder.where, group, name
 
 
 def suite_folders() -> Mapping[str, Traversable]:
-    """The folder of each suite, by the suite's name."""
+    """Return the folder of each suite, by the suite's name.
+
+    Examples:
+        >>> suite_folders()["pope"].joinpath("suite.toml").is_file()
+        True
+    """
     return {
         folder.suite.name: folder.folder for folder in _folders(folders_named()) if folder.suite
     }
 
 
 def entries() -> Entries:
-    """All benchmarks of the catalogue, by name."""
+    """All benchmarks of the catalogue, by name.
+
+    Examples:
+        >>> entries()["eyechart/colour"].formulation
+        'choice'
+    """
     return _entries(folders_named())
 
 
@@ -214,41 +235,58 @@ class DeclaredFile(Struct, frozen=True):
 
 
 def declared_file(kind: Literal["study", "analysis"], name: str) -> DeclaredFile:
-    """The file called so (`mine.toml`), or that of a name, without its suite where it is the only one of that name.
+    """Return the file of a study or an analysis.
 
-    Raises UnknownNameError, and DataError for a file that cannot be read.
+    Args:
+        kind: What the file declares.
+        name: A file (`mine.toml`), or a name, which may lack its suite if no other suite has the same name.
+
+    Raises:
+        UnknownNameError: There is no such name, or several suites have it.
+        DataError: The file cannot be read.
+
+    Examples:
+        >>> declared_file("study", "reform-eval/distractors").name
+        'reform-eval/distractors'
     """
-    files: Mapping[str, Traversable]
     if name.endswith(".toml"):
-        path = Path(name).expanduser()
-        files, matches = {path.stem: path}, [path.stem]
-    else:
-        files = study_files() if kind == "study" else analysis_files()
-        matches = (
-            [name] if name in files else [full for full in files if full.rpartition("/")[2] == name]
-        )
+        path = expanded(name)
+        return DeclaredFile(path.stem, str(path), read_packaged_text(path))
+
+    files = declared_files(kind)
+    matches = [name]
+    if name not in files:
+        matches = [full_name for full_name in files if full_name.rpartition("/")[2] == name]
     if len(matches) > 1:
         raise UnknownNameError(
-            f"{name} is called so by several suites; name one of {', '.join(matches)}"
+            f"several suites have a benchmark {name}; use one of {', '.join(matches)}"
         )
     if not matches:
-        raise registry.unknown(kind, name, files)
-    [full] = matches
-    return DeclaredFile(full, str(files[full]), read_packaged_text(files[full]))
+        raise registry.unknown_name(kind, name, files)
+    [full_name] = matches
+    file = files[full_name]
+    return DeclaredFile(full_name, str(file), read_packaged_text(file))
 
 
-def study_files() -> Mapping[str, Traversable]:
-    """The files of all studies that suites and named folders declare, by name: `SUITE/FILE`, without a suite `FILE`."""
-    return _declared(folders_named(), STUDIES)
+def declared_files(kind: Literal["study", "analysis"]) -> Mapping[str, Traversable]:
+    """Return the files of all studies or analyses that suites and named folders declare, by name.
 
+    A name is `SUITE/FILE`, or `FILE` without a suite.
 
-def analysis_files() -> Mapping[str, Traversable]:
-    """The same of analyses."""
-    return _declared(folders_named(), ANALYSES)
+    Examples:
+        >>> "reform-eval/distractors" in declared_files("study")
+        True
+    """
+    return _declared(folders_named(), STUDIES if kind == "study" else ANALYSES)
 
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
-    """The folder of a benchmark's entry if its files lie beside it, else None."""
+    """The folder of a benchmark's entry if its files lie beside it, else None.
+
+    Examples:
+        >>> entry_folder(entries()["mmbench/dev-en"]) is None  # its files must be fetched
+        True
+    """
     if spec.name not in entries():
         return None
     loaded = entries().loaded(spec.name)
@@ -261,8 +299,10 @@ def entry_file(spec: BenchmarkSpec) -> str:
 
 
 def entry_with_files(name: str) -> str:
-    """The file of the entry of that name whose own files lie beside it: in a folder that a user names, or in a package
-    that brings them; empty where there is none."""
+    """Return the file of an entry whose own files are next to it; empty if there is no such entry.
+
+    This is an entry in a folder that a user names, or in a package that contains the files.
+    """
     if name not in entries():
         return ""
     loaded = entries().loaded(name)
@@ -270,7 +310,12 @@ def entry_with_files(name: str) -> str:
 
 
 def dimension_titles() -> Mapping[str, str]:
-    """The dimensions that suites declare, by name, in the order of their tables."""
+    """The dimensions that suites declare, by name, in the order of their tables.
+
+    Examples:
+        >>> dimension_titles()["FG"]
+        'fine-grained perception'
+    """
     return _dimensions(folders_named())
 
 
@@ -280,14 +325,15 @@ def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
     A benchmark without a suite follows the one that declares its dimension.
     """
     facts = suite_facts()
-    rules = facts.get(spec.suite)
-    if rules is None:
-        rules = next(
-            (suite for suite in facts.values() if spec.dimension in suite.dimensions), None
-        )
-    if rules is not None and rules.aggregation is None and rules.taxonomy:
-        rules = facts.get(rules.taxonomy)
-    return (rules.aggregation if rules else None) or Aggregation()
+    suite = facts.get(spec.suite)
+    if suite is None:
+        with_dimension = (suite for suite in facts.values() if spec.dimension in suite.dimensions)
+        suite = next(with_dimension, None)
+    if suite is not None and suite.aggregation is None and suite.taxonomy:
+        suite = facts.get(suite.taxonomy)
+    if suite is None or suite.aggregation is None:
+        return Aggregation()
+    return suite.aggregation
 
 
 def hook_targets(group: str) -> Mapping[str, str]:
@@ -304,17 +350,18 @@ def folders_named() -> tuple[str, ...]:
 
 
 def _folders(named_folders: tuple[str, ...]) -> tuple[SuiteFolder, ...]:
-    """All suites. Raises DataError when two have the same name."""
-    return _folders_and_faults(named_folders)[0]
+    """Return all suites. Raises DataError if two have the same name."""
+    folders, _ = _folders_and_faults(named_folders)
+    return folders
 
 
 @cache
 def _folders_and_faults(
     named_folders: tuple[str, ...],
 ) -> tuple[tuple[SuiteFolder, ...], tuple[str, ...]]:
-    """All suites, and why those of other packages are left out that cannot be read."""
+    """Return all suites, and the faults of those of other packages that cannot be read."""
     folders: list[SuiteFolder] = []
-    faults = []
+    faults: list[str] = []
     for name, target in registry.targets("suites").items():
         try:
             folders.append(_of_package(name, target))
@@ -322,9 +369,8 @@ def _folders_and_faults(
             if name in registry.own_targets("suites"):
                 raise
             faults.append(_left_out(error))
-    folders += [
-        folder for path in named_folders for folder in _in_folder(Path(path).expanduser().resolve())
-    ]
+    for path in named_folders:
+        folders.extend(_in_folder(expanded(path).resolve()))
     places: dict[str, str] = {}
     for folder in folders:
         if folder.suite:
@@ -333,8 +379,8 @@ def _folders_and_faults(
 
 
 def _left_out(error: DataError) -> str:
-    """The fault of another package, of which the user is warned."""
-    warnings.warn(f"left out: {error}", SuiteWarning, stacklevel=2)
+    """Warn the user that a part of another package is skipped, and return the reason."""
+    warnings.warn(f"skipped: {error}", SuiteWarning, stacklevel=2)
     return str(error)
 
 
@@ -350,7 +396,9 @@ def _dimensions(named_folders: tuple[str, ...]) -> Mapping[str, str]:
     titles: dict[str, str] = {}
     places: dict[str, str] = {}
     for folder in _folders(named_folders):
-        for name, title in folder.suite.dimensions.items() if folder.suite else ():
+        if folder.suite is None:
+            continue
+        for name, title in folder.suite.dimensions.items():
             if titles.setdefault(name, title) != title:
                 raise DataError(
                     f"the dimension {name!r} is {titles[name]!r} in {places[name]}, but {title!r} in {folder.where}; "
@@ -365,13 +413,15 @@ def _hooks(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     hooks: dict[str, dict[str, str]] = {}
     places: dict[str, str] = {}
     for folder in _folders(named_folders):
-        for group, targets in folder.suite.hooks.items() if folder.suite else ():
+        if folder.suite is None:
+            continue
+        for group, targets in folder.suite.hooks.items():
             own_names = registry.own_targets(group)
+            noun = registry.singular(group)
             for name, target in targets.items():
-                noun = registry.singular(group)
                 if name in own_names:
                     raise DataError(
-                        f"{folder.where}: Snellen itself has the {noun} {name!r}; give it another name"
+                        f"{folder.where}: the {noun} {name!r} is built into Snellen; choose another name"
                     )
                 _claim(places, f"{noun} of hooks.{group}", name, folder.where)
                 hooks.setdefault(group, {})[name] = _located(target, folder)
@@ -380,75 +430,96 @@ def _hooks(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _entries(named_folders: tuple[str, ...]) -> Entries:
-    """Raises DataError when two benchmarks have the same name, and for an invalid file or hook of a named folder."""
+    """Load the catalogue. Snellen's own entries are read later, when they are asked for.
+
+    Raises:
+        DataError: Two benchmarks have the same name, or a file or hook of a named folder is invalid.
+    """
+    own_suites = registry.own_targets("suites")
     places: dict[str, str] = {}
-    loaded: dict[str, LoadedEntry] = {}
     late: dict[str, _LateEntry] = {}
     faults: dict[str, str] = {}
-    by_folder: list[tuple[SuiteFolder, dict[str, LoadedEntry]]] = []
+    members_by_folder: list[tuple[SuiteFolder, dict[str, LoadedEntry]]] = []
     for folder in _folders(named_folders):
-        is_own = folder.suite is not None and folder.suite.name in registry.own_targets("suites")
-        by_folder += [(folder, {})] * (not is_own)
-        for file in folder.entries:
-            if is_own and folder.suite:
-                name = _name_by_file(file, folder.suite)
+        suite = folder.suite
+        if suite is not None and suite.name in own_suites:
+            for file in folder.entries:
+                name = _name_by_file(file, suite)
                 late[name] = _LateEntry(
-                    folder.suite.name, partial(_entry_called, file, folder, named_folders)
+                    suite.name, partial(_entry_called, file, folder, named_folders)
                 )
-            else:
-                try:
-                    entry = _entry(file, folder, named_folders)
-                    if folder.suite and not folder.named:
-                        _check_name(entry, _name_by_file(file, folder.suite))
-                except DataError as error:
-                    if folder.named:
-                        raise
-                    faults[_name_by_file(file, folder.suite) if folder.suite else str(file)] = (
-                        _left_out(error)
-                    )
-                    continue
-                name = entry.spec.name
-                loaded[name] = by_folder[-1][1][name] = entry
-            _claim(places, "benchmark", name, str(file))
+                _claim(places, "benchmark", name, str(file))
+            continue
+
+        members: dict[str, LoadedEntry] = {}
+        members_by_folder.append((folder, members))
+        for file in folder.entries:
+            try:
+                entry = _entry(file, folder, named_folders)
+                if suite and not folder.is_user_folder:
+                    _check_name(entry, _name_by_file(file, suite))
+            except DataError as error:
+                if folder.is_user_folder:
+                    raise
+                name = _name_by_file(file, suite) if suite else str(file)
+                faults[name] = _left_out(error)
+                continue
+            members[entry.spec.name] = entry
+            _claim(places, "benchmark", entry.spec.name, str(file))
+
     if named_folders:
         # Names are looked up among hooks: a fault in those of a named folder is not one of the package looked at.
         _hooks(named_folders)
+    loaded: dict[str, LoadedEntry] = {}
+    for _, members in members_by_folder:
+        loaded.update(members)
     names = {"benchmarks": [*loaded, *late, *faults], "suites": _suites(named_folders)}
-    for folder, members in by_folder:
+    for folder, members in members_by_folder:
         faults |= _wrong_names(folder, members, names)
-    return Entries(
-        {name: entry for name, entry in loaded.items() if name not in faults}, late, faults
-    )
+    sound = {name: entry for name, entry in loaded.items() if name not in faults}
+    return Entries(sound, late, faults)
 
 
 def _wrong_names(
     home: SuiteFolder, members: Mapping[str, LoadedEntry], names: Mapping[str, Collection[str]]
 ) -> dict[str, str]:
-    """The benchmarks of a package that give a name that nobody has, or whose suite does, with the fault.
+    """Return the faults of benchmarks in a package that use an unknown name, or whose suite uses one.
 
-    Raises DataError for those of a folder that the user names.
+    Raises:
+        DataError: The folder is one that the user names.
     """
     faults: dict[str, str] = {}
-    if suite := home.suite:
-        sets = [
-            set(entry.spec.prompts)
-            for entry in members.values()
-            if entry.spec.templates == suite.templates
-        ]
-        prefix = f"{suite.name}/"
-        short_names = [
-            name.removeprefix(prefix) for name in names["benchmarks"] if name.startswith(prefix)
-        ]
-        of_all = set.intersection(*sets) if sets else ()
-        fault = _fault(
-            suite, home, home.where, {**names, "templates": of_all, "benchmarks": short_names}
-        )
-        faults |= dict.fromkeys(members if fault else (), fault)
+    if home.suite:
+        fault = _fault(home.suite, home, home.where, _names_in_suite(home.suite, members, names))
+        if fault:
+            return dict.fromkeys(members, fault)
     for name, entry in members.items():
-        own_names = {**names, "templates": entry.spec.prompts}
-        if name not in faults and (fault := _fault(entry.spec, home, entry.where, own_names)):
+        entry_names = {**names, "templates": entry.spec.prompts}
+        fault = _fault(entry.spec, home, entry.where, entry_names)
+        if fault:
             faults[name] = fault
     return faults
+
+
+def _names_in_suite(
+    suite: Suite, members: Mapping[str, LoadedEntry], names: Mapping[str, Collection[str]]
+) -> dict[str, Collection[str]]:
+    """Return the names that the file of a suite may use.
+
+    These are its benchmarks without the prefix of the suite, and the templates that all benchmarks have which use the
+    templates of the suite.
+    """
+    prefix = f"{suite.name}/"
+    short_names = [
+        name.removeprefix(prefix) for name in names["benchmarks"] if name.startswith(prefix)
+    ]
+    prompt_names = [
+        set(entry.spec.prompts)
+        for entry in members.values()
+        if entry.spec.templates == suite.templates
+    ]
+    common_prompts: Collection[str] = set.intersection(*prompt_names) if prompt_names else ()
+    return {**names, "templates": common_prompts, "benchmarks": short_names}
 
 
 def _fault(
@@ -457,7 +528,7 @@ def _fault(
     try:
         check_names(record, where, names)
     except DataError as error:
-        if home.named:
+        if home.is_user_folder:
             raise
         return _left_out(error)
     return ""
@@ -480,7 +551,7 @@ def _entry_called(
 def _check_name(entry: LoadedEntry, name: str) -> None:
     if entry.spec.name != name:
         raise DataError(
-            f"{entry.where}: name = {entry.spec.name!r}; a benchmark in this file is called {name!r}"
+            f"{entry.where}: name = {entry.spec.name!r}, but a benchmark in this file must be named {name!r}"
         )
 
 
@@ -499,8 +570,9 @@ def _declared(named_folders: tuple[str, ...], kind: str) -> Mapping[str, Travers
 
 
 def _claim(places: dict[str, str], noun: str, name: str, where: str) -> None:
-    """Raise DataError when the name is taken, naming both files."""
-    if (first_place := places.setdefault(name, where)) != where:
+    """Raise DataError if the name is taken, naming both files."""
+    first_place = places.setdefault(name, where)
+    if first_place != where:
         raise DataError(
             f"{first_place} and {where} both have the {noun} {name!r}; rename one of them"
         )
@@ -527,24 +599,23 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
     """
     if not folder.is_dir():
         raise DataError(
-            f"{folder}: no such folder; it should hold suites ({SUITE_FILE}) or entries (*.toml)"
+            f"{folder}: no such folder; give a folder with suites ({SUITE_FILE}) or entries (*.toml)"
         )
-    homes = (
-        [folder]
-        if (folder / SUITE_FILE).exists()
-        else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
-    )
-    yield from (
-        _suite_in(home, read_packaged_text(home / SUITE_FILE), named=True) for home in homes
-    )
-    bare = () if folder in homes else _toml_files(folder)
-    declarations = {
-        kind: () if folder in homes else _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS
-    }
-    if bare or any(declarations.values()):
-        yield SuiteFolder(None, str(folder), folder, folder, bare, declarations, named=True)
-    if not homes and not bare and not any(declarations.values()):
-        raise DataError(f"{folder}: there is neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
+    if (folder / SUITE_FILE).exists():
+        yield _suite_in(folder, read_packaged_text(folder / SUITE_FILE), named=True)
+        return
+
+    suite_files = sorted(folder.glob(f"*/{SUITE_FILE}"))
+    for file in suite_files:
+        yield _suite_in(file.parent, read_packaged_text(file), named=True)
+    entry_files = _toml_files(folder)
+    declarations = {kind: _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
+    if entry_files or any(declarations.values()):
+        yield SuiteFolder(
+            None, str(folder), folder, folder, entry_files, declarations, is_user_folder=True
+        )
+    elif not suite_files:
+        raise DataError(f"{folder} contains neither a suite ({SUITE_FILE}) nor an entry (*.toml)")
 
 
 def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
@@ -556,12 +627,15 @@ def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
 
 
 def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
-    """The TOML files in a folder, sorted by name, but for those that begin with an underscore: others include them."""
-    files = folder.iterdir() if folder.is_dir() else ()
-    chosen = (
-        file for file in files if file.name.endswith(".toml") and not file.name.startswith(SHARED)
-    )
-    return tuple(sorted(chosen, key=lambda file: file.name))
+    """Return the TOML files in a folder, sorted by name, except those that others include."""
+    if not folder.is_dir():
+        return ()
+    files = []
+    for file in folder.iterdir():
+        is_included = file.name.startswith(SHARED)
+        if file.name.endswith(".toml") and not is_included:
+            files.append(file)
+    return tuple(sorted(files, key=lambda file: file.name))
 
 
 # --- entries -----------------------------------------------------------------------------------------------------
@@ -570,39 +644,47 @@ def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
 def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...]) -> LoadedEntry:
     """Load one benchmark file. Raises DataError naming it."""
     where = str(file)
-    suite, content = home.suite, _content(file, home.entry_folder)
-    spec = parse_entry(
-        {**content, "name": content.get("name") or _name_by_file(file, suite)}, where
-    )
+    suite = home.suite
+    content = _content(file, home.entry_folder)
+    name = content.get("name") or _name_by_file(file, suite)
+    spec = parse_entry({**content, "name": name}, where)
     if suite and spec.suite not in ("", suite.name):
         raise DataError(
-            f"{where}: suite = {spec.suite!r}, but it is an entry of the suite {suite.name!r}"
+            f"{where}: suite = {spec.suite!r}, but the entry belongs to the suite {suite.name!r}"
         )
     _check_dimension(spec, suite, named_folders, where)
-    beside = None
-    if isinstance(file, Path) and (home.named or (spec.source.embedded and spec.source.folder)):
+    folder = None
+    brings_files = home.is_user_folder or (spec.source.embedded and spec.source.folder)
+    if isinstance(file, Path) and brings_files:
         spec = _with_paths(spec, file.parent)
-        beside = file.parent / spec.source.folder
-    return LoadedEntry(_in_suite(spec, suite) if suite else spec, where, beside)
+        folder = file.parent / spec.source.folder
+    if suite:
+        spec = _in_suite(spec, suite)
+    return LoadedEntry(spec, where, folder)
+
+
+def published_number_of(spec: BenchmarkSpec) -> PublishedNumber | None:
+    """The published number of a benchmark, by its entry of today if the catalogue has one."""
+    return entries().get(spec.name, spec).published
 
 
 def read_entry_file(file: Path) -> LoadedEntry:
     """The benchmark of one file, whose own files lie beside it. Raises DataError naming it."""
-    home = SuiteFolder(None, str(file), file.parent, file.parent, (), {}, named=True)
+    home = SuiteFolder(None, str(file), file.parent, file.parent, (), {}, is_user_folder=True)
     entry = _entry(file, home, folders_named())
     check_names(entry.spec, entry.where, {"templates": entry.spec.prompts, "benchmarks": entries()})
     return entry
 
 
 def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
-    """The tables of an entry's file, over those of the file beside it that it includes."""
+    """Return the tables of an entry's file, merged over those of the file that it includes, if any."""
     content = parse_toml(read_packaged_text(file), str(file))
     name = content.pop("include", None)
     if name is None:
         return content
     if not (isinstance(name, str) and name.startswith(SHARED) and Path(name).name == name):
         raise DataError(
-            f"{file}: include = {name!r}; name a file beside it whose name begins with {SHARED!r}"
+            f"{file}: include = {name!r} must be a file in the same folder whose name begins with {SHARED!r}"
         )
     beside = folder.joinpath(name)
     return merged(_included(read_packaged_text(beside), str(beside)), content)
@@ -621,22 +703,23 @@ def _check_dimension(
 ) -> None:
     if not spec.dimension:
         return
+    suites = _suites(named_folders)
     declared: Mapping[str, str] = suite.dimensions if suite else {}
     if suite and suite.taxonomy:
-        if suite.taxonomy not in _suites(named_folders):
-            raise DataError(
-                f"{where}: {registry.unknown('suite', suite.taxonomy, _suites(named_folders))}"
-            )
-        declared = _suites(named_folders)[suite.taxonomy].dimensions
+        if suite.taxonomy not in suites:
+            raise DataError(f"{where}: {registry.unknown_name('suite', suite.taxonomy, suites)}")
+        declared = suites[suite.taxonomy].dimensions
     declared = declared or _dimensions(named_folders)
     if spec.dimension not in declared:
-        raise DataError(f"{where}: {registry.unknown('dimension', spec.dimension, declared)}")
+        raise DataError(f"{where}: {registry.unknown_name('dimension', spec.dimension, declared)}")
 
 
 def _in_suite(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
-    """The entry with its suite's protocols and templates wherever it has none of its own."""
+    """Return an entry with the protocols and templates of its suite if it has none of its own."""
     defaults = suite.protocols_for(spec.task)
-    likelihood = () if spec.formulation == "text" else spec.likelihood or defaults.likelihood
+    likelihood = spec.likelihood or defaults.likelihood
+    if spec.formulation == "text":
+        likelihood = ()
     return replace(
         spec,
         suite=suite.name,
@@ -647,22 +730,24 @@ def _in_suite(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
 
 
 def _with_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
-    """The entry with paths relative to it made absolute, so that they do not depend on the working directory."""
-    params = {
-        name: str(folder.absolute() / value)
-        if name in OF_PATHS and value and (folder / str(value)).exists()
-        else value
-        for name, value in spec.source.params.items()
-    }
-    return (
-        replace(spec, source=replace(spec.source, params=params))
-        if params != spec.source.params
-        else spec
-    )
+    """Return an entry whose parameters name files next to it by absolute paths.
+
+    It then does not depend on the working directory.
+    """
+    params = dict(spec.source.params)
+    for name in OF_PATHS:
+        value = params.get(name)
+        if value and (folder / str(value)).exists():
+            params[name] = str(folder.absolute() / value)
+    if params == spec.source.params:
+        return spec
+    return replace(spec, source=replace(spec.source, params=params))
 
 
 def _located(target: str, folder: SuiteFolder) -> str:
-    """A hook's target; a module beside the `suite.toml` of a named folder is given by its file path."""
+    """Return the target of a hook. A module next to the `suite.toml` of a named folder is given by its file path."""
     module, _, attribute = target.partition(":")
-    beside = Path(folder.where).with_name(f"{module}.py")
-    return f"{beside}:{attribute}" if folder.named and beside.is_file() else target
+    file = Path(folder.where).with_name(f"{module}.py")
+    if folder.is_user_folder and file.is_file():
+        return f"{file}:{attribute}"
+    return target

@@ -39,7 +39,7 @@ class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
         return self.name or self.url.partition("?")[0].rstrip("/").rpartition("/")[2]
 
 
-class UrlPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="urls"):
+class UrlSource(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="urls"):
     """Files at addresses, which together are the source."""
 
     files: tuple[SourceFile, ...]
@@ -48,7 +48,7 @@ class UrlPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     params: dict[str, Any] = {}
 
 
-class HubPlace(
+class HubSource(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="hub"
 ):
     """A dataset on the Hugging Face hub."""
@@ -62,8 +62,8 @@ class HubPlace(
     config: str = ""
     files: tuple[str, ...] = ()
     """Patterns of the split's files; when empty, the names that the `datasets` library writes."""
-    pictures: tuple[str, ...] = ()
-    """Patterns of the files with the pictures, where they are separate."""
+    images: tuple[str, ...] = ()
+    """Patterns of the files with the images, where they are separate."""
     archives: tuple[str, ...] = ()
     """Patterns of zip and tar files whose members stand in their place among the files that are read."""
     revision: str = ""
@@ -80,10 +80,10 @@ class HubPlace(
     @property
     def patterns(self) -> tuple[str, ...]:
         """Of all files that are read."""
-        return (*self.rows, *self.pictures, *self.archives)
+        return (*self.rows, *self.images, *self.archives)
 
 
-class TheirPlace(
+class BorrowedSource(
     Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="their-hub"
 ):
     """The hub dataset of the benchmark named in `files_of`, whose rows hold what is asked here too."""
@@ -94,7 +94,9 @@ class TheirPlace(
     """What the parameters of its rows are here; tables are merged."""
 
 
-class ByHandPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="by-hand"):
+class ManualSource(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="by-hand"
+):
     """What no machine can fetch: behind a form, a signature, or a service for people."""
 
     url: str
@@ -102,9 +104,9 @@ class ByHandPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ki
     """What to do, in one line."""
 
 
-FoundPlace = UrlPlace | HubPlace | ByHandPlace
+FoundPlace = UrlSource | HubSource | ManualSource
 """A place that needs no other benchmark to be found."""
-Place = FoundPlace | TheirPlace
+Place = FoundPlace | BorrowedSource
 
 
 def fits(name: str, patterns: Sequence[str]) -> bool:
@@ -154,12 +156,12 @@ def read_lock(path: Path) -> Lock:
     return read_toml(path, Lock)
 
 
-def known_dataset(place: HubPlace) -> KnownDataset:
+def known_dataset(place: HubSource) -> KnownDataset:
     """What is known of a dataset by the lock."""
     return source_lock().hub.get(place.repo) or KnownDataset()
 
 
-def locked_commit(place: HubPlace) -> str:
+def locked_commit(place: HubSource) -> str:
     """The commit at which a dataset is read: its own, else the lock's; empty where none is known."""
     return place.revision or known_dataset(place).commit
 

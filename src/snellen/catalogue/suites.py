@@ -4,7 +4,7 @@ docs/reference/suite-fields.md lists all fields.
 
 The hooks that suites add to the registry's groups have their types here. Those of the other groups are defined where
 they are used: extractors are `snellen.extraction.NamedExtractor`,
-templates `snellen.protocols.prompts.templates.Templates`, judge prompts
+templates `snellen.protocols.prompts.templates.PromptTemplates`, judge prompts
 `snellen.protocols.prompts.role_prompts.JudgePrompt` (and `matching_prompts` their versions), report tables
 `snellen.report.content.SuiteTables`, metrics as described in `snellen.registry`. A rating study is a
 `snellen.scoring.rating_study.RatingStudy`, an acuity test an `AcuityTest` of the package snellen-lab.
@@ -29,7 +29,7 @@ from snellen.catalogue.entries import (
 from snellen.common.faults import names_of
 from snellen.errors import DataError
 from snellen.formats.json_files import converted, parse_toml
-from snellen.registry import SuiteGroup, unknown
+from snellen.registry import SuiteGroup, unknown_name
 
 HookGroup = Literal["readers", "metrics", "protocols", "models", "transforms", SuiteGroup]
 """The registry groups that a suite can add names to."""
@@ -90,6 +90,9 @@ class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """The number printed over all dimensions: the same, or their `sum`."""
     scale: dict[str, float] = {}
     """By unit, the factor in print."""
+    by_entry: bool = False
+    """Whether the suite has benchmarks of many papers: prompt, extractor, metrics and headline are those of each entry's
+    `[published]`, and what it leaves out is as in any run."""
 
 
 class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,6 +111,9 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     of its entries declares, or a name of the group `templates`."""
     short_names: bool = False
     """Whether a name without a suite that several suites have is the benchmark of this one."""
+    aliases: dict[str, BenchmarkName] = {}
+    """Names of benchmarks in other harnesses, in any case and with any punctuation: `GQA_TestDev_Balanced = "gqa"`. The
+    name of a benchmark with its split needs none."""
     dimensions: dict[str, str] = {}
     """Capabilities with their titles, in the order of the tables; each entry's `dimension` is one of them."""
     taxonomy: Annotated[str, names_of("suites")] = ""
@@ -136,11 +142,11 @@ def parse_suite(text: str, where: str) -> Suite:
     content = parse_toml(text, where)
     hooks = content.get("hooks", {})
     if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
-        raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")
+        raise DataError(f"{where}: {unknown_name('group of hooks', min(strange), HOOK_GROUPS)}")
     suite = converted(content, Suite, where)
     if suite.dimensions and suite.taxonomy:
         raise DataError(
-            f"{where}: a suite has dimensions of its own or another's taxonomy, not both; leave one out"
+            f"{where}: a suite has either its own dimensions or the taxonomy of another suite; remove one of them"
         )
     for group, targets in suite.hooks.items():
         for name, target in targets.items():
@@ -152,7 +158,15 @@ def parse_suite(text: str, where: str) -> Suite:
 
 
 class TableForm(Struct, frozen=True, kw_only=True):
-    """A table format that `snellen build FILE` reads with a reader of its own (group `table_forms`)."""
+    """A table format that `snellen build FILE` reads with a reader of its own (group `table_forms`).
+
+    Examples:
+        >>> def is_birds(path):
+        ...     return path.suffix == ".birds"
+        >>> form = TableForm(title="birds' table", reader="birds-table", recognises=is_birds)
+        >>> form.recognises(Path("mine.birds"))
+        True
+    """
 
     title: str
     """As in "files of MMBench's form"."""
@@ -203,26 +217,39 @@ class SubmissionWriter(Protocol):
 
 
 class PredictionForm(Struct, frozen=True, kw_only=True):
-    """A format of files of predictions that `snellen score FILE` takes (group `prediction_forms`)."""
+    """A format of files of predictions that `snellen score FILE` takes (group `prediction_forms`).
+
+    Examples:
+        >>> form = PredictionForm(title="birds' replies", fault=lambda path, text: "", rows=lambda path: [])
+        >>> form.title
+        "birds' replies"
+    """
 
     title: str
     """As in "a samples file of lmms-eval"."""
     fault: Callable[[Path, str], str]
     """(file, benchmark or "") -> why the file is not of this format, in a few words; empty when it is."""
     rows: Callable[[Path], Any]
-    """The file as a `snellen.interchange.predictions.rows.PredictionFile`. Raises DataError."""
+    """The file as a `snellen.interchange.predictions.rows.PredictionFile`, or a list with one for each model in it.
+    Raises DataError."""
     questions: Callable[[Path, str, Path], Any] | None = None
     """(file, benchmark or "", folder of the run) -> the `Benchmark` that was asked, for a format that builds it in its
     own way: of a table with answers, or of the file itself. Raises DataError."""
 
 
 class Importer(Struct, frozen=True, kw_only=True):
-    """Published data in a format of its own, for `snellen import` (group `importers`)."""
+    """Published data in a format of its own, for `snellen import` (group `importers`).
+
+    Examples:
+        >>> importer = Importer(title="birds' archive", benchmarks=lambda source, names, folder: [])
+        >>> importer.title
+        "birds' archive"
+    """
 
     title: str
     """As in "the files of ReForm-Eval-Data"."""
     benchmarks: Callable[[Path, Sequence[str], Path | None], Sequence[BenchmarkSpec]]
-    """(folder, short names or none, picture folder or None) -> the entries to build from that folder."""
+    """(folder, short names or none, image folder or None) -> the entries to build from that folder."""
     dataset: str = ""
     """The Hugging Face hub dataset that holds the files; none when empty."""
     patterns: Callable[[Sequence[str]], Sequence[str]] = lambda names: ["**"]

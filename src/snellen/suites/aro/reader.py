@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from snellen.common.drafts import Draft, Exclusion, QuestionDraft, read_params, without_exclusions
 from snellen.common.seeds import rng_for
-from snellen.formats.locate import locate, locate_or_none
+from snellen.formats.locate import locate_file, locate_or_none
 from snellen.readers.mapped import read as read_mapped
 
 ALIKE = "two of its options are the same"
@@ -42,7 +42,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     )
     if path := locate_or_none(folder, *ready):
         return without_exclusions(map(_checked, read_mapped(chosen.shuffled, folder)), path)
-    path = locate(folder, *captions, *ready)
+    path = locate_file(folder, *captions, *ready)
     return without_exclusions(map(_shuffled, read_mapped(chosen.captions, folder)), path)
 
 

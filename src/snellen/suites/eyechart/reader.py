@@ -1,4 +1,4 @@
-"""The embedded suite as a source: draws its pictures while it is read, and asks about them."""
+"""The embedded suite as a source: draws its images while it is read, and asks about them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """
     chosen = read_params(params, Params)
     if chosen.task not in TASKS:
-        raise registry.unknown("eyechart task", chosen.task, TASKS)
+        raise registry.unknown_name("eyechart task", chosen.task, TASKS)
     for number in range(chosen.count):
         level = chosen.levels[number % len(chosen.levels)]
         scene, items = make_question(

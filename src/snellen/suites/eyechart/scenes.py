@@ -1,6 +1,6 @@
-"""What a picture shows: shapes, words and places, composed from a named generator.
+"""What an image shows: shapes, words and places, composed from a named generator.
 
-Scenes are painted with Pillow into an indexed picture: integer coordinates, no smoothing, no fonts.
+Scenes are painted with Pillow into an indexed image: integer coordinates, no smoothing, no fonts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from snellen.formats.png import encode_png
 Level = Literal["easy", "medium", "hard"]
 LEVELS: tuple[Level, ...] = ("easy", "medium", "hard")
 CANVAS = 256
-"""Width and height of every picture in pixels."""
+"""Width and height of every image in pixels."""
 
 SHAPE_KINDS = ("circle", "square", "triangle", "star", "cross", "diamond")
 SHAPE_COLOURS = ("red", "green", "blue", "yellow", "purple", "orange", "black", "pink")
@@ -64,7 +64,7 @@ class Scene(Struct, frozen=True):
     shift: tuple[int, int] = (0, 0)
     """How far the landmark and the horizon of a place are moved, in pixels."""
     specks: tuple[tuple[int, int, str], ...] = ()
-    """Grey dots that make a picture harder to read."""
+    """Grey dots that make an image harder to read."""
     backdrop: str = "paper"
 
 
@@ -335,7 +335,7 @@ _STAR = (
 
 
 def paint(scene: Scene) -> Image.Image:
-    """The scene as a 256 x 256 picture in palette mode."""
+    """The scene as a 256 x 256 image in palette mode."""
     picture = Image.new("P", (CANVAS, CANVAS), _INDEX["paper"])
     picture.putpalette(b"".join(bytes(colour) for colour in SCENE_PALETTE.values()))
     pen = ImageDraw.Draw(picture)
@@ -351,7 +351,7 @@ def paint(scene: Scene) -> Image.Image:
 
 
 def to_png(picture: Image.Image) -> bytes:
-    """The file of a picture made by `paint`; the same pixels give the same bytes anywhere."""
+    """The file of an image made by `paint`; the same pixels give the same bytes anywhere."""
     return encode_png(
         picture.width, picture.height, picture.tobytes(), tuple(SCENE_PALETTE.values())
     )

@@ -29,7 +29,7 @@ from snellen.metrics.declaration import (
     corpus_metric,
     pooled_row,
     reply_metric,
-    share,
+    share_row,
 )
 from snellen.metrics.normalise import contains_words, legacy_ocr_normalise, vqa_normalise
 from snellen.metrics.question_counts import Counts
@@ -133,8 +133,8 @@ VQA_MATCH = reply_metric(
     vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match", limit=_WORDLESS
 )
 OPTION_MATCH = ChoiceMetric(
-    what="word matching of choices: right if the right option's text occurs in the reply, whatever else does",
-    rows=(share("legacy_option_match", unparsed="wrong"),),
+    description="word matching of choices: right if the right option's text occurs in the reply, whatever else does",
+    rows=(share_row("legacy_option_match", unparsed="wrong"),),
     measure=option_match,
 )
 VISDIAL_RECIPROCAL_RANK = replace(
@@ -168,7 +168,7 @@ METEOR = pooled_meteor("legacy")
 
 
 KIE_WORD_F1 = CorpusCountMetric(
-    what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; 0 without a match",
+    description="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; 0 without a match",
     rows=tuple(
         pooled_row(
             f"legacy_kie_word_{part.lower()}", f"legacy KIE word {part}", undefined=undefined

@@ -1,4 +1,4 @@
-"""One question about several pictures: the option that is likeliest on their average (LVLM-eHub, A.3)."""
+"""One question about several images: the option that is likeliest on their average (LVLM-eHub, A.3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from snellen.formats.json_files import packaged_toml
-from snellen.metrics.declaration import metric_row, share
+from snellen.metrics.declaration import metric_row, share_row
 from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
 from snellen.metrics.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, why_unanswered
 from snellen.metrics.scoring_context import ScoringContext
@@ -20,7 +20,7 @@ from snellen.scoring.grouped import GroupedMetric
 
 LEAST_LOSS = 1e-9
 Weighing = Callable[[Sequence[float]], Sequence[float]]
-"""Log-likelihoods of the options about one picture -> their weights in the average over pictures."""
+"""Log-likelihoods of the options about one image -> their weights in the average over images."""
 Listing = Callable[[Sequence[str], Sequence[int]], Sequence[int]]
 """Options and the places of the right ones -> the places of those that are weighed, the first of tied ones first."""
 
@@ -31,7 +31,7 @@ def all_options(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
 
 
 class PictureMean(GroupedMetric, frozen=True, kw_only=True):
-    """Accuracy of the option with the greatest weight on average over a question's pictures, in each presentation.
+    """Accuracy of the option with the greatest weight on average over a question's images, in each presentation.
 
     Its rows: the mean over presentations (prefixes) of the accuracy, its sample standard deviation over them
     (none for one), and the share of presentations in which several options are exactly the most likely.
@@ -48,12 +48,12 @@ class PictureMean(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
-        """Count each question that a protocol scores by likelihood; nothing if the entry names no tag `pictures`.
+        """Count each question that a protocol scores by likelihood; nothing if the entry names no tag `images`.
 
         The counts are stored under the sample of the question's first image. A question without a response for one
         of its images has no counts.
         """
-        tag = context.benchmark.groups.get("pictures")
+        tag = context.benchmark.groups.get("images")
         if not tag:
             return []
         by_question: dict[str, list[AskedQuestion]] = defaultdict(list)
@@ -61,7 +61,7 @@ class PictureMean(GroupedMetric, frozen=True, kw_only=True):
             if _is_scored(question):
                 by_question[question.sample.tags.get(tag, question.sample.id)].append(question)
         return [
-            tally_of(members[0], context.metric, _count_pictures(self, members))
+            tally_of(members[0], context.metric, _count_images(self, members))
             for members in by_question.values()
         ]
 
@@ -78,13 +78,13 @@ def softmax(values: Sequence[float]) -> list[float]:
     return [weight / total for weight in weights]
 
 
-def _count_pictures(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Unscored:
+def _count_images(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Unscored:
     """Right in each presentation, one for each presentation, and how many were ties."""
     first = members[0]
     if first.answer is None:
         return HIDDEN_ANSWER
     if any((m.turn.options, m.golds) != (first.turn.options, first.golds) for m in members):
-        return Unscored("metric undefined", "the options or answers of its pictures differ")
+        return Unscored("metric undefined", "the options or answers of its images differ")
     presentations = first.declaration.n_presentations(first.sample)
     places = metric.listed(first.turn.options, first.answer.options)
     right, ties = list[float](), 0
@@ -111,7 +111,7 @@ def _count_pictures(metric: PictureMean, members: Sequence[AskedQuestion]) -> Co
 def _mean_weights(
     metric: PictureMean, pictures: Sequence[Prediction], places: Sequence[int]
 ) -> list[float] | None:
-    """The weights of the options there, averaged over pictures; None where a score is missing or not a number."""
+    """The weights of the options there, averaged over images; None where a score is missing or not a number."""
     if not all(p.scores and all(map(math.isfinite, p.scores)) for p in pictures):
         return None
     scores = [[p.scores[place] for place in places] for p in pictures]
@@ -121,7 +121,7 @@ def _mean_weights(
     return [math.fsum(column) / len(weights) for column in zip(*weights, strict=True)]
 
 
-def rows_over_pictures(sums: Counts) -> tuple[float | None, ...]:
+def rows_over_images(sums: Counts) -> tuple[float | None, ...]:
     """The rows of a `PictureMean` from its summed counts."""
     presentations = (len(sums) - 1) // 2
     right, totals, ties = sums[:presentations], sums[presentations:-1], sums[-1]
@@ -136,9 +136,9 @@ def picture_mean(
     """Declare one, with rows `picture_mean_accuracy`, `picture_mean_std` and `picture_mean_tie_rate` after a prefix."""
     title = name_prefix.replace("_", " ")
     rows = (
-        share(
+        share_row(
             f"{name_prefix}picture_mean_accuracy",
-            f"{title}accuracy over pictures",
+            f"{title}accuracy over images",
             interval="linearised",
             unparsed="wrong",
         ),
@@ -151,9 +151,9 @@ def picture_mean(
             interval="linearised",
             unparsed="wrong",
         ),
-        share(
+        share_row(
             f"{name_prefix}picture_mean_tie_rate",
-            f"{title}tie rate over pictures",
+            f"{title}tie rate over images",
             interval="linearised",
             better="neither",
             scale="",
@@ -162,9 +162,9 @@ def picture_mean(
     )
     per_question = (rows[0].name, rows[2].name)
     return PictureMean(
-        what=description,
+        description=description,
         rows=rows,
-        compute=rows_over_pictures,
+        compute=rows_over_images,
         per_question=per_question,
         weigh=weigh,
         **rules,
@@ -173,7 +173,7 @@ def picture_mean(
 
 PICTURE_MEAN = picture_mean(
     softmax,
-    "accuracy of the option with the greatest mean share over a question's pictures (arXiv 2306.09265, A.3)",
+    "accuracy of the option with the greatest mean share over a question's images (arXiv 2306.09265, A.3)",
 )
 
 
@@ -181,7 +181,7 @@ PICTURE_MEAN = picture_mean(
 
 
 def inverse_losses(scores: Sequence[float]) -> list[float]:
-    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure picture outweighs the others.
+    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure image outweighs the others.
 
     The original scored the first token of each candidate alone; here all of them count.
     """
@@ -212,7 +212,7 @@ def _published_candidates() -> Collection[Sequence[str]]:
 
 LEGACY_PICTURE_MEAN = picture_mean(
     inverse_losses,
-    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates in the published "
+    "the same as published: softmax of 1 / loss averaged over images, the first of tied candidates in the published "
     "lists chosen",
     "legacy_",
     first_of_tied=True,

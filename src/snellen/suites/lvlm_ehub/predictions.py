@@ -9,32 +9,26 @@ LVLM-eHub's results by task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
+
+from snellen.analysis.combined_estimates import mean_of_estimates
 from snellen.analysis.headline import headline_metric
-from snellen.analysis.statistics import mean_of_estimates
 from snellen.catalogue import BenchmarkSpec, dimension_titles, entries
-from snellen.catalogue.suites import PredictionForm
-from snellen.errors import DataError
-from snellen.formats.json_files import packaged_toml, read_json_rows
-from snellen.interchange.predictions.rows import (
-    PredictedRow,
-    PredictionFile,
-    check_fields,
-    needs,
-    only_model,
-)
+from snellen.formats.json_files import packaged_toml
+from snellen.interchange.predictions.forms import table_form
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
+from snellen.interchange.predictions.tables import prediction_rows
 from snellen.records import Estimate
 from snellen.report.content import SuiteTables
+from snellen.report.matrix_tables import NO_ROW, scored_benchmarks
 from snellen.report.run_view import ModelMethodRow, RunView, benchmarks_of, method_rows
-from snellen.report.sections import NO_ROW, scored_benchmarks
 from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 
 SUITE = "lvlm-ehub"
-NEEDED = ("question", "answer", "gt_answers", "image_path", "model_name")
 OF_CANDIDATES = ("legacy_visdial_reciprocal_rank",)
 SHORT_ANSWERS = ("typed_match", "contains_answer", "exact_match")
 ANNOTATORS = 10
@@ -46,24 +40,21 @@ CANDIDATES = (
 )
 
 
-def _read_rows(path: Path) -> PredictionFile:
-    """The file's records. Raises DataError naming a record that lacks something, and for replies of two models."""
-    records = read_json_rows(path)
+def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
+    """A file with the metrics of its data set, by its name; the tiny study scored all of its sets as VQA."""
+    spec = _entry(file.title)
+    task = spec.task if spec and "task_type" not in columns else "vqa"
     rows = tuple(
-        _row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1)
+        replace(row, references=()) if row.references == (NO_GOLD,) else row for row in file.rows
     )
-    title = path.name.removesuffix(".gz").removesuffix(".json")
-    spec, tiny = _entry(title), any("task_type" in record for record in records)
-    task = spec.task if spec and not tiny else "vqa"  # the tiny study scored all of its sets as VQA
-    return PredictionFile(
+    is_of_candidates = task == "candidates"
+    return replace(
+        file,
         rows=rows,
-        repeats=False,
-        title=title,
-        model=only_model(path, (str(record["model_name"]) for record in records)),
         suite=SUITE,
         task=task,
-        metrics=OF_CANDIDATES if task == "candidates" else spec.metrics if spec else SHORT_ANSWERS,
-        notes=tuple(_candidate_notes(rows)) if task == "candidates" else (),
+        metrics=OF_CANDIDATES if is_of_candidates else spec.metrics if spec else SHORT_ANSWERS,
+        notes=(*file.notes, *(_candidate_notes(rows) if is_of_candidates else ())),
     )
 
 
@@ -84,37 +75,31 @@ def _entry(title: str) -> BenchmarkSpec | None:
     return entries()[f"{SUITE}/{name}"] if name else None
 
 
-def _row(record: Mapping[str, Any], name: str, where: str) -> PredictedRow:
-    check_fields(record, NEEDED, where)
-    answer, golds = record["answer"], record["gt_answers"]
-    if not isinstance(answer, str):
-        raise DataError(f"{where}: the answer is {answer!r}; a reply is a text")
-    texts = golds if isinstance(golds, list) else [golds]
-    if not all(isinstance(text, (str, int, float)) for text in texts):
-        raise DataError(f"{where}: gt_answers is neither a text nor a list of texts")
-    return PredictedRow(
-        where=name,
-        id=str(record.get("question_id", "")),
-        question=str(record["question"]),
-        references=() if golds == NO_GOLD else tuple(map(str, texts)),
-        reply=answer,
-        picture=str(record["image_path"]),
-    )
-
-
 def _fault(path: Path, benchmark: str) -> str:
     """Why a file is not one of the original's; empty when it is one."""
-    if fault := needs(read_json_rows, NEEDED)(path, benchmark):
+    if fault := _FORM.fault(path, benchmark):
         return fault
-    [first, *_] = read_json_rows(path)
-    golds = first["gt_answers"]
+    golds = next(iter(prediction_rows(path))).cells.get("gt_answers")
     is_published = path.stem in _names()
     if isinstance(golds, list) and len(golds) == ANNOTATORS and not is_published:
         return f"its questions have the answers of {ANNOTATORS} annotators, as VQA has, and its name is none of LVLM-eHub's"
     return ""
 
 
-PREDICTION_FORM = PredictionForm(title="a result file of LVLM-eHub", fault=_fault, rows=_read_rows)
+_FORM = table_form(
+    "a result file of LVLM-eHub",
+    needs=("question", "answer", "gt_answers", "image_path", "model_name"),
+    columns={
+        "id": ("question_id",),
+        "question": ("question",),
+        "image": ("image_path",),
+        "answer": ("gt_answers",),
+        "reply": ("answer",),
+        "model": ("model_name",),
+    },
+    finish=_with_task,
+)
+PREDICTION_FORM = replace(_FORM, fault=_fault)
 
 
 @cache

@@ -1,14 +1,14 @@
 """Readers of LVLM-eHub's files that no mapping describes.
 
-Pictures of simulators with a task each, to be planned in words: no gold (LVLM-eHub, Figures A.5 to A.7).
+Images of simulators with a task each, to be planned in words: no gold (LVLM-eHub, Figures A.5 to A.7).
 
-A folder per simulator: `val_dataset.json` (a list of `image_path` and `question`), its pictures, and perhaps
+A folder per simulator: `val_dataset.json` (a list of `image_path` and `question`), its images, and perhaps
 `prefix_prompt.txt`, the words around each question. Without that file they are the entry's `prompt`, if it has one,
 except around a question that already holds them.
 
 VCR, question to answer: tags of objects become words (LVLM-eHub, appendix B.4 and A.3).
 
-Reads `val.jsonl` and `vcr1images/` with a picture and a JSON file of boxes for each of its scenes. A tag is replaced
+Reads `val.jsonl` and `vcr1images/` with an image and a JSON file of boxes for each of its scenes. A tag is replaced
 by the object's class; persons are told apart by where they are: `the person on the left`.
 """
 
@@ -28,7 +28,7 @@ from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import json_lines, read_json
-from snellen.formats.locate import locate, locate_or_none
+from snellen.formats.locate import locate_file, locate_or_none
 from snellen.readers.mapped import read as read_mapped
 
 RECORDS = "val_dataset.json"
@@ -39,7 +39,7 @@ MARKER = "{INSERT HERE}"
 
 def read_embodied(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """The drafts of the mapping in `params`, each question in the words around it."""
-    path = locate(folder, RECORDS).with_name(PREFIX)
+    path = locate_file(folder, RECORDS).with_name(PREFIX)
     mapping = {name: value for name, value in params.items() if name != "prompt"}
     prompt = _prefix(path) if path.exists() else params.get("prompt", MARKER).strip()
     for draft in read_mapped(mapping, folder):
@@ -102,10 +102,10 @@ class _Scene(Struct, frozen=True):
 def read_vcr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per question, in file order. Raises DataError for a tag without an object and an object without a box."""
     chosen = read_params(params, Params)
-    path = locate(folder, f"{chosen.split}.jsonl")
+    path = locate_file(folder, f"{chosen.split}.jsonl")
     listing = locate_or_none(folder, chosen.only)
     ids = _listed(listing) if listing else None
-    return without_exclusions(_drafts(path, locate(folder, "vcr1images"), ids), path)
+    return without_exclusions(_drafts(path, locate_file(folder, "vcr1images"), ids), path)
 
 
 def _listed(path: Path) -> frozenset[str]:
@@ -120,7 +120,7 @@ def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[
         if ids is not None and item.annot_id not in ids:
             continue
         names = _names(item, pictures, where)
-        options = tuple(written(tokens, names) for tokens in item.answer_choices)
+        options = tuple(caption_text(tokens, names) for tokens in item.answer_choices)
         if len(set(options)) < len(options):
             yield Exclusion("two options are the same once tags are words")
             continue
@@ -130,7 +130,9 @@ def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[
             )
         yield Draft(
             id=item.annot_id,
-            rounds=(QuestionDraft(written(item.question, names), options, (item.answer_label,)),),
+            rounds=(
+                QuestionDraft(caption_text(item.question, names), options, (item.answer_label,)),
+            ),
             images=(pictures / item.img_fn,),
             where=where,
             group=item.img_fn,
@@ -183,7 +185,7 @@ def person_names(centres: Sequence[float], width: float) -> list[str]:
     return names
 
 
-def written(tokens: Tokens, names: dict[int, str]) -> str:
+def caption_text(tokens: Tokens, names: dict[int, str]) -> str:
     """The tokens as a text: tags by name, blanks between words, none before a comma, full stop or question mark."""
     words = (
         token if isinstance(token, str) else " and ".join(names[tag] for tag in token)

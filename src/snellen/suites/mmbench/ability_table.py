@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from snellen.analysis.question_means import mean_estimate, why_withheld
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared_row
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
 from snellen.report.content import SuiteTables
@@ -94,7 +94,7 @@ def _paths(sample: Sample) -> Iterator[Path]:
 
 def _place(path: Path) -> tuple[tuple[int, str], ...]:
     """Abilities stand in the order of the paper, others behind them by name."""
-    abilities = taxonomy.shipped()
+    abilities = taxonomy.packaged_taxonomy()
     orders = (
         list(abilities.l1),
         [second.name for second in abilities.l2],
@@ -109,7 +109,7 @@ def _place(path: Path) -> tuple[tuple[int, str], ...]:
 def _title(path: Path) -> str:
     if not path:
         return "Overall"
-    return INDENT * (len(path) - 1) + taxonomy.shipped().title(
+    return INDENT * (len(path) - 1) + taxonomy.packaged_taxonomy().title(
         path[-1], path[1] if len(path) > 2 else ""
     )
 
@@ -126,7 +126,7 @@ def _cell(
         return AbsentCell(
             f"no question could be scored: {next(word_reason(score.reason, score.detail) for score in scores)}"
         )
-    return NumberCell(declared(metric).unit, estimate)
+    return NumberCell(declared_row(metric).unit, estimate)
 
 
 def _lost_cell(

@@ -21,7 +21,7 @@ from snellen.extraction.reading import (
     no_choice,
     published_rule,
 )
-from snellen.metrics.declaration import share
+from snellen.metrics.declaration import share_row
 from snellen.metrics.questions import Unscored
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.prompts.templates import packaged_templates
@@ -130,12 +130,12 @@ def _mark_rows(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
 
 
 MARK_METRIC = JudgedMetric(
-    what="mean mark from 1 to 5 by a judge (MMBench, appendix A), the share at each mark and of 4 or more",
+    description="mean mark from 1 to 5 by a judge (MMBench, appendix A), the share at each mark and of 4 or more",
     rows=(
         mean_mark("mark", "mean mark"),
-        share("mark_4_or_more", "marks of 4 or more"),
+        share_row("mark_4_or_more", "marks of 4 or more"),
         *(
-            share(f"mark_{mark}", f"marks of {mark}", better="neither", scale="")
+            share_row(f"mark_{mark}", f"marks of {mark}", better="neither", scale="")
             for mark in range(MARKS[0], MARKS[1] + 1)
         ),
     ),

@@ -1,4 +1,4 @@
-"""MMBench's questions as a dataset on the hub: Parquet files with the columns of its tables and pictures inside.
+"""MMBench's questions as a dataset on the hub: Parquet files with the columns of its tables and images inside.
 
 They are written as one of its tables, so that every check of that form holds for them too.
 """
@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.common.drafts import Draft
-from snellen.formats.hub_parquet import ParquetSplit, PictureColumn
+from snellen.formats.hub_parquet import ImageColumn, ParquetSplit
 from snellen.suites.mmbench.reader import read
 
 NEEDED = ("index", "question", "A", "B")
@@ -64,7 +64,7 @@ def read_hub_table(params: dict[str, Any], folder: Path | None) -> Iterator[Draf
 
 
 def _write_table(split: ParquetSplit, table: Path) -> None:
-    pictures = PictureColumn(PICTURE)
+    pictures = ImageColumn(PICTURE)
     with table.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         header = [name for name in (*NEEDED, *OPTIONAL) if name != "L2-category"]

@@ -10,42 +10,41 @@ from tempfile import TemporaryDirectory
 
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
 from snellen.formats.text_table import read_text_table, write_text_table
 from snellen.interchange.predictions.rows import PredictionFile
-from snellen.interchange.predictions.tables import read_predictions, recognise_predictions
-from snellen.interchange.predictions.taking import asked_benchmark
-from snellen.runs.finding import specs_of
+from snellen.interchange.predictions.tables import (
+    prediction_rows,
+    read_predictions,
+    recognise_predictions,
+)
 from snellen.suites.mmbench.survey import FORM_COLUMNS, L2_COLUMNS, base_index, normal_index
 
 
 def _fault(path: Path, benchmark: str) -> str:
     """Why a file is not a table whose rotations are CircularEval; empty when it is one.
 
-    A table without rotations is read as any other, unless it is joined to a benchmark of choices.
+    A table without rotations is read as any other, unless it is joined to a table of MMBench's form.
     """
+    if benchmark and not _is_table(benchmark):
+        return f"{benchmark} is a built benchmark; leave {for_caller('--as', 'form=...')} out"
     try:
-        table = read_text_table(path)
+        rows = [row.cells for row in prediction_rows(path)]
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
-    columns = {name if name in LETTERS else name.strip().lower(): name for name in table.columns}
+    columns = {name for cells in rows for name in cells}
     for name in ("index", "prediction"):
         if name not in columns:
             return f"there is no column {name}"
-    if benchmark and _is_table(benchmark):
-        return "" if _has_form(Path(benchmark)) else f"{benchmark} is not of MMBench's form"
     if benchmark:
-        asks_choices = all(spec.formulation == "choice" for spec in specs_of(benchmark))
-        return "" if asks_choices else f"{benchmark} does not ask choices"
-    if not {"question", "A", "B"} <= columns.keys():
+        return "" if _has_form(Path(benchmark)) else f"{benchmark} is not of MMBench's form"
+    if not {"question", "A", "B"} <= columns:
         return "there are no options in columns A, B, ..."
-    questions = {
-        normal_index(cells.get(columns["index"], "")): cells.get(columns["question"], "")
-        for _, cells in table.rows
-    }
+    questions = {normal_index(str(cells.get("index", ""))): cells.get("question") for cells in rows}
     for index, question in questions.items():
         base = base_index(index, "", grouped=False)
         if base != index and question and questions.get(base) == question:
@@ -70,19 +69,20 @@ def _rows(path: Path) -> PredictionFile:
 
 
 def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
-    """The benchmark that `answers` stands for; built inside the run's folder of a table's texts, or of the file's own
-    questions and answers where it is empty."""
-    if answers and not _is_table(answers):
-        return asked_benchmark(answers)
+    """The benchmark of the table `answers`, or of the file's own questions and answers where it is empty."""
     if not answers:
         return _own_questions(path, folder)
     table = Path(answers)
     with open_text(table) as file:
         header = DelimitedTable(file, table).header
     if {"index", "answer"} <= set(header) and "question" not in header:
+        build = for_caller(
+            f"`snellen build QUESTIONS --answers {table.name}`",
+            f"sn.build(QUESTIONS, answers={table.name!r})",
+        )
         raise DataError(
-            f"{table} has answers without their questions; build the questions with `snellen build QUESTIONS --answers "
-            f"{table.name}`, and give the benchmark's name"
+            f"{table} has answers without their questions; build the questions with {build}, and give the "
+            "benchmark's name"
         )
     return _built(table, table.name, folder, lenient=False)
 
@@ -98,7 +98,7 @@ def _own_questions(path: Path, folder: Path) -> Benchmark:
     ]
     if "answer" not in {name.strip().lower() for name in columns}:
         raise DataError(
-            f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"
+            f"{path} has predictions without their right answers; name the benchmark that was asked with {setting('benchmark')}"
         )
     with TemporaryDirectory() as temporary:
         table = Path(temporary) / f"{path.stem}.tsv"
@@ -110,7 +110,12 @@ def _own_questions(path: Path, folder: Path) -> Benchmark:
 
 
 def _built(table: Path, title: str, folder: Path, *, lenient: bool) -> Benchmark:
-    params = {"files": [table.name], "pictures": False, "as_published": True, "lenient": lenient}
+    params = {
+        "files": [table.name],
+        "reads_images": False,
+        "as_published": True,
+        "lenient": lenient,
+    }
     spec = BenchmarkSpec(
         name=table.stem,
         title=title,

@@ -1,6 +1,6 @@
-"""Files of MMBench's form as a source: circular copies are one question, pictures are read when they are needed.
+"""Files of MMBench's form as a source: circular copies are one question, images are read when they are needed.
 
-The file is gone through once for everything but pictures; then each question's picture is read from its
+The file is gone through once for everything but images; then each question's image is read from its
 place. So references may point backwards or forwards, and a file of any size needs the memory of its texts.
 """
 
@@ -15,13 +15,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import setting
 from snellen.common.decoding import inspect_image
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.common.foreign import IMAGE_BYTES, open_file, read_file
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
-from snellen.formats.locate import locate
-from snellen.formats.rows import listed, text_encoding
+from snellen.formats.listed_cells import listed
+from snellen.formats.locate import locate_file
+from snellen.formats.text_encoding import text_encoding
 from snellen.protocols.choice import FIRST
 from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.tables import ANSWER_TAG, TAG
@@ -39,6 +41,7 @@ from snellen.suites.mmbench.survey import (
     check_header,
     gold_of,
     has_form,
+    names_file,
     normal_index,
     question_count_text,
     row_location,
@@ -65,8 +68,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     """The split whose published counts the file should have."""
     answers: str = ""
     """File with the answers that this one hides."""
-    pictures: bool = True
-    """Whether there are pictures and they are taken in; to score replies texts are enough."""
+    reads_images: bool = True
+    """Whether there are images and they are taken in; to score replies texts are enough."""
     as_published: bool = False
     """Whether questions stay that repeat an option or lack rotations, as in a file of replies that is to be scored: the
     rows that are not there count as not right."""
@@ -78,13 +81,13 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     `folder` holds the file, or is the file itself.
     """
     chosen = read_params(params, Params)
-    path = folder if folder and folder.is_file() else locate(folder, *chosen.files)
+    path = folder if folder and folder.is_file() else locate_file(folder, *chosen.files)
     if path.suffix.lower() not in TABLES:
         raise DataError(f"{path}: a file of MMBench's form ends with {' or '.join(TABLES)}")
     with open_text(path) as file:
         table, faults = DelimitedTable(file, path), Faults()
-        strange = check_header(table, pictures=chosen.pictures)
-        entries = survey(table, faults, pictures=chosen.pictures, repeated=chosen.as_published)
+        strange = check_header(table, pictures=chosen.reads_images)
+        entries = survey(table, faults, pictures=chosen.reads_images, repeated=chosen.as_published)
         groups = assemble_groups(entries, "g_index" in table.header, path, faults)
         if chosen.answers:
             groups = read_answers(Path(chosen.answers), groups)
@@ -99,7 +102,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 def _abilities(path: Path) -> Taxonomy:
     own_file = path.with_name(taxonomy.TAXONOMY_FILE)
-    return taxonomy.shipped().with_own(own_file) if own_file.is_file() else taxonomy.shipped()
+    return (
+        taxonomy.packaged_taxonomy().with_own(own_file)
+        if own_file.is_file()
+        else taxonomy.packaged_taxonomy()
+    )
 
 
 def _drafts(
@@ -118,20 +125,20 @@ def _drafts(
         where = row_location(table.path, question.base)
         try:
             images = (
-                row_pictures(table.at(question.picture.place), folder, where)
-                if chosen.pictures
+                row_images(table.at(question.picture.place), folder, where)
+                if chosen.reads_images
                 else ()
             )
             if chosen.lenient:
-                check_pictures(images, where)
+                check_images(images, where)
         except DataError as error:
-            faults.add(question.base.index, "a picture that cannot be read", str(error))
+            faults.add(question.base.index, "an image that cannot be read", str(error))
             wrong.append(str(error))
             continue
         if pending and (chosen.lenient or not wrong):
             yield pending
         pending = replace(_draft(question, where, abilities), images=images)
-        if not chosen.pictures:
+        if not chosen.reads_images:
             pending = replace(pending, group=question.picture.picture)
     if wrong and not chosen.lenient:
         raise DataError("\n".join(wrong[:MAX_FAULTS]))
@@ -212,7 +219,7 @@ def _notes(
         )
     if again := count_repeated(groups):
         notes.append(
-            f"{question_count_text(again)} with the picture and options of another; where these are circular copies, "
+            f"{question_count_text(again)} with the image and options of another; where these are circular copies, "
             "say so by the column g_index"
         )
     notes += [
@@ -234,9 +241,10 @@ def recognises(path: Path) -> bool:
     """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.table`).
 
     It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
-    Snellen's own has no use for (category, split ...), circular copies, or pictures named by the index of another row,
+    Snellen's own has no use for (category, split ...), circular copies, or images named by the index of another row,
     or with a column that nothing else has (g_index, l2-category); and without a column that only Snellen's form has, or
-    answers under another name. A column `index` alone is an id, and nothing where it is empty.
+    answers under another name. A column `index` alone is an id, and nothing where it is empty. A table whose images are
+    all files is Snellen's own unless it has circular copies: a published file contains its images.
     """
     if path.suffix.lower() not in TABLES or not path.is_file() or text_encoding(path):
         return False
@@ -255,11 +263,24 @@ def recognises(path: Path) -> bool:
             return False
         if (first := next(iter(table), None)) is not None and "index" not in first.cells:
             return False
+        if "image_path" not in header and _names_only_files(table):
+            return _refers_to_rows(table)
         return not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _refers_to_rows(table)
 
 
+def _names_only_files(table: DelimitedTable) -> bool:
+    """Return whether some image cells are filled and each of them names a file."""
+    has_files = False
+    for row in table:
+        cell = row.cells.get("image", "").strip()
+        if cell and not names_file(cell):
+            return False
+        has_files = has_files or bool(cell)
+    return has_files
+
+
 def _refers_to_rows(table: DelimitedTable) -> bool:
-    """Whether an index stands there again as a rotation's, 7 and 1000007, or in place of a picture that its row has."""
+    """Whether an index stands there again as a rotation's, 7 and 1000007, or in place of an image that its row has."""
     lengths: dict[str, int] = {}
     references = set()
     for _, _, cells, _ in table:
@@ -318,24 +339,28 @@ def _letters(path: Path) -> Iterator[tuple[str, str, str]]:
             )
 
 
-# --- picture cells: base64, a path, or a list of either in brackets ---------------------------------------------------
+# --- image cells: base64, a path, or a list of either in brackets ---------------------------------------------------
 
 
-def row_pictures(cells: dict[str, str], folder: Path, where: str) -> tuple[bytes | Path, ...]:
-    """The pictures of a row that holds its own: of `image`, else of `image_path` (relative to `folder`).
+def row_images(cells: dict[str, str], folder: Path, where: str) -> tuple[bytes | Path, ...]:
+    """Return the images of a row that has its own: of `image`, else of `image_path`.
+
+    `image` contains base64 text or names files; `image_path` names files. Files are relative to `folder`.
 
     Raises DataError for a cell that is neither.
     """
-    if cell := cells.get("image", "").strip():
-        return tuple(
-            decode_base64(entry, where, "the index of a row") for entry in _listed(cell, where)
-        )
-    return tuple(
-        _path(folder, entry, where) for entry in _listed(cells["image_path"].strip(), where)
-    )
+    cell = cells.get("image", "").strip()
+    is_path = not cell
+    images: list[bytes | Path] = []
+    for entry in _listed(cell or cells["image_path"].strip(), where):
+        if is_path or names_file(entry):
+            images.append(_path(folder, entry, where))
+        else:
+            images.append(decode_base64(entry, where, "the index of a row"))
+    return tuple(images)
 
 
-def check_pictures(images: tuple[bytes | Path, ...], where: str) -> None:
+def check_images(images: tuple[bytes | Path, ...], where: str) -> None:
     """Raise DataError for one that cannot be read."""
     for image in images:
         if isinstance(image, Path):
@@ -356,9 +381,7 @@ def _listed(cell: str, where: str) -> list[str]:
     entries = listed(cell)
     if not entries or not all(isinstance(entry, str) and entry.strip() for entry in entries):
         excerpt = cell if len(cell) < 60 else cell[:60] + "..."
-        raise DataError(
-            f'{where}: image {excerpt!r} is not a list of pictures; write ["...", "..."]'
-        )
+        raise DataError(f'{where}: image {excerpt!r} is not a list of images; write ["...", "..."]')
     return [entry.strip() for entry in entries]
 
 
@@ -386,7 +409,7 @@ class CircularGroup(Struct, frozen=True):
     gold: int | None
     """Correct option of the base row; None when hidden."""
     picture: SurveyedRow
-    """The row that holds the picture."""
+    """The row that holds the image."""
     state: GroupState = ""
     """Whether rotations are missing (incomplete), or there are none where others have theirs (single-pass), or which
     options alone are turned."""
@@ -484,15 +507,15 @@ def _question(
     base: SurveyedRow, rows: Sequence[SurveyedRow], entries: Mapping[str, SurveyedRow], path: Path
 ) -> CircularGroup:
     """Raises RowError, its text naming file and line, for rows that do not fit together."""
-    picture = _picture_row(base, entries, path)
+    picture = _image_row(base, entries, path)
     by_order: dict[Order, SurveyedRow] = {}
     golds: dict[int | None, SurveyedRow] = {}
     for row in sorted(rows, key=lambda row: row is not base):
         for name in SHARED_COLUMNS:
             if getattr(row, name) != getattr(base, name):
                 raise _differs(row, base, "l2-category" if name == "l2" else name, path)
-        if row is not base and _picture_row(row, entries, path).picture != picture.picture:
-            raise _differs(row, base, "picture", path)
+        if row is not base and _image_row(row, entries, path).picture != picture.picture:
+            raise _differs(row, base, "image", path)
         if sorted(row.options) != sorted(base.options):
             raise _differs(row, base, "set of options", path)
         order = order_of(row, base)
@@ -529,20 +552,19 @@ def _differs(row: SurveyedRow, base: SurveyedRow, column: str, path: Path) -> Ro
     )
 
 
-def _picture_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Path) -> SurveyedRow:
-    """The row that holds the picture of a row: itself, or the one it refers to, which holds one itself."""
+def _image_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Path) -> SurveyedRow:
+    """The row that holds the image of a row: itself, or the one it refers to, which holds one itself."""
     where = f"{row_location(path, row)}: the image of index {row.index}"
     if not row.link:
         if not row.picture:
             raise RowError(
-                "without a picture", f"{row_location(path, row)}: index {row.index} has no image"
+                "without an image", f"{row_location(path, row)}: index {row.index} has no image"
             )
         return row
     target = entries.get(row.link)
     if target is None:
-        hint = "; name files in the column image_path" if "." in row.link else ""
         raise RowError(
-            "a dangling reference", f"{where} refers to index {row.link}, which is not there{hint}"
+            "a dangling reference", f"{where} refers to index {row.link}, which is not there"
         )
     if target.link:
         raise RowError(
@@ -552,7 +574,7 @@ def _picture_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Pat
         )
     if not target.picture:
         raise RowError(
-            "without a picture",
+            "without an image",
             f"{where} refers to index {target.index} ({row_location(path, target)}), which has none",
         )
     return target
@@ -579,12 +601,12 @@ def incomplete_groups(questions: Sequence[CircularGroup], path: Path) -> Iterato
             yield (
                 base.index,
                 f"{row_location(path, base)}: index {base.index} has {count} options, but {len(question.rows)} of its "
-                f"{count} rotations ({present}); add the missing rows, or build with --lenient",
+                f"{count} rotations ({present}); add the missing rows, or build with {setting('lenient', True)}",
             )
 
 
 def count_repeated(questions: Sequence[CircularGroup]) -> int:
-    """How many questions ask again, of the same picture and with the same options, what another one asks."""
+    """How many questions ask again, of the same image and with the same options, what another one asks."""
     counts = Counter(
         (
             question.base.question,

@@ -1,4 +1,4 @@
-"""A MMBench-like benchmark from a table of questions and a folder of pictures: two splits, answers of test apart.
+"""A MMBench-like benchmark from a table of questions and a folder of images: two splits, answers of test apart.
 
 How well a set of questions is spread: dev and test by ability, and what would make its numbers weak.
 """
@@ -38,7 +38,7 @@ from snellen.suites.mmbench.survey import (
     options_of,
 )
 from snellen.suites.mmbench.taxonomy import Leaf, LeafAbility, SecondLevel, Taxonomy
-from snellen.suites.mmbench.writer import PictureCells, writing_table
+from snellen.suites.mmbench.writer import ImageCells, writing_table
 
 DEV_SHARE = 0.4
 """Share of the dev split: MMBench has dev and test as 4 to 6."""
@@ -141,7 +141,7 @@ def balance_warnings(items: Sequence[BalanceItem], dev: frozenset[str]) -> list[
     }
     if shared := pictures[True] & pictures[False]:
         warnings.append(
-            f"pictures in both splits: {len(shared)}; whoever trains on dev has seen them"
+            f"images in both splits: {len(shared)}; whoever trains on dev has seen them"
         )
     return warnings
 
@@ -301,7 +301,8 @@ def _l2(cells: dict[str, str]) -> str:
     """What the row says, else what the published taxonomy says of its leaf."""
     stated = next((cells[name] for name in L2_COLUMNS if name in cells), "")
     return stated or next(
-        (leaf.l2 for leaf in taxonomy.shipped().leaf if leaf.name == cells["category"]), ""
+        (leaf.l2 for leaf in taxonomy.packaged_taxonomy().leaf if leaf.name == cells["category"]),
+        "",
     )
 
 
@@ -311,10 +312,10 @@ def _digest(picture: Path) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise RowError(
-            "a picture that cannot be read", f"cannot read the image {picture} ({reason})"
+            "an image that cannot be read", f"cannot read the image {picture} ({reason})"
         ) from None
     except DataError as error:
-        raise RowError("a picture that cannot be read", str(error)) from None
+        raise RowError("an image that cannot be read", str(error)) from None
 
 
 def _write(path: Path, questions: Sequence[NewQuestion], split: str) -> None:
@@ -332,7 +333,7 @@ def _write(path: Path, questions: Sequence[NewQuestion], split: str) -> None:
         "comment",
         "split",
     ]
-    pictures, files = PictureCells(), {question.digest: question.picture for question in questions}
+    pictures, files = ImageCells(), {question.digest: question.picture for question in questions}
     with writing_table(path, columns) as table:
         for question in questions:
             image = pictures.cell(
@@ -350,7 +351,7 @@ def _write(path: Path, questions: Sequence[NewQuestion], split: str) -> None:
 
 
 def _unnamed(questions: Sequence[NewQuestion]) -> Iterator[str]:
-    shipped = taxonomy.shipped()
+    shipped = taxonomy.packaged_taxonomy()
     leaves = dict.fromkeys(question.leaf for question in questions)
     for l2, leaf in leaves:
         if not l2:
@@ -362,7 +363,7 @@ def _unnamed(questions: Sequence[NewQuestion]) -> Iterator[str]:
 
 def _abilities(questions: Sequence[NewQuestion]) -> str:
     """The abilities that occur, as TOML: what is published of them, and blanks to fill in."""
-    shipped = taxonomy.shipped()
+    shipped = taxonomy.packaged_taxonomy()
     leaves = dict.fromkeys(sorted(question.leaf for question in questions))
     seconds = [_second(shipped, l2) for l2 in dict.fromkeys(l2 for l2, _ in leaves) if l2]
     thirds = [_third(shipped, leaf) for leaf in leaves]

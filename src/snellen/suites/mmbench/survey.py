@@ -1,4 +1,4 @@
-"""First pass over a file of MMBench's form: all rows without their pictures, each checked by itself."""
+"""First pass over a file of MMBench's form: all rows without their images, each checked by itself."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, DelimitedRow, DelimitedTable, unknown_columns
+from snellen.formats.locate import PICTURE_FILE
 
 MAX_REFERENCE_LENGTH = 64
-"""An image cell of at most so many characters is the index of another row."""
+"""An image cell of at most so many characters that is no file name is the index of another row."""
 NEEDED_COLUMNS = ("index", "question", "A", "B")
-PICTURE_COLUMNS = ("image", "image_path")
+IMAGE_COLUMNS = ("image", "image_path")
 FORM_COLUMNS = (
     "index",
     "g_index",
@@ -25,7 +26,7 @@ FORM_COLUMNS = (
     "hint",
     "answer",
     "category",
-    *PICTURE_COLUMNS,
+    *IMAGE_COLUMNS,
     "source",
     "l2-category",
     "comment",
@@ -37,7 +38,7 @@ L2_COLUMNS = ("l2-category", "L2-category", "l2_category")
 
 
 class SurveyedRow(Struct, frozen=True):
-    """One row without its picture."""
+    """One row without its image."""
 
     line: int
     place: int
@@ -54,7 +55,7 @@ class SurveyedRow(Struct, frozen=True):
     source: str
     comment: str
     link: str
-    """Index of the row whose picture this one shows; empty when it has its own, or none."""
+    """Index of the row whose image this one shows; empty when it has its own, or none."""
     picture: str
     """Digest of its own image cell; empty when it has none."""
 
@@ -99,7 +100,7 @@ def question_count_text(count: int) -> str:
 
 def has_form(header: Collection[str]) -> bool:
     """Whether a table with these columns is of MMBench's form: its least columns are there (index, A, B, image)."""
-    return set(NEEDED_COLUMNS) <= set(header) and not set(PICTURE_COLUMNS).isdisjoint(header)
+    return set(NEEDED_COLUMNS) <= set(header) and not set(IMAGE_COLUMNS).isdisjoint(header)
 
 
 def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
@@ -234,10 +235,21 @@ def gold_of(letter: str, count: int) -> int | None:
     return place
 
 
+def may_refer_to_row(cell: str) -> bool:
+    """Return whether an image cell may be the index of another row, rather than base64 text, a file name or a list."""
+    is_short = 0 < len(cell) <= MAX_REFERENCE_LENGTH
+    return is_short and not cell.startswith("[") and not names_file(cell)
+
+
+def names_file(cell: str) -> bool:
+    """Return whether an image cell is the name of an image file."""
+    return PICTURE_FILE.fullmatch(cell) is not None
+
+
 def _picture(cells: dict[str, str]) -> tuple[str, str]:
-    """Link and digest of the picture of a row: one of the two, or neither when it has none."""
+    """Link and digest of the image of a row: one of the two, or neither when it has none."""
     cell = cells.get("image", "").strip()
-    if cell and len(cell) <= MAX_REFERENCE_LENGTH and not cell.startswith("["):
+    if may_refer_to_row(cell):
         return normal_index(cell), ""
     cell = cell or cells.get("image_path", "").strip()
     return "", hashlib.blake2b(cell.encode(), digest_size=16).hexdigest() if cell else ""

@@ -95,6 +95,6 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 @cache
-def shipped() -> Taxonomy:
+def packaged_taxonomy() -> Taxonomy:
     """The abilities of MMBench and CCBench."""
     return packaged_toml("snellen.suites.mmbench", TAXONOMY_FILE, Taxonomy)

@@ -22,7 +22,7 @@ from snellen.formats.text_table import replacing_atomically, write_text_table
 from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prediction import predict
 from snellen.records import Exchange, RowRef, Sample
-from snellen.registry import unknown
+from snellen.registry import unknown_name
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
@@ -48,10 +48,10 @@ def write_file(
     Rows have the indexes and orders of the file that the benchmark was built from, where it was of this form;
     else the published ones: rotations to the right, a million added to the index for each. `golds` are
     the correct options by sample; with none of them the file has no column `answer`. Without `rotated` only base
-    rows are written. A picture stands once, in the first row that shows it; others refer to that one.
+    rows are written. An image stands once, in the first row that shows it; others refer to that one.
 
     Raises DataError for a benchmark that the form cannot hold: open questions, dialogues, more than 26
-    options, no picture. The file appears whole or not at all.
+    options, no image. The file appears whole or not at all.
     """
     origins = benchmark.origins()
     samples = {sample.id: _checked(sample) for sample in benchmark.samples()}
@@ -64,7 +64,7 @@ def write_file(
         )
     )
     pictures, images = (
-        PictureCells(),
+        ImageCells(),
         {image.digest: image for sample in samples.values() for image in sample.images},
     )
     columns = columns_of(question_rows, hidden=not golds)
@@ -141,7 +141,7 @@ def columns_of(question_rows: QuestionRows, hidden: bool) -> list[str]:
 
 
 def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
-    """The cells of a row but its picture."""
+    """The cells of a row but its image."""
     return {
         "index": row.index,
         "g_index": sample.id,
@@ -166,7 +166,7 @@ def _checked(sample: Sample) -> Sample:
     elif len(sample.options) > len(LETTERS):
         fault = f"has {len(sample.options)} options, over the {len(LETTERS)} that have letters"
     elif not sample.images:
-        fault = "has no picture"
+        fault = "has no image"
     elif normal_index(sample.id) != sample.id:
         fault = f"would be read again as {normal_index(sample.id)!r}"
     if fault:
@@ -176,21 +176,19 @@ def _checked(sample: Sample) -> Sample:
     return sample
 
 
-class PictureCells:
-    """Image cells: base64 the first time that a picture (or a row of them) is shown, then a reference."""
+class ImageCells:
+    """Image cells: base64 the first time that an image (or a row of them) is shown, then a reference."""
 
     def __init__(self) -> None:
         self._holders: dict[tuple[str, ...], str] = {}
 
-    def cell(
-        self, index: str, digests: tuple[str, ...], read_picture: Callable[[str], bytes]
-    ) -> str:
-        """The cell of the row `index`; `read_picture` gives the bytes of a picture by its digest."""
+    def cell(self, index: str, digests: tuple[str, ...], read_image: Callable[[str], bytes]) -> str:
+        """The cell of the row `index`; `read_image` gives the bytes of an image by its digest."""
         if (holder := self._holders.get(digests)) and len(holder) <= MAX_REFERENCE_LENGTH:
             return holder
         self._holders.setdefault(digests, index)
-        cells = [base64.b64encode(read_picture(digest)).decode() for digest in digests]
-        # A very small picture would be taken for a reference.
+        cells = [base64.b64encode(read_image(digest)).decode() for digest in digests]
+        # A very small image would be taken for a reference.
         return (
             cells[0]
             if len(cells) == 1 and len(cells[0]) > MAX_REFERENCE_LENGTH
@@ -302,7 +300,7 @@ def write_submission(
 ) -> SubmissionSummary:
     """Write the replies of a run to one benchmark as MMBench's evaluation server expects them.
 
-    There are all columns of the official file but the pictures, the answers left empty, and `prediction`. The form is
+    There are all columns of the official file but the images, the answers left empty, and `prediction`. The form is
     that of the suffix: .xlsx, .tsv, .csv, .json or .jsonl; what is written is read again and compared.
 
     Raises DataError when rows are missing (unless `partial`), for a text that the form cannot hold and for a
@@ -355,7 +353,7 @@ def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
     uses = {use.name: use for use in manifest.benchmarks}
     if name not in uses and (name or len(uses) > 1):
         if name:
-            raise unknown("benchmark", name, uses)
+            raise unknown_name("benchmark", name, uses)
         raise DataError(
             f"the run has {len(uses)} benchmarks; name one with --benchmark: {', '.join(uses)}"
         )
@@ -370,7 +368,7 @@ def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -
     if requested:
         requested = parse_protocol(requested).label
         if requested not in fit:
-            raise unknown("protocol with one reply a row", requested, fit)
+            raise unknown_name("protocol with one reply a row", requested, fit)
         return requested
     if not fit:
         raise DataError(

@@ -1,20 +1,27 @@
-"""Published scores that a judge gives: MM-Vet, CharXiv, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
+"""Published scores that a judge gives: MIA-Bench, MM-Vet, CharXiv, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
 
 from __future__ import annotations
 
 from statistics import mean
 
-from snellen.metrics.declaration import MetricRow, metric_row, share
+from snellen.metrics.declaration import MetricRow, metric_row, share_row
 from snellen.metrics.questions import Unscored
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.verdict import RIGHT_OR_WRONG, Verdict
-from snellen.scoring.judged_metrics import JudgedMetric, grade_shares, unmarked_reason, valid_marks
+from snellen.scoring.judged_metrics import (
+    JudgedMetric,
+    Reduce,
+    grade_shares,
+    unmarked_reason,
+    valid_marks,
+)
 
 TENTHS = (0, 10)
 LLAVA_MARKS = (1, 10)
 INCORRECT, NOT_ATTEMPTED, CORRECT = GRADES = (0, 1, 2)
 """What a judge of short facts says of a reply, as SimpleQA has it."""
 _PROMPTS = load_judge_prompts("snellen.suites.modern")
+MIA_BENCH_PROMPT = _PROMPTS["mia-bench-1"]
 MM_VET_PROMPT = _PROMPTS["mm-vet-tenths-1"]
 CHARXIV_REASONING_PROMPT = _PROMPTS["charxiv-reasoning-1"]
 CHARXIV_DESCRIPTIVE_PROMPT = _PROMPTS["charxiv-descriptive-1"]
@@ -25,9 +32,14 @@ LLAVA_BENCH_REPLY_PROMPT = _PROMPTS["llava-bench-reply-1"]
 LLAVA_BENCH_REFERENCE_PROMPT = _PROMPTS["llava-bench-reference-1"]
 
 
-def _mean_tenths(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-    marks = valid_marks(verdicts)
-    return {"mm_vet": mean(marks) / TENTHS[1]} if marks else unmarked_reason(verdicts)
+def _mean_tenths_of(row: str) -> Reduce:
+    """A function of verdicts that gives the mean mark in tenths, under the name of a row."""
+
+    def mean_tenths(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+        marks = valid_marks(verdicts)
+        return {row: mean(marks) / TENTHS[1]} if marks else unmarked_reason(verdicts)
+
+    return mean_tenths
 
 
 def _reply_and_reference(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
@@ -50,8 +62,8 @@ def _llava_marks(name: str, title: str, **declared: str) -> MetricRow:
 
 def _right_or_wrong(name: str, title: str, version: str, what: str) -> JudgedMetric:
     return JudgedMetric(
-        what=what,
-        rows=(share(name, title),),
+        description=what,
+        rows=(share_row(name, title),),
         versions=lambda golds: [version],
         reduce=grade_shares({name: RIGHT_OR_WRONG[1]}),
         scale=RIGHT_OR_WRONG,
@@ -61,11 +73,11 @@ def _right_or_wrong(name: str, title: str, version: str, what: str) -> JudgedMet
 def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
     wrong, unattempted = f"{name}_incorrect", f"{name}_not_attempted"
     return JudgedMetric(
-        what=f"shares of replies that a judge finds correct, incorrect and not attempted ({title})",
+        description=f"shares of replies that a judge finds correct, incorrect and not attempted ({title})",
         rows=(
-            share(name, title),
-            share(wrong, f"{title}, incorrect", better="lower", scale=""),
-            share(unattempted, f"{title}, not attempted", better="neither", scale=""),
+            share_row(name, title),
+            share_row(wrong, f"{title}, incorrect", better="lower", scale=""),
+            share_row(unattempted, f"{title}, not attempted", better="neither", scale=""),
         ),
         versions=lambda golds: [version],
         reduce=grade_shares({name: CORRECT, wrong: INCORRECT, unattempted: NOT_ATTEMPTED}),
@@ -73,11 +85,18 @@ def _short_facts(name: str, title: str, version: str) -> JudgedMetric:
     )
 
 
+MIA_BENCH = JudgedMetric(
+    description="how much of an instruction a reply follows, from 0 to 1 in tenths, by a judge (MIA-Bench)",
+    rows=(share_row("mia_bench", "MIA-Bench"),),
+    versions=lambda golds: ["mia-bench-1"],
+    reduce=_mean_tenths_of("mia_bench"),
+    scale=TENTHS,
+)
 MM_VET = JudgedMetric(
-    what="how right a reply is, from 0 to 1 in tenths, by a judge that knows the reference (MM-Vet)",
-    rows=(share("mm_vet", "MM-Vet"),),
+    description="how right a reply is, from 0 to 1 in tenths, by a judge that knows the reference (MM-Vet)",
+    rows=(share_row("mm_vet", "MM-Vet"),),
     versions=lambda golds: ["mm-vet-tenths-1"],
-    reduce=_mean_tenths,
+    reduce=_mean_tenths_of("mm_vet"),
     scale=TENTHS,
 )
 CHARXIV_REASONING = _right_or_wrong(
@@ -101,7 +120,7 @@ MATHVISTA = _right_or_wrong(
 SIMPLEVQA = _short_facts("simplevqa", "SimpleVQA", "simplevqa-1")
 WORLDVQA = _short_facts("worldvqa", "WorldVQA", "worldvqa-1")
 LLAVA_BENCH = JudgedMetric(
-    what="mean marks from 1 to 10 of replies, and of their references, by a judge that is shown both (LLaVA-Bench)",
+    description="mean marks from 1 to 10 of replies, and of their references, by a judge that is shown both (LLaVA-Bench)",
     rows=(
         _llava_marks("llava_bench", "LLaVA-Bench, mark of the reply"),
         _llava_marks(

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
-from snellen.metrics.declaration import metric_row, reply_metric, share
+from snellen.metrics.declaration import metric_row, reply_metric, share_row
 from snellen.metrics.numbers import read_numbers
 from snellen.metrics.ocr import edit_distance
 from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
@@ -52,7 +52,7 @@ _COUNTS = 4
 
 
 class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
-    """Points summed over categories, from what is right in each; the clusters are pictures."""
+    """Points summed over categories, from what is right in each; the clusters are images."""
 
     categories: tuple[str, ...]
     """Values of the tag `category`."""
@@ -102,7 +102,7 @@ def _by_category(sums: Counts) -> list[Counts]:
 
 
 def _mme(sums: Counts) -> tuple[float | None, ...]:
-    """For each category 100 times accuracy and 100 times the share of pictures with both questions right."""
+    """For each category 100 times accuracy and 100 times the share of images with both questions right."""
     counts = _by_category(sums)
     if not all(n_asked for _, n_asked, _, _ in counts):
         return None, None
@@ -176,8 +176,18 @@ def _found(reply: str, gold: str, chinese: bool) -> float:
     return likeness if likeness >= 0.5 else 0.0
 
 
+@reply_metric(unit="share", title="MTVQA", interval="mean")
+def mtvqa(reply: str, references: Sequence[str]) -> float:
+    """1 if the answer occurs in the reply, both in lower case and without full stops (MTVQA, arXiv 2405.11985)."""
+
+    def plain(text: str) -> str:
+        return text.strip().lower().replace(".", "")
+
+    return float(plain(references[0]) in plain(reply))
+
+
 MME = CategoryPoints(
-    what="MME: accuracy and accuracy+ in percent, summed over categories (arXiv 2306.13394, section 2.3)",
+    description="MME: accuracy and accuracy+ in percent, summed over categories (arXiv 2306.13394, section 2.3)",
     rows=(
         metric_row(
             "mme_perception",
@@ -204,9 +214,9 @@ MME = CategoryPoints(
     categories=PERCEPTION + COGNITION,
 )
 OCRBENCH = CategoryPoints(
-    what="OCRBench: an answer occurs in the reply; the points are right answers of 1000 (arXiv 2305.07895)",
+    description="OCRBench: an answer occurs in the reply; the points are right answers of 1000 (arXiv 2305.07895)",
     rows=(
-        share("ocrbench_match", "OCRBench match", interval="linearised"),
+        share_row("ocrbench_match", "OCRBench match", interval="linearised"),
         metric_row(
             "ocrbench_points",
             title="OCRBench points",
@@ -223,9 +233,9 @@ OCRBENCH = CategoryPoints(
     rule=lambda spec: ocrbench_right,
 )
 OCRBENCH_V2_TEXT = ShareByRule(
-    what="OCRBench v2: an answer occurs in the reply, or a long one is like it (arXiv 2501.00321)",
+    description="OCRBench v2: an answer occurs in the reply, or a long one is like it (arXiv 2501.00321)",
     rows=(
-        share(
+        share_row(
             "ocrbench_v2_text", "OCRBench v2, text answers", interval="linearised", unparsed="wrong"
         ),
     ),
@@ -307,36 +317,38 @@ def _wemath(sums: Counts) -> tuple[float | None, ...]:
 
 _NO_PROBLEM = "no problem of several steps is right"
 WEMATH = ProblemsOfSteps(
-    what="We-Math: a problem is mastered where it and each of its single steps are right (arXiv 2407.01284)",
+    description="We-Math: a problem is mastered where it and each of its single steps are right (arXiv 2407.01284)",
     rows=(
-        share("wemath_strict", "We-Math score, strict", interval="linearised", unparsed="wrong"),
-        share(
+        share_row(
+            "wemath_strict", "We-Math score, strict", interval="linearised", unparsed="wrong"
+        ),
+        share_row(
             "wemath_loose",
             "We-Math score, loose: one right step suffices",
             interval="linearised",
             unparsed="wrong",
         ),
-        share(
+        share_row(
             "insufficient_knowledge",
             "problems wrong with a wrong step",
             interval="linearised",
             unparsed="wrong",
             better="lower",
         ),
-        share(
+        share_row(
             "inadequate_generalization",
             "problems wrong with all steps right",
             interval="linearised",
             unparsed="wrong",
             better="neither",
         ),
-        share(
+        share_row(
             "complete_mastery",
             "problems right with all steps right",
             interval="linearised",
             unparsed="wrong",
         ),
-        share(
+        share_row(
             "rote_memorization",
             "problems right with a wrong step, of those right",
             interval="linearised",

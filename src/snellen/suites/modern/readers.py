@@ -12,7 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from snellen.common.drafts import Draft
+from snellen.errors import DataError
 from snellen.formats.json_files import parse_toml
+from snellen.formats.listed_cells import python_literal
 from snellen.protocols.prompts.rendering import IMAGE_MARK
 from snellen.readers.mapped import read, read_hub_rows
 
@@ -31,7 +33,7 @@ def read_chartqapro(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
 
 
 def read_muirbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """Pictures numbered through question and options, so that options that are pictures differ, in any order."""
+    """Images numbered through question and options, so that options that are images differ, in any order."""
     for draft in read_hub_rows(params, folder):
         [drawn] = draft.rounds
         numbers = count(1)
@@ -61,6 +63,28 @@ def read_mvbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
             {**shared, "records": records, "video": video, "tags": {"task": task}}, folder
         ):
             yield replace(draft, id=f"{task}-{draft.id}")
+
+
+def read_mtvqa(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A question for each pair of a row: the mapping's question is their list, as Python writes it."""
+    for draft in read_hub_rows(params, folder):
+        [drawn] = draft.rounds
+        for place, pair in enumerate(_pairs(drawn.question, draft.where)):
+            asked = replace(
+                drawn, question=pair["question"].strip(), texts=(pair["answer"].strip(),)
+            )
+            yield replace(draft, id=f"{draft.id}-{place}", rounds=(asked,))
+
+
+def _pairs(text: str, where: str) -> list[dict[str, str]]:
+    """The questions of a row with their answers. Raises DataError."""
+    pairs = python_literal(text)
+    try:
+        return [{name: str(pair[name]) for name in ("question", "answer")} for pair in pairs]
+    except (TypeError, KeyError):
+        raise DataError(
+            f"{where}: qa_pairs is not a list of questions and answers: {text[:80]!r}"
+        ) from None
 
 
 def _plot(row: str, column: str, name: str) -> str:

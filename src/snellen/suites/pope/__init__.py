@@ -1,1 +1,1 @@
-"""POPE's polling questions, made from pictures and object names of one's own."""
+"""POPE's polling questions, made from images and object names of one's own."""

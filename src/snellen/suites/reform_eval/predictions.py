@@ -13,15 +13,13 @@ ReForm-Eval's scorers of open questions, defect for defect, to reproduce its num
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any
 
-from snellen.catalogue.suites import PredictionForm
-from snellen.errors import DataError
+from msgspec.structs import replace
+
 from snellen.extraction.reading import (
     ExtractedChoice,
     NamedExtractor,
@@ -29,17 +27,13 @@ from snellen.extraction.reading import (
     no_choice,
     published_rule,
 )
-from snellen.formats.json_files import read_json_rows
-from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, needs
+from snellen.interchange.predictions.forms import table_form
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.normalise import contains_words, legacy_ocr_normalise
 
-LONGEST_PATH = 1024
 ALPHABETS = (ascii_uppercase, ascii_lowercase, "123456789")
-NEEDED = ("sample_id", "prediction")
 CAPTION_METRICS = ("cider", "rouge_l", "legacy_cider")
-SUBJECTS = ("anno", "method", "claim", "caption")
-"""What loaders put into the wording of a question and keep beside it."""
 NAME = re.compile(
     r"(.+)_(SingleChoice|Generation|OCROpenEnded|KIEOpenEnded)_(?:generation|likelihood)_(.+)"
 )
@@ -47,89 +41,31 @@ NAME = re.compile(
 TASKS = {"OCROpenEnded": "ocr", "KIEOpenEnded": "kie"}
 
 
-def _read_rows(path: Path) -> PredictionFile:
-    """The file's records. Raises DataError naming a record that has no prediction or one of another type."""
-    records = read_json_rows(path)
+def _with_formulation(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
+    """A file with what its name says, and the labels that its prompts show."""
     name = NAME.fullmatch(path.name.removesuffix(".gz").removesuffix(".json"))
-    captions = any("references" in record for record in records)
-    if name and name[2] == "Generation" and not captions:
-        # A choice asked openly: the loader drops the options and leaves the place of the right one.
-        records = [{**record, "answer": None} for record in records]
-    rows = tuple(
-        _row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1)
-    )
-    return PredictionFile(
-        rows=rows,
+    formulation = name[2] if name else ""
+    is_of_captions = "references" in columns
+    rows: list[PredictedRow] = []
+    for row in file.rows:
+        references = row.references
+        if references and not is_of_captions:
+            # The published metric compares with the words of a list as one text.
+            references = (" ".join(references),)
+        if formulation == "Generation" and not is_of_captions:
+            # A choice asked openly: the loader drops the options and leaves the index of the right one.
+            references = ()
+        rows.append(replace(row, labels=_labels(row.options, row.prompt), references=references))
+    return replace(
+        file,
+        rows=tuple(rows),
         repeats=True,
         title=name[1] if name else "",
         model=name[3] if name else "",
         suite="reform-eval",
-        task="caption" if captions else TASKS.get(name[2], "") if name else "",
-        metrics=CAPTION_METRICS if captions else (),
+        task="caption" if is_of_captions else TASKS.get(formulation, ""),
+        metrics=CAPTION_METRICS if is_of_captions else (),
     )
-
-
-def _row(record: Mapping[str, Any], name: str, where: str) -> PredictedRow:
-    prediction = _prediction(record, where)
-    options = _texts(record.get("answer_options"), f"{where}: answer_options")
-    sample, turn = str(record.get("sample_id", "")), record.get("round_id")
-    if turn is not None:
-        turn = _place(turn, f"{where}: round_id")
-        sample = sample.removesuffix(f"_{turn}")
-    references = _texts(record.get("references"), f"{where}: references")
-    answer = record.get("answer")
-    if not options and not references and answer is not None:
-        # The published metric compares with the words of a list as one text.
-        references = (" ".join(_texts(answer, f"{where}: answer")),)
-    prompt_text = str(record.get("question_with_option") or record.get("text") or "")
-    return PredictedRow(
-        where=name,
-        id=sample,
-        turn=turn,
-        question=str(record.get("question", "")),
-        prompt=str(record.get("text", "")),
-        subject=next((str(record[key]) for key in SUBJECTS if record.get(key)), ""),
-        options=options,
-        labels=_labels(options, prompt_text),
-        gold=(_place(answer, f"{where}: answer"),) if options and answer is not None else (),
-        references=references,
-        reply=prediction if isinstance(prediction, str) else None,
-        chosen=prediction if isinstance(prediction, int) else None,
-        template=str(record.get("instruct", "")),
-        picture=_picture(record.get("image")),
-    )
-
-
-def _prediction(record: Mapping[str, Any], where: str) -> str | int:
-    prediction = record.get("prediction")
-    if isinstance(prediction, bool) or not isinstance(prediction, (str, int)):
-        raise DataError(
-            f"{where}: the prediction is {prediction!r}; a reply is a text, a likelihood the place of an option"
-        )
-    return prediction
-
-
-def _picture(image: object) -> str:
-    """The picture's path; of one in base64 its digest."""
-    text = image if isinstance(image, str) else ""
-    return text if len(text) <= LONGEST_PATH else hashlib.sha256(text.encode()).hexdigest()
-
-
-def _place(value: object, where: str) -> int:
-    text = str(value).strip()
-    if not text.isdecimal():
-        raise DataError(f"{where} is {value!r}; it counts from 0")
-    return int(text)
-
-
-def _texts(value: object, where: str) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, (str, int, float)):
-        return (str(value),)
-    if isinstance(value, list) and all(isinstance(text, (str, int, float)) for text in value):
-        return tuple(map(str, value))
-    raise DataError(f"{where} is neither a text nor a list of texts")
 
 
 def _labels(options: Sequence[str], prompt_text: str) -> tuple[str, ...]:
@@ -145,8 +81,25 @@ def _labels(options: Sequence[str], prompt_text: str) -> tuple[str, ...]:
     return tuple(ascii_uppercase[: len(options)]) if len(options) <= len(ascii_uppercase) else ()
 
 
-PREDICTION_FORM = PredictionForm(
-    title="a result file of ReForm-Eval", fault=needs(read_json_rows, NEEDED), rows=_read_rows
+PREDICTION_FORM = table_form(
+    "a result file of ReForm-Eval",
+    needs=("sample_id", "prediction"),
+    columns={
+        "id": ("sample_id",),
+        "turn": ("round_id",),
+        "image": ("image",),
+        "question": ("question",),
+        "prompt": ("text", "question_with_option"),
+        # What loaders put into the wording of a question and keep beside it.
+        "subject": ("anno", "method", "claim", "caption"),
+        "template": ("instruct",),
+        "options": ("answer_options",),
+        "answer": ("references", "answer"),
+        "reply": ("prediction",),
+        "likelihood": ("prediction",),
+    },
+    answer_is="index0",
+    finish=_with_formulation,
 )
 
 

@@ -1,8 +1,8 @@
-"""The published, already re-formulated data of ReForm-Eval: JSON files with pictures in base64, or by name.
+"""The published, already re-formulated data of ReForm-Eval: JSON files with images in base64, or by name.
 
 `published.toml` says which file holds which of the 61 benchmarks, in which of the forms below. Instructions that
-a file brings (`instructs`) become those of its benchmark. Both variants are read: with pictures inside, and the raw
-one with file names or original ids, whose pictures lie in a folder of the user.
+a file brings (`instructs`) become those of its benchmark. Both variants are read: with images inside, and the raw
+one with file names or original ids, whose images lie in a folder of the user.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.callers import setting
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries
 from snellen.catalogue.suites import Importer
 from snellen.common.drafts import (
     DistractorSpec,
     Draft,
     Exclusion,
+    ImageSpec,
     Outline,
-    PictureSpec,
     QuestionDraft,
     read_params,
     without_exclusions,
@@ -35,12 +36,12 @@ from snellen.common.drafts import (
 from snellen.common.drawing import PALETTE, from_corners
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, packaged_toml, read_json
-from snellen.formats.locate import locate, locate_or_none
+from snellen.formats.locate import locate_file, locate_or_none
 from snellen.records import Box
 from snellen.suites.reform_eval import wording
 
 NAME_LENGTH = 200
-"""A longer text is a picture itself, not the name of one."""
+"""A longer text is an image itself, not the name of one."""
 
 
 class Drawing(Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,8 +67,8 @@ def published_entries() -> dict[str, PublishedEntry]:
     return packaged_toml("snellen.suites.reform_eval", "published.toml", dict[str, PublishedEntry])
 
 
-class PublishedPictures:
-    """Pictures of one file: inside its records, or in a folder."""
+class PublishedImages:
+    """Images of one file: inside its records, or in a folder."""
 
     def __init__(self, folder: Path, entry: PublishedEntry) -> None:
         self.entry = entry
@@ -75,12 +76,12 @@ class PublishedPictures:
 
     def picture(
         self, text: str | int, where: str, boxes: tuple[Box, ...] = ()
-    ) -> bytes | Path | PictureSpec:
-        """The picture as its question shows it: cut out, or with its boxes drawn."""
+    ) -> bytes | Path | ImageSpec:
+        """The image as its question shows it: cut out, or with its boxes drawn."""
         content = self._content(str(text), where)
         entry = self.entry
         if entry.crop and boxes:
-            return PictureSpec(content, crop=boxes[0])
+            return ImageSpec(content, crop=boxes[0])
         if entry.draw is None or not boxes:
             return content
         if entry.draw.corners:
@@ -89,14 +90,14 @@ class PublishedPictures:
         outlines = tuple(
             Outline(box, PALETTE[place % len(PALETTE)], width) for place, box in enumerate(boxes)
         )
-        return PictureSpec(content, outlines=outlines)
+        return ImageSpec(content, outlines=outlines)
 
     def _content(self, text: str, where: str) -> bytes | Path:
         if len(text) > NAME_LENGTH:
             try:
                 return base64.b64decode(text.rpartition("base64,")[2], validate=True)
             except (binascii.Error, ValueError):
-                raise DataError(f"{where}: the picture {text[:30]!r}... is not base64") from None
+                raise DataError(f"{where}: the image {text[:30]!r}... is not base64") from None
         names = [text, f"{text}.jpg", f"{text}.png"]
         if text.isdigit():
             names += [f"{int(text):012d}.jpg", f"COCO_val2014_{int(text):012d}.jpg"]
@@ -104,7 +105,7 @@ class PublishedPictures:
             if (path := self._folder / name).is_file():
                 return path
         raise DataError(
-            f"{where}: the picture {text!r} is not in {self._folder}; name the folder of the pictures with --images"
+            f"{where}: the image {text!r} is not in {self._folder}; name the folder of the images with {setting('images')}"
         )
 
 
@@ -115,7 +116,7 @@ ENTAILMENT = ("yes", "not sure", "no")
 
 Paths = list[Path]
 Items = Iterator[Draft | Exclusion]
-FormReader = Callable[[Paths, PublishedPictures], Items]
+FormReader = Callable[[Paths, PublishedImages], Items]
 OneOrMoreTexts = str | list[str]
 
 
@@ -161,7 +162,7 @@ class _Vqa(Struct, frozen=True):
     rationale_options: tuple[str, ...] = ()
 
 
-def _vqa(paths: Paths, shelf: PublishedPictures) -> Items:
+def _vqa(paths: Paths, shelf: PublishedImages) -> Items:
     for where, item in _items(paths[0], _Vqa):
         context = item.context or None
         if item.rationale_options:
@@ -181,7 +182,7 @@ def _vqa(paths: Paths, shelf: PublishedPictures) -> Items:
         )
 
 
-def _vqa_open(paths: Paths, shelf: PublishedPictures) -> Items:
+def _vqa_open(paths: Paths, shelf: PublishedImages) -> Items:
     for where, item in _items(paths[0], _Vqa):
         question = QuestionDraft(item.question, texts=_texts(item.answer))
         yield _draft(item.question_id, question, shelf.picture(item.image_id, where), where)
@@ -196,7 +197,7 @@ class _Claim(Struct, frozen=True):
     answer_options: tuple[str, ...]
 
 
-def _claim(paths: Paths, shelf: PublishedPictures) -> Items:
+def _claim(paths: Paths, shelf: PublishedImages) -> Items:
     for where, item in _items(paths[0], _Claim):
         gold = _place(item.answer, item.answer_options, where)
         question = _chosen(wording.claim_question(item.claim), item.answer_options, gold)
@@ -238,7 +239,7 @@ def _wordings(item: _Core, where: str) -> tuple[str, tuple[str, ...]]:
     return texts[0], texts[1:]
 
 
-def _core_choice(paths: Paths, shelf: PublishedPictures) -> Items:
+def _core_choice(paths: Paths, shelf: PublishedImages) -> Items:
     for where, item in _items(paths[0], _Core):
         options = item.answer_options
         first, rewordings = _wordings(item, where)
@@ -247,7 +248,7 @@ def _core_choice(paths: Paths, shelf: PublishedPictures) -> Items:
         yield _draft(item.question_id, question, picture, where)
 
 
-def _core_open(paths: Paths, shelf: PublishedPictures) -> Items:
+def _core_open(paths: Paths, shelf: PublishedImages) -> Items:
     """Scene text and key information. A list of golds is a text of several words, joined by blanks.
 
     A gold without a letter or digit is kept: the published numbers count it, and other metrics have no value for it.
@@ -281,7 +282,7 @@ class _Sampled(Struct, frozen=True):
     region: tuple[Any, ...] = ()
 
 
-def _sampled(paths: Paths, shelf: PublishedPictures) -> Items:
+def _sampled(paths: Paths, shelf: PublishedImages) -> Items:
     form = shelf.entry.form
     for number, (where, item) in enumerate(_items(paths[0], _Sampled)):
         name = number if item.id is None else item.id
@@ -333,7 +334,7 @@ class _Flat(Struct, frozen=True):
     options: tuple[str, ...]
 
 
-def _list(paths: Paths, shelf: PublishedPictures) -> Items:
+def _list(paths: Paths, shelf: PublishedImages) -> Items:
     for where, item in list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Flat):
         gold = _index(item.answer, item.options, where)
         question = _chosen(item.question, item.options, gold)
@@ -355,7 +356,7 @@ def _pool(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(choice) for choice in read_json(path, _Choices).choice))
 
 
-def _count(paths: Paths, shelf: PublishedPictures) -> Items:
+def _count(paths: Paths, shelf: PublishedImages) -> Items:
     """Counting questions of COCO-QA. Their negatives were drawn anew for each test; here they are drawn once."""
     pool = _pool(paths[1])
     for number, (where, item) in enumerate(
@@ -387,7 +388,7 @@ class _Annotation(Struct, frozen=True):
     answers: tuple[_Answer, ...]
 
 
-def _tdiuc(paths: Paths, shelf: PublishedPictures) -> Items:
+def _tdiuc(paths: Paths, shelf: PublishedImages) -> Items:
     """One task's questions. Their negatives were drawn anew for each test; here they are drawn once."""
     pool = _pool(paths[2])
     golds = {
@@ -437,7 +438,7 @@ class _Dialogues(Struct, frozen=True):
     data: _Lists
 
 
-def _dialogue(paths: Paths, shelf: PublishedPictures) -> Items:
+def _dialogue(paths: Paths, shelf: PublishedImages) -> Items:
     lists = read_json(paths[0], _Dialogues).data
     for where, item in list_items(paths[0], "data.dialogs", lists.dialogs, _Dialogue):
         try:
@@ -482,20 +483,20 @@ def _chosen(
 def _draft(
     name: str | int,
     question: QuestionDraft,
-    picture: bytes | Path | PictureSpec,
+    picture: bytes | Path | ImageSpec,
     where: str,
     context: str | None = None,
 ) -> Draft | Exclusion:
-    """A question about a picture; one with the same option twice has no telling answer, and is left out."""
+    """A question about an image; one with the same option twice has no telling answer, and is left out."""
     options = [option.strip() for option in question.options]
     if len(set(options)) < len(options):
         return Exclusion("two of its options are the same")
     return Draft(str(name), (question,), (picture,), where, context=context, group=_group(picture))
 
 
-def _group(picture: bytes | Path | PictureSpec) -> str:
-    """The picture as it was before anything was drawn: questions about its regions depend on each other."""
-    file = picture.file if isinstance(picture, PictureSpec) else picture
+def _group(picture: bytes | Path | ImageSpec) -> str:
+    """The image as it was before anything was drawn: questions about its regions depend on each other."""
+    file = picture.file if isinstance(picture, ImageSpec) else picture
     if isinstance(file, bytes):
         return hashlib.sha256(file).hexdigest()
     return file.name if isinstance(file, Path) else file.place
@@ -530,7 +531,7 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     benchmark: str
     """Its name in the catalogue, without the suite's."""
     images: str = ""
-    """Folder of the pictures that the raw variant names."""
+    """Folder of the images that the raw variant names."""
 
 
 class _Instructs(Struct, frozen=True):
@@ -544,7 +545,8 @@ def instructions(folder: Path, benchmark: str) -> tuple[str, ...]:
         return ()
     return tuple(
         dict.fromkeys(
-            text.strip() for text in read_json(locate(folder, entry.files[0]), _Instructs).instructs
+            text.strip()
+            for text in read_json(locate_file(folder, entry.files[0]), _Instructs).instructs
         )
     )
 
@@ -553,8 +555,8 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """The questions of one benchmark in the order of its file. Raises DataError naming file and record."""
     chosen = read_params(params, Params)
     entry = published_entries()[chosen.benchmark]
-    paths = [locate(folder, name) for name in entry.files]
-    shelf = PublishedPictures(Path(chosen.images) if chosen.images else paths[0].parent, entry)
+    paths = [locate_file(folder, name) for name in entry.files]
+    shelf = PublishedImages(Path(chosen.images) if chosen.images else paths[0].parent, entry)
     yield from without_exclusions(FORM_READERS[entry.form](paths, shelf), paths[0])
 
 
@@ -594,7 +596,7 @@ def hub_patterns(names: Sequence[str]) -> list[str]:
 def _check(names: Sequence[str]) -> None:
     for name in names:
         if name not in published_entries():
-            raise registry.unknown("benchmark of reform-eval", name, published_entries())
+            raise registry.unknown_name("benchmark of reform-eval", name, published_entries())
 
 
 def _spec(name: str, folder: Path, images: Path | None) -> BenchmarkSpec:

@@ -1,4 +1,4 @@
-"""Visual Dialog 1.0, val2018: ten questions about a picture, answered in turn (ReForm-Eval A.8).
+"""Visual Dialog 1.0, val2018: ten questions about an image, answered in turn (ReForm-Eval A.8).
 
 Reads `visdial_1.0_val.json`, `visdial_1.0_val_dense_annotations.json` and the folder `VisualDialog_val2018`. The 100
 published candidates of a question are dropped, as in the paper; the dense annotations of one round per
@@ -21,7 +21,7 @@ from msgspec import Struct
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
-from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.formats.locate import base_of, locate_file, locate_or_none
 from snellen.reformulation.answer_equality import fold_answer
 
 ROUNDS = 10
@@ -68,7 +68,7 @@ class _Dense(Struct, frozen=True):
 
 Dialogs = list[tuple[str, _Dialog]]
 Relevant = dict[tuple[int, int], tuple[float, ...]]
-"""By picture and round (from 0), how right each candidate is."""
+"""By image and round (from 0), how right each candidate is."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -78,7 +78,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """
     chosen = read_params(params, Params)
     split = chosen.split
-    path = locate(folder, "visdial_1.0_val.json")
+    path = locate_file(folder, "visdial_1.0_val.json")
     content = read_json(path, _File)
     if content.split != split:
         raise DataError(f"{path}: the split is {content.split}, not {split}")
@@ -135,7 +135,7 @@ def _check(where: str, dialog: _Dialog, lists: _Data) -> None:
 
 
 def _relevant(folder: Path | None, dialogs: Dialogs) -> Relevant:
-    path = locate(folder, "visdial_1.0_val_dense_annotations.json")
+    path = locate_file(folder, "visdial_1.0_val_dense_annotations.json")
     return _dense(path, {dialog.image_id for _, dialog in dialogs})
 
 
@@ -143,9 +143,7 @@ def _dense(path: Path, images: set[int]) -> Relevant:
     relevant: Relevant = {}
     for where, annotation in list_items(path, "", read_json(path, list[msgspec.Raw]), _Dense):
         if annotation.image_id not in images:
-            raise DataError(
-                f"{where}: there is no dialogue about the picture {annotation.image_id}"
-            )
+            raise DataError(f"{where}: there is no dialogue about the image {annotation.image_id}")
         if not 1 <= annotation.round_id <= ROUNDS:
             raise DataError(f"{where}: round_id is {annotation.round_id}, not 1 to {ROUNDS}")
         relevant[annotation.image_id, annotation.round_id - 1] = annotation.gt_relevance

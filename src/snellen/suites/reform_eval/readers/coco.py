@@ -1,14 +1,14 @@
-"""Pictures of MSCOCO: what is in them, captions against them, and expressions that refer to what a box shows.
+"""Images of MSCOCO: what is in them, captions against them, and expressions that refer to what a box shows.
 
 MSCOCO's object annotations as questions about what is there, in a box, and missing (ReForm-Eval A.2).
 
 Reads `instances_val2017.json` and the folder `val2017` as the COCO site distributes them; other sources
 read COCO's objects and captions by the functions here.
 
-MSCOCO's captions against pictures: does this one match (itm), which one fits (its)? (ReForm-Eval A.6)
+MSCOCO's captions against images: does this one match (itm), which one fits (its)? (ReForm-Eval A.6)
 
 Reads `captions_val2017.json`, `instances_val2017.json` and the folder `val2017` of the COCO site. Every
-caption of the split is a question. What does not fit comes from pictures with distinct but similar objects:
+caption of the split is a question. What does not fit comes from images with distinct but similar objects:
 of each the caption that is most similar to the right one by the objects it names.
 
 RefCOCO: which expression refers to the object in the box? (ReForm-Eval A.2)
@@ -36,8 +36,8 @@ from msgspec import Struct
 from snellen.common.drafts import (
     DistractorSpec,
     Draft,
+    ImageSpec,
     Outline,
-    PictureSpec,
     QuestionDraft,
     read_params,
 )
@@ -45,7 +45,7 @@ from snellen.common.drawing import PALETTE
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import converted, list_items, packaged_toml, read_json
-from snellen.formats.locate import locate
+from snellen.formats.locate import locate_file
 from snellen.formats.pickles import load_pickle
 from snellen.readers.coco import CocoAnnotation, CocoImage, CocoObjects, read_instances
 from snellen.readers.question_types import plural
@@ -75,20 +75,20 @@ class _Captions(Struct, frozen=True):
     annotations: list[msgspec.Raw]
 
 
-def locate_pictures(folder: Path | None, split: str) -> Path:
-    """The folder of a split's pictures, in the layouts of the COCO site and of REFER's interface."""
-    return locate(folder, split, f"images/{split}", f"images/mscoco/images/{split}")
+def locate_images(folder: Path | None, split: str) -> Path:
+    """The folder of a split's images, in the layouts of the COCO site and of REFER's interface."""
+    return locate_file(folder, split, f"images/{split}", f"images/mscoco/images/{split}")
 
 
 def read_objects(folder: Path | None, split: str) -> CocoObjects:
-    """The annotations of a split with their pictures. Raises DataError for a file that does not fit together."""
-    path = locate(folder, f"annotations/instances_{split}.json", f"instances_{split}.json")
-    return read_instances(path, locate_pictures(folder, split))
+    """The annotations of a split with their images. Raises DataError for a file that does not fit together."""
+    path = locate_file(folder, f"annotations/instances_{split}.json", f"instances_{split}.json")
+    return read_instances(path, locate_images(folder, split))
 
 
 def read_captions(folder: Path | None, split: str) -> dict[int, list[tuple[str, CocoCaption]]]:
-    """The captions of a split by picture, each with its place. Raises DataError for an empty or a stray one."""
-    path = locate(folder, f"annotations/captions_{split}.json", f"captions_{split}.json")
+    """The captions of a split by image, each with its place. Raises DataError for an empty or a stray one."""
+    path = locate_file(folder, f"annotations/captions_{split}.json", f"captions_{split}.json")
     content = read_json(path, _Captions)
     captions: dict[int, list[tuple[str, CocoCaption]]] = {
         image.id: [] for _, image in list_items(path, "images", content.images, CocoImage)
@@ -103,7 +103,7 @@ def read_captions(folder: Path | None, split: str) -> dict[int, list[tuple[str, 
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per object (mci, goi) or per picture (mos), by the order of the annotations."""
+    """A draft per object (mci, goi) or per image (mos), by the order of the annotations."""
     chosen = read_params(params, Params)
     objects = read_objects(folder, chosen.split)
     if chosen.task == "mos":
@@ -116,10 +116,10 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _present(objects: CocoObjects, annotation: CocoAnnotation, where: str, *, boxed: bool) -> Draft:
-    """Which object is in the picture (mci), or in the box (goi)?
+    """Which object is in the image (mci), or in the box (goi)?
 
-    Distractors: classes of the same super-category, then any; under goi first what else the picture shows.
-    Under mci a class that the picture shows would be right too.
+    Distractors: classes of the same super-category, then any; under goi first what else the image shows.
+    Under mci a class that the image shows would be right too.
     """
     gold = objects.categories[annotation.category_id]
     present = objects.present(annotation.image_id)
@@ -135,9 +135,7 @@ def _present(objects: CocoObjects, annotation: CocoAnnotation, where: str, *, bo
     return Draft(
         id=str(annotation.id),
         rounds=(QuestionDraft(question, texts=(gold.name,), distractors=distractors),),
-        images=(
-            PictureSpec(file, outlines=(Outline(annotation.bbox, width=3),)) if boxed else file,
-        ),
+        images=(ImageSpec(file, outlines=(Outline(annotation.bbox, width=3),)) if boxed else file,),
         where=where,
         regions=(Region(annotation.bbox),) if boxed else (),
         group=str(annotation.image_id),
@@ -149,8 +147,8 @@ def _present(objects: CocoObjects, annotation: CocoAnnotation, where: str, *, bo
 def _missing(objects: CocoObjects) -> Iterator[Draft]:
     """Which object is in none of the boxes? Negatives are what the boxes hold; the gold is in none of them.
 
-    A picture counts when no two of its large objects are of one class: the rule that comes nearest to the paper's 2,479
-    pictures and to what its models reach by chance (docs/evidence/reform-eval.md).
+    An image counts when no two of its large objects are of one class: the rule that comes nearest to the paper's 2,479
+    images and to what its models reach by chance (docs/evidence/reform-eval.md).
     """
     for image, annotated in objects.by_image.items():
         large = [
@@ -182,7 +180,7 @@ def _missing(objects: CocoObjects) -> Iterator[Draft]:
                     distractors=DistractorSpec(tiers=(tier,), allow_fewer=True),
                 ),
             ),
-            images=(PictureSpec(objects.images[image], outlines=outlines),),
+            images=(ImageSpec(objects.images[image], outlines=outlines),),
             where=chosen[0][0],
             regions=tuple(Region(box) for box in boxes),
             group=str(image),
@@ -192,7 +190,7 @@ def _missing(objects: CocoObjects) -> Iterator[Draft]:
 
 
 NEIGHBOURS = 12
-"""Similar pictures that offer a caption each; more than the options need, as some captions say the same."""
+"""Similar images that offer a caption each; more than the options need, as some captions say the same."""
 
 
 class PairParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -201,22 +199,22 @@ class PairParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_pairs(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per caption, in the order of the pictures."""
+    """A draft per caption, in the order of the images."""
     chosen = read_params(params, PairParams)
     objects = read_objects(folder, chosen.split)
     captions = read_captions(folder, chosen.split)
     pairs = _Pairs(objects, captions)
-    for image, picture_captions in captions.items():
-        if picture_captions and image not in objects.images:
+    for image, image_captions in captions.items():
+        if image_captions and image not in objects.images:
             raise DataError(
-                f"{picture_captions[0][0]}: the image {image} is not among those of instances_{chosen.split}.json"
+                f"{image_captions[0][0]}: the image {image} is not among those of instances_{chosen.split}.json"
             )
-        for where, caption in picture_captions:
+        for where, caption in image_captions:
             yield (_matching if chosen.task == "itm" else _selection)(pairs, caption, where)
 
 
 class _Pairs:
-    """Pictures with what they show, captions with what they name, and which captions nearly fit a picture."""
+    """Images with what they show, captions with what they name, and which captions nearly fit an image."""
 
     def __init__(
         self, objects: CocoObjects, captions: dict[int, list[tuple[str, CocoCaption]]]
@@ -235,12 +233,12 @@ class _Pairs:
             for image, texts in self.own.items()
             if texts
         }
-        self._neighbours = SimilarPictures(self._shown)
+        self._neighbours = SimilarImages(self._shown)
         self._near: dict[int, list[int]] = {}
         self._name = name
 
     def nearly_right(self, caption: CocoCaption) -> tuple[str, ...]:
-        """A caption of each similar picture, the most similar picture first."""
+        """A caption of each similar image, the most similar image first."""
         image = caption.image_id
         if image not in self._near:
             rng = rng_for("coco-pairs", image, "neighbours")
@@ -255,22 +253,22 @@ class _Pairs:
 
 
 def _matching(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
-    """Yes for the picture's own caption, no for one that nearly fits; half of each."""
+    """Yes for the image's own caption, no for one that nearly fits; half of each."""
     gold = rng_for("coco-pairs", caption.id, "matches").randrange(2)
     text: str | None = caption.caption.strip()
     if gold:
-        picture_captions = pairs.own[caption.image_id]
+        image_captions = pairs.own[caption.image_id]
         text = next(
             (
                 near
                 for near in pairs.nearly_right(caption)
-                if differs_from_all(near, picture_captions)
+                if differs_from_all(near, image_captions)
             ),
             None,
         )
     if text is None:
         raise DataError(
-            f"{where}: no picture is similar, so no caption nearly fits; is the split whole?"
+            f"{where}: no image is similar, so no caption nearly fits; is the split whole?"
         )
     question = QuestionDraft(
         wording.matching_question(text), options=wording.MATCHING_OPTIONS, gold=(gold,)
@@ -308,7 +306,7 @@ def _pair_draft(
     )
 
 
-# --- captions that nearly fit: those of pictures with distinct but similar objects (ReForm-Eval A.6) ------------------
+# --- captions that nearly fit: those of images with distinct but similar objects (ReForm-Eval A.6) ------------------
 # Captions are compared by the object categories that they name; `coco_words.toml` lists the other words that
 # captions use for COCO's categories (a person may be a man, a woman or a surfer).
 
@@ -354,11 +352,11 @@ def overlap(first: Categories, second: Categories) -> float:
     return common / union if union else 0.0
 
 
-class SimilarPictures(Generic[KeyT]):
-    """Finds pictures similar to a picture, by the categories they show.
+class SimilarImages(Generic[KeyT]):
+    """Finds images similar to an image, by the categories they show.
 
-    A neighbour must show something that the picture does not, since otherwise all its captions might be right.
-    Pictures with the same categories are compared once, as bit sets; `overlap` computes the same, more slowly.
+    A neighbour must show something that the image does not, since otherwise all its captions might be right.
+    Images with the same categories are compared once, as bit sets; `overlap` computes the same, more slowly.
     """
 
     def __init__(self, categories: Mapping[KeyT, Categories]) -> None:
@@ -402,10 +400,10 @@ class SimilarPictures(Generic[KeyT]):
 def most_similar(
     gold: Categories, captions: Iterable[tuple[str, Categories]], categories: Categories
 ) -> str | None:
-    """Among another picture's captions the one most similar to the gold by the categories named; None without any.
+    """Among another image's captions the one most similar to the gold by the categories named; None without any.
 
-    `categories` is what the gold's picture shows. A caption that names nothing else may be true of that picture
-    too, and is chosen only when the other picture has no better one.
+    `categories` is what the gold's image shows. A caption that names nothing else may be true of that image
+    too, and is chosen only when the other image has no better one.
     """
     ranked = [
         (bool(mentioned - categories), overlap(gold, mentioned), caption)
@@ -417,7 +415,7 @@ def most_similar(
 
 
 def differs_from_all(caption: str, own_captions: Collection[str]) -> bool:
-    """Whether a caption differs in meaning from each of a picture's own."""
+    """Whether a caption differs in meaning from each of an image's own."""
     return not any(same_answer(caption, own_caption) for own_caption in own_captions)
 
 
@@ -448,11 +446,11 @@ class ReferredObject(Struct, frozen=True):
 def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per expression, in the order of the file."""
     chosen = read_params(params, RefcocoParams)
-    path = locate(
+    path = locate_file(
         folder,
         *(f"{within}refs(unc).{kind}" for within in ("refcoco/", "") for kind in ("p", "json")),
     )
-    objects = read_instances(path.with_name("instances.json"), locate_pictures(folder, "train2014"))
+    objects = read_instances(path.with_name("instances.json"), locate_images(folder, "train2014"))
     annotations = {
         annotation.id: annotation
         for annotated in objects.by_image.values()
@@ -494,7 +492,7 @@ def _check(
         raise DataError(f"{where}: there is no annotation {ref.ann_id} in instances.json")
     if (annotation.image_id, annotation.category_id) != (ref.image_id, ref.category_id):
         raise DataError(
-            f"{where}: the annotation {ref.ann_id} is of another picture or category in instances.json"
+            f"{where}: the annotation {ref.ann_id} is of another image or category in instances.json"
         )
     if not ref.sentences:
         raise DataError(f"{where}: there is no expression")
@@ -560,7 +558,7 @@ def _expression_draft(
             ),
         ),
         images=(
-            PictureSpec(
+            ImageSpec(
                 objects.images[ref.image_id], outlines=(Outline(annotation.bbox, width=BOX_WIDTH),)
             ),
         ),

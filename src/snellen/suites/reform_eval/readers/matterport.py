@@ -1,8 +1,8 @@
 """Matterport3D: how do two objects lie to each other, and how far is one? (ReForm-Eval A.5)
 
-Of each house it reads `house_segmentations/<house>.house` and pictures of `undistorted_color_images` with
+Of each house it reads `house_segmentations/<house>.house` and images of `undistorted_color_images` with
 their `undistorted_depth_images`. What follows from boxes and depth is worked out in `matterport_relations`.
-Of each panorama one level picture is looked at, drawn by name, and asked about once for each relation that
+Of each panorama one level image is looked at, drawn by name, and asked about once for each relation that
 it shows, about things drawn by name.
 
 `on top of` and `next to` were annotated by hand for the paper, and published with its questions only. Who
@@ -22,8 +22,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import source_setting
 from snellen.common.decoding import opened_image
-from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, picture_bytes, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, image_bytes, read_params
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
@@ -62,7 +63,7 @@ _VAGUE_NAMES = {"-", "object", "unknown", "remove", "decoration", "structure"}
 
 
 class View(Struct, frozen=True):
-    """A thing as a picture shows it: its box in pixels from the top left, and its depth in metres."""
+    """A thing as an image shows it: its box in pixels from the top left, and its depth in metres."""
 
     name: str
     left: float
@@ -210,11 +211,11 @@ class SpatialAnnotation(Struct, frozen=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per relation that a picture shows, then one per annotation."""
+    """A draft per relation that an image shows, then one per annotation."""
     read_params(params, Params)
     if folder is None:
         raise DataError(
-            "no folder with the official files; name it with --source (it holds Matterport3D's scans)"
+            f"no folder with the official files; name it with {source_setting()} (it holds Matterport3D's scans)"
         )
     houses = sorted(folder.rglob("house_segmentations/*.house"))
     annotated = locate_or_none(folder, "annotated.jsonl", "annotated.csv")
@@ -259,7 +260,7 @@ def _depth(path: Path, image: HouseImage) -> Depth:
 
     def depth(column: int, row: int) -> float:
         if not loaded:
-            with opened_image(picture_bytes(path, image.where), f"{image.where}: {path}") as opened:
+            with opened_image(image_bytes(path, image.where), f"{image.where}: {path}") as opened:
                 loaded.append(opened.copy())
             if loaded[0].size != image.size or not loaded[0].mode.startswith("I"):
                 raise DataError(
@@ -325,7 +326,7 @@ _FIELDS = {"P": 13, "I": 41, "C": 11, "O": 24}
 
 
 class HouseImage(Struct, frozen=True):
-    """A picture and its camera, which looks along its own negative z axis with y upwards."""
+    """An image and its camera, which looks along its own negative z axis with y upwards."""
 
     where: str
     panorama: int

@@ -1,4 +1,4 @@
-"""Where things are, which relation holds, what is usual of a thing, and how good a picture is.
+"""Where things are, which relation holds, what is usual of a thing, and how good an image is.
 
 CLEVR: the questions that are about where things are, as multiple choice (ReForm-Eval A.5).
 
@@ -9,9 +9,9 @@ of "both ... and". Those that compare or add up what they find so are about more
 
 VSR: which spatial relation holds between the two objects? (ReForm-Eval A.5)
 
-Reads `splits/random/test.jsonl` of Visual Spatial Reasoning and its pictures: a folder `images` or COCO's
+Reads `splits/random/test.jsonl` of Visual Spatial Reasoning and its images: a folder `images` or COCO's
 `train2017` and `val2017`. Of the pairs, those whose caption is true are the questions: 1,181 of 1,074
-pictures, as many as Table 6 counts pictures (its 1,811 samples are another benchmark's). Options are the
+images, as many as Table 6 counts images (its 1,811 samples are another benchmark's). Options are the
 caption, and the caption with other relations of the split, each as likely as it is frequent there: else the
 gold would be known by being the common one.
 
@@ -19,13 +19,13 @@ ImageNetVC: visual common sense about the 1000 classes of ImageNet.
 
 Five files `color.csv`, `shape.csv`, `material.csv`, `component.csv`, `others.csv` (category, question,
 answer), `ImageNet_mapping.txt` (`n01440764 tench, Tinca tinca`: the first name is the category), and a
-folder of pictures per class (`rank/n01440764/`).
+folder of images per class (`rank/n01440764/`).
 
-VizWiz's pictures by blind people with five workers' votes on their quality (ReForm-Eval A.1: VizWiz_2, VizWiz_4).
+VizWiz's images by blind people with five workers' votes on their quality (ReForm-Eval A.1: VizWiz_2, VizWiz_4).
 
 Reads `annotations/val.json` of the quality issues task, a list of `{"image": ..., "flaws": {"FRM": 2, ...}}`, and
-the folder `val`. A picture counts when its first verdict leads the next by some votes, and when that verdict is
-not a flaw at all or one that has a name: the pictures of VizWiz_2 are those of VizWiz_4 and the flawless ones.
+the folder `val`. An image counts when its first verdict leads the next by some votes, and when that verdict is
+not a flaw at all or one that has a name: the images of VizWiz_2 are those of VizWiz_4 and the flawless ones.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, DelimitedTable, open_text
 from snellen.formats.json_files import json_lines, list_items, read_json, stream_list
-from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.formats.locate import base_of, locate_file, locate_or_none
 from snellen.reformulation.answer_equality import opposite_yes_no
 
 CLEVR_FILLERS = ("Not sure", "Unknown")
@@ -92,8 +92,8 @@ def read_clevr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per question about space, in the order of the file; its distractors are the type's other answers."""
     chosen = read_params(params, ClevrParams)
     name = f"CLEVR_{chosen.split}_questions.json"
-    path = locate(folder, f"questions/{name}", name)
-    pictures = locate(folder, f"images/{chosen.split}")
+    path = locate_file(folder, f"questions/{name}", name)
+    pictures = locate_file(folder, f"images/{chosen.split}")
     answers: dict[int, dict[str, None]] = {}
     for where, question in _spatial(path):
         if not question.answer:
@@ -184,7 +184,7 @@ class SpatialCaption(Struct, frozen=True):
 def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per true caption, in the order of the file."""
     chosen = read_params(params, VsrParams)
-    path = locate(
+    path = locate_file(
         folder,
         *(f"{within}random/{chosen.split}.jsonl" for within in ("data/splits/", "splits/", "")),
     )
@@ -193,7 +193,7 @@ def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     ]
     if not any(bases):
         raise DataError(
-            f"{folder}: the pictures are missing: images, trainval2017, or train2017 and val2017"
+            f"{folder}: the images are missing: images, trainval2017, or train2017 and val2017"
         )
     pairs = list(json_lines(path, VsrPair))
     verbs = {pair.relation: _parsed_caption(pair, where).verb for where, pair in pairs}
@@ -249,14 +249,14 @@ def _vsr_draft(pair: VsrPair, question: QuestionDraft, picture: Path, where: str
 
 
 SUBSETS = ("color", "shape", "material", "component", "others")
-PICTURE_SUFFIXES = frozenset({".jpeg", ".jpg", ".png"})
+IMAGE_SUFFIXES = frozenset({".jpeg", ".jpg", ".png"})
 
 
 class ImagenetvcParams(Struct, frozen=True, forbid_unknown_fields=True):
     images: str = "rank"
-    """Folder with a folder of pictures per class; `train` for ImageNet's own."""
+    """Folder with a folder of images per class; `train` for ImageNet's own."""
     candidates: Literal["", "subset", "type"] = ""
-    """All answers of a subset are the options, and each picture of the class is asked about (LVLM-eHub, B.4). `type`:
+    """All answers of a subset are the options, and each image of the class is asked about (LVLM-eHub, B.4). `type`:
     of `others` only those of the item's own type (yes and no, numbers, words), which gives the type away."""
     candidate_file: str = ""
     """A JSON object of these lists in an order of their own, by `color` ... `others`, or `others word` ... by type."""
@@ -287,15 +287,15 @@ class CommonsenseQuestion(Struct, frozen=True):
 
 
 def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per question, about one picture of its class that is drawn by the question's name.
+    """A draft per question, about one image of its class that is drawn by the question's name.
 
-    With `candidates` a draft per question and picture of its class. Distractors: answers of the same subset and kind.
-    Raises DataError for a class without pictures.
+    With `candidates` a draft per question and image of its class. Distractors: answers of the same subset and kind.
+    Raises DataError for a class without images.
     """
     chosen = read_params(params, ImagenetvcParams)
-    first = locate(folder, "color.csv")
-    classes = _classes(locate(folder, "ImageNet_mapping.txt"))
-    images = locate(folder, chosen.images)
+    first = locate_file(folder, "color.csv")
+    classes = _classes(locate_file(folder, "ImageNet_mapping.txt"))
+    images = locate_file(folder, chosen.images)
     questions = [
         question
         for subset in SUBSETS
@@ -415,9 +415,9 @@ def _classes(path: Path) -> dict[str, str]:
 
 
 def _pictures(folder: Path, where: str) -> list[Path]:
-    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in PICTURE_SUFFIXES)
+    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in IMAGE_SUFFIXES)
     if not files:
-        raise DataError(f"{where}: there is no picture in {folder}")
+        raise DataError(f"{where}: there is no image in {folder}")
     return files
 
 
@@ -464,10 +464,10 @@ class QualityRecord(Struct, frozen=True):
 
 
 def read_vizwiz_quality(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per picture on which the workers agree."""
+    """A draft per image on which the workers agree."""
     chosen = read_params(params, VizwizParams)
-    path = locate(folder, "annotations/val.json", "quality_annotations/val.json", "val.json")
-    return without_exclusions(_items(path, locate(folder, "val", "Images/val"), chosen), path)
+    path = locate_file(folder, "annotations/val.json", "quality_annotations/val.json", "val.json")
+    return without_exclusions(_items(path, locate_file(folder, "val", "Images/val"), chosen), path)
 
 
 def _items(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator[Draft | Exclusion]:

@@ -3,7 +3,7 @@
 TextVQA and DocVQA by the stricter rule: only questions of which a gold stands among the published OCR tokens.
 
 The paper leaves out what has to be inferred and does not say how. The entries leave out what the answer itself shows
-to be no text of the picture; this reader, around their mapping, also what OCR has not found. The tokens of TextVQA
+to be no text of the image; this reader, around their mapping, also what OCR has not found. The tokens of TextVQA
 miss much of what people read.
 
 K-ViQuAE: ViQuAE's questions with a passage that holds the answer.
@@ -11,9 +11,9 @@ K-ViQuAE: ViQuAE's questions with a passage that holds the answer.
 Around the mapping of `test.jsonl` this reads the authors' Wikipedia, `humans_with_faces.jsonl.gz`,
 `humans_without_faces.jsonl.gz` and `non_humans.jsonl.gz`, packed or not.
 
-WikiHow: which step of a task does the picture show? (ReForm-Eval A.6)
+WikiHow: which step of a task does the image show? (ReForm-Eval A.6)
 
-Reads `WikihowText_data.json` (one article per line) and the pictures of the steps, `<step_id>.png`, as Visual
+Reads `WikihowText_data.json` (one article per line) and the images of the steps, `<step_id>.png`, as Visual
 Goal-Step Inference distributes them. An article is a skill, its methods are tasks, the headlines of their
 steps the texts. Distractors are other steps of the task, then of the skill, then of the whole file.
 
@@ -43,13 +43,13 @@ from snellen.common.drafts import (
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import JSON_FAULTS, json_lines, list_items, read_json
-from snellen.formats.locate import locate
+from snellen.formats.locate import locate_file
 from snellen.readers.mapped import read as read_mapped
 from snellen.reformulation.answer_equality import fold_answer
 from snellen.suites.reform_eval import wording
 
 TokenLookup = Callable[[str], frozenset[str]]
-"""The words that OCR found in a picture, by the name that its questions have as their group."""
+"""The words that OCR found in an image, by the name that its questions have as their group."""
 
 
 class TokenParams(Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,14 +101,14 @@ def _with_tokens(draft: Draft, tokens: TokenLookup) -> Draft | Exclusion:
 
 
 def _rosetta(folder: Path | None) -> TokenLookup:
-    path = locate(folder, "TextVQA_Rosetta_OCR_v0.2_val.json")
+    path = locate_file(folder, "TextVQA_Rosetta_OCR_v0.2_val.json")
     items = list_items(path, "data", read_json(path, _Data).data, _Tokens)
     words = {item.image_id: _words(item.ocr_tokens) for _, item in items}
     return lambda image: words.get(image, frozenset())
 
 
 def _scans(folder: Path | None) -> TokenLookup:
-    scans = locate(folder, "val/ocr_results", "ocr_results", "spdocvqa_ocr")
+    scans = locate_file(folder, "val/ocr_results", "ocr_results", "spdocvqa_ocr")
 
     def words(page: str) -> frozenset[str]:
         scan = read_json(scans / f"{page}.json", _Scan)
@@ -168,7 +168,7 @@ def read_with_passages(params: dict[str, Any], folder: Path | None) -> Iterator[
     The passage is the first one of the linked articles that holds the original answer, else an alias of it.
     """
     chosen = read_params(params, PassageParams)
-    path = locate(folder, chosen.questions)
+    path = locate_file(folder, chosen.questions)
     titles = {question.id: question.titles for _, question in json_lines(path, ViquaeQuestion)}
     articles = _articles(folder, {title for linked in titles.values() for title in linked})
 
@@ -186,7 +186,7 @@ def _articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
     decode = msgspec.json.Decoder(Paragraphs).decode
     for name in ARTICLES:
         for where, article in json_lines(
-            locate(folder, f"{name}.jsonl.gz", f"{name}.jsonl"), WikipediaArticle
+            locate_file(folder, f"{name}.jsonl.gz", f"{name}.jsonl"), WikipediaArticle
         ):
             if article.wikipedia_title in titles:
                 try:
@@ -239,7 +239,7 @@ class WikihowStep(Struct, frozen=True):
     step_id: str
     headline: str | None = None
     img: str | None = None
-    """Where the picture was; a step without is asked about by nobody."""
+    """Where the image was; a step without is asked about by nobody."""
 
     @property
     def text(self) -> str:
@@ -259,10 +259,10 @@ class WikihowArticle(Struct, frozen=True):
 
 
 def read_wikihow(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per step that has a headline and a picture, in the order of the file."""
+    """A draft per step that has a headline and an image, in the order of the file."""
     read_params(params, WikihowParams)
-    path = locate(folder, "WikihowText_data.json")
-    pictures = locate(folder, "wiki_images", "images")
+    path = locate_file(folder, "WikihowText_data.json")
+    pictures = locate_file(folder, "wiki_images", "images")
     pool, notes = _survey(path)
     for where, article in json_lines(path, WikihowArticle):
         for draft in _drafts(article, pool, pictures, where):
@@ -279,7 +279,7 @@ def _survey(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for _, article in json_lines(path, WikihowArticle):
         for step in (step for method in article.methods for step in method.steps):
             if not step.text or not step.img:
-                counts["without a picture" if step.text else "without a headline"] += 1
+                counts["without an image" if step.text else "without a headline"] += 1
             if not step.text:
                 continue
             count_so_far += 1

@@ -1,0 +1,333 @@
+"""Score the published replies of `[[published.reproductions]]` with the metric of their entry, the worst first.
+
+    python bench/reproductions.py CLONES [--only WORDS] [--write]
+
+CLONES has the repositories as OWNER+NAME/repo; nothing is fetched. Entries name repository, files, and the figure that
+was printed for them. `--write` makes the table of docs/reproductions.md and puts what was measured into the entries.
+A number is reproduced within a tenth of a point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import csv
+import io
+import json
+import re
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+import snellen as sn
+from snellen.catalogue import BenchmarkSpec, Reproduction, entries, entry_file
+from snellen.catalogue.published_number import OWN_NUMBER, REPRODUCED_WITHIN
+from snellen.errors import SnellenError
+
+PAGE = Path(__file__).parents[1] / "docs" / "reproductions.md"
+TABLE = re.compile(r"(<!-- reproductions -->\n).*?(<!-- end of reproductions -->\n)", re.DOTALL)
+LETTERS = "ABCDEFGHIJ"
+Row = dict[str, Any]
+
+
+class Finding(Struct, frozen=True):
+    entry: BenchmarkSpec
+    reproduction: Reproduction
+    rescored: float | None
+    """None if the replies could not be scored."""
+    fault: str = ""
+
+    @property
+    def difference(self) -> float:
+        """Points between the two figures; infinite if there is only one."""
+        if self.rescored is None:
+            return float("inf")
+        return abs(self.rescored - self.reproduction.printed)
+
+
+def file_at(clones: Path, reproduction: Reproduction, path: str) -> bytes:
+    """A file of a repository, as it is in the newest commit of its branch."""
+    clone = clones / reproduction.repository.replace("/", "+") / "repo"
+    branch = reproduction.reads.get("branch", "HEAD")
+    command = ["git", "-C", str(clone), "show", f"{branch}:{path}"]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+# --- reading published replies ---------------------------------------------------------------------------------------
+
+
+def records_in(text: str, under: str = "") -> list[Row]:
+    """The records of a JSON or JSONL file: a list, a list under a key, or records by their ids."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    for key in under.split(".") if under else ():
+        content = content[key]
+    if isinstance(content, list):
+        return content
+    rows = []
+    for name, value in content.items():
+        record = value if isinstance(value, dict) else {"reply": value}
+        rows.append({"id": name, **record})
+    return rows
+
+
+def lines_with_commas(text: str) -> list[Row]:
+    """Records a line each, with a comma behind them and no brackets around."""
+    return [json.loads(line.strip().rstrip(",")) for line in text.splitlines() if line.strip()]
+
+
+def lettered(records: list[Row], *fields: str) -> list[Row]:
+    """Records whose fields have indices of options, with letters in their place."""
+    rows = []
+    for record in records:
+        letters = {field: LETTERS[int(record[field])] for field in fields}
+        rows.append({**record, **letters})
+    return rows
+
+
+def extracted_letters(text: str) -> list[Row]:
+    """LogicVista's table: lists of letters, as the judge extracted them and as they are right."""
+    rows = []
+    for record in csv.DictReader(io.StringIO(text)):
+        letters = {}
+        for name, cell in record.items():
+            if cell.startswith("["):
+                found = [letter.upper() for letter in ast.literal_eval(cell)]
+                letters[name] = ", ".join(found)
+        rows.append({**record, **letters})
+    return rows
+
+
+def nested_by_video(text: str) -> list[Row]:
+    """TempCompass's records: by video, then by aspect."""
+    rows = []
+    for video, aspects in json.loads(text).items():
+        for aspect, questions in aspects.items():
+            rows += [{"video_id": video, "dim": aspect, **question} for question in questions]
+    return rows
+
+
+def is_place(value: Any) -> bool:
+    """Whether a value is a point or a box."""
+    return (
+        isinstance(value, list)
+        and len(value) > 1
+        and all(isinstance(x, (int, float)) for x in value)
+    )
+
+
+def zipped_tables(content: bytes, folder: str) -> list[Row]:
+    """MME's results: a table for each category, with image, question, right answer and reply in its columns."""
+    rows = []
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in sorted(archive.namelist()):
+            if not name.startswith(folder) or not name.endswith(".txt"):
+                continue
+            for place, line in enumerate(archive.read(name).decode().splitlines()):
+                image, question, answer, reply = line.split("\t")[:4]
+                facts = {"question_id": image, "question": question, "answer": answer}
+                category = Path(name).stem
+                place_in_all = f"{category}-{place}"
+                rows.append(
+                    {"id": place_in_all, "category": category, **facts, "prediction": reply}
+                )
+    return rows
+
+
+def options_of(record: Row, field: str) -> list[str] | None:
+    """The options of a record: in a field, in the question below it, or letters alone (`letters:4`)."""
+    if field.startswith("letters:"):
+        return list(LETTERS[: int(field.partition(":")[2])])
+    if field.startswith("lines:"):
+        lines = str(record[field.partition(":")[2]]).splitlines()
+        return [line[2:].strip() for line in lines if re.match(r"[A-J]\.", line)]
+    value = record.get(field)
+    if isinstance(value, str):
+        value = ast.literal_eval(value)
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value)]
+    return [str(option) for option in value] if value else None
+
+
+def answer_of(record: Row, field: str, options: Sequence[str] | None) -> Any:
+    """The right answer of a record; of a question with options its letter."""
+    answer = record[field]
+    if is_place(answer):
+        return [" ".join(map(str, answer))]
+    if not options:
+        return [str(one) for one in answer] if isinstance(answer, list) else [str(answer)]
+    text = str(answer).strip()
+    match = re.match(r"\(?([A-J])(?:[.)].*)?$", text, re.DOTALL)
+    if match:
+        return match[1]
+    return LETTERS[list(options).index(text)]
+
+
+def reply_of(record: Row, field: str) -> str:
+    """The reply of a record: the first of a list, and an empty text for none."""
+    value = record.get(field)
+    if is_place(value):
+        return str(value)
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    return "" if value is None else str(value)
+
+
+def rows_of(clones: Path, reproduction: Reproduction) -> Iterator[Row]:
+    """The replies of a reproduction as rows that `snellen score FILE` reads."""
+    reads = reproduction.reads
+    joined: dict[str, Row] = {}
+    if "questions" in reads:
+        for record in records_in(file_at(clones, reproduction, reads["questions"]).decode()):
+            joined[str(record[reads.get("id", "id")])] = record
+    for path in reproduction.paths:
+        content = file_at(clones, reproduction, path)
+        text = "" if path.endswith(".zip") else content.decode()
+        if reads.get("form") == "tables":
+            records = zipped_tables(content, reads["under"])
+        elif reads.get("form") == "lines":
+            records = lines_with_commas(text)
+        elif reads.get("form") == "indices":
+            records = lettered(records_in(text), reads["answer"], reads["reply"])
+        elif reads.get("form") == "letters":
+            records = extracted_letters(text)
+        elif reads.get("form") == "videos":
+            records = nested_by_video(text)
+        else:
+            records = records_in(text, reads.get("under", ""))
+        field, _, wanted = reads.get("where", "").partition("=")
+        for place, record in enumerate(records):
+            if field and record[field] != wanted:
+                continue
+            number = str(record.get(reads.get("id", "id"), f"{Path(path).stem}-{place}"))
+            facts = {**record, **joined.get(number, {})}
+            options = None
+            if "options" in reads and facts.get("question_type") != "short-answer":
+                options = options_of(facts, reads["options"])
+            row: Row = {
+                "id": number,
+                "question": str(facts.get(reads.get("question", "question"), f"Question {number}")),
+                "answer": answer_of(facts, reads.get("answer", "answer"), options),
+                "prediction": reply_of(record, reads.get("reply", "prediction")),
+            }
+            if options:
+                row["options"] = options
+            for tag in reads.get("tags", "").split():
+                name, _, value = tag.partition("=")
+                row[name] = Path(path).stem if value == "@file" else str(facts[value or name])
+            yield row
+
+
+# --- scoring ---------------------------------------------------------------------------------------------------------
+
+
+def rescored(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> float:
+    """What the entry's metric gives for published replies, in percent or on the benchmark's own scale."""
+    number = entry.published
+    headline = number.headline if number else ""
+    metrics = number.metrics if number else ()
+    extractor = number.extractor if number else ""
+    with tempfile.TemporaryDirectory() as folder:
+        model = re.sub(r"[^A-Za-z0-9.]+", "-", reproduction.model)
+        file = Path(folder) / f"{model}_{entry.short}.jsonl"
+        rows = rows_of(clones, reproduction)
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        run = sn.import_run(file, to=Path(folder) / "run")
+        settings: dict[str, Any] = {"extractor": extractor} if extractor else {}
+        if metrics:
+            settings["metrics"] = list(metrics)
+        results = sn.score(run, **settings)
+        row = headline or (metrics[0] if metrics else "")
+        value = results.value(row) if row else results.value()
+    if value is None:
+        raise SnellenError(f"no value of {row or 'the headline'}")
+    return round(100 * value, 2) if reproduction.unit == "percent" else round(value, 2)
+
+
+def finding_of(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> Finding:
+    try:
+        return Finding(entry, reproduction, rescored(clones, entry, reproduction))
+    except (subprocess.CalledProcessError, SnellenError, KeyError, ValueError) as error:
+        return Finding(entry, reproduction, None, f"{type(error).__name__}: {error}")
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def table(findings: Sequence[Finding]) -> str:
+    """The findings in Markdown, the worst first."""
+    lines = [
+        "| benchmark | model | printed | Snellen | difference | source |",
+        "|---|---|---|---|---|---|",
+    ]
+    for finding in findings:
+        of = finding.reproduction
+        value = "none" if finding.rescored is None else f"{finding.rescored:.2f}"
+        difference = "" if finding.rescored is None else f"{finding.rescored - of.printed:+.2f}"
+        files = f"[{of.repository}](https://github.com/{of.repository})"
+        lines.append(
+            f"| `{finding.entry.short}` | {of.model} | {of.printed:g} | {value} | {difference} | "
+            f"{of.source}; replies: {files} |"
+        )
+    reproduced = {f.entry.name for f in findings if f.difference <= REPRODUCED_WITHIN + 1e-9}
+    tried = {f.entry.name for f in findings}
+    members = sum(spec.suite == "modern" for spec in entries().values())
+    lines += [
+        "",
+        f"{len(reproduced)} of {members} benchmarks are reproduced, and {len(tried) - len(reproduced)} were tried "
+        f"without success. All others have {OWN_NUMBER}.",
+    ]
+    return "\n".join(lines)
+
+
+def write_measured(finding: Finding) -> None:
+    """Put what was measured behind the printed figure in the entry's file."""
+    path = Path(str(entry_file(finding.entry)))
+    of = finding.reproduction
+    blocks = path.read_text().split("[[published.reproductions]]")
+    for index, block in enumerate(blocks[1:], 1):
+        if f'model = "{of.model}"' not in block:
+            continue
+        block = re.sub(r"^rescored = .*\n", "", block, flags=re.MULTILINE)
+        if finding.rescored is not None:
+            measured = rf"\g<1>rescored = {finding.rescored:g}\n"
+            block = re.sub(r"^(printed = .*\n)", measured, block, flags=re.MULTILINE)
+        blocks[index] = block
+    path.write_text("[[published.reproductions]]".join(blocks))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("clones", type=Path)
+    parser.add_argument("--only", default="", help="words in the benchmark, model or repository")
+    parser.add_argument("--write", action="store_true", help="write the page and the entries")
+    chosen = parser.parse_args(arguments)
+
+    findings = []
+    for entry in entries().values():
+        for reproduction in entry.published.reproductions if entry.published else ():
+            title = f"{entry.name} {reproduction.model} {reproduction.repository}"
+            if chosen.only in title:
+                findings.append(finding_of(chosen.clones, entry, reproduction))
+    findings.sort(key=lambda finding: (-finding.difference, finding.entry.name))
+    text = table(findings)
+    print(text)
+    for finding in findings:
+        if finding.fault:
+            print(f"{finding.entry.name} {finding.reproduction.model}: {finding.fault}")
+    if chosen.write:
+        for finding in findings:
+            write_measured(finding)
+        page = PAGE.read_text()
+        PAGE.write_text(TABLE.sub(lambda marks: f"{marks[1]}\n{text}\n\n{marks[2]}", page))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Find benchmarks by name, glob, suite, part of a suite, or the name that another harness gives them."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from snellen import registry
+from snellen.catalogue.cards import benchmarks_seen
+from snellen.catalogue.entries import BenchmarkSpec
+from snellen.catalogue.loading import entries, suite_facts
+from snellen.errors import DataError, UnknownNameError
+
+_PLAIN_NAME = re.compile(r"[\w.-]+")
+"""A name without its suite, which is neither a glob nor a part of a suite."""
+_SPLIT_NAMES = {"validation": "val", "mini": "testmini"}
+"""Other harnesses' abbreviations of splits."""
+MAX_MEMBERS_SHOWN = 4
+MAX_SUGGESTIONS = 3
+
+
+def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
+    """Return the benchmarks of each suite, by its name."""
+    catalogue = entries()
+    return {
+        suite: tuple(catalogue[name] for name in names) for suite, names in suite_members().items()
+    }
+
+
+def suite_members() -> Mapping[str, Sequence[str]]:
+    """Return the names of each suite's benchmarks, without reading their files."""
+    return entries().by_suite
+
+
+def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
+    """Return the benchmarks that a name, a glob (`eyechart/*`), a suite or a suite's part (`eyechart:spatial`) stands for.
+
+    A name may lack its suite, have its words in another order, or be the name in another harness: an alias that a suite
+    declares, or the name with its split. Of several benchmarks with one short name, that of a suite that claims short
+    names is meant.
+
+    Raises:
+        UnknownNameError: No benchmark matches. The message names similar ones.
+        DataError: Several benchmarks have the short name, or the entry cannot be read.
+    """
+    catalogue = entries()
+    if pattern in catalogue.faults:
+        raise DataError(catalogue.faults[pattern])
+    if pattern in catalogue:
+        return (catalogue[pattern],)
+
+    is_plain_name = _PLAIN_NAME.fullmatch(pattern) is not None
+    alias = aliases().get(_letters(pattern))
+    if is_plain_name and alias:
+        return (catalogue[alias],)
+
+    members_by_suite = suite_members()
+    if pattern in members_by_suite:
+        return tuple(catalogue[name] for name in members_by_suite[pattern])
+    suite, _, part = pattern.partition(":")
+    if suite in members_by_suite and part:
+        return _suite_part(suite, part)
+
+    matches = [name for name in catalogue if fnmatch.fnmatchcase(name, pattern)]
+    if not matches:
+        matches = _with_short_name(pattern)
+    if matches:
+        return tuple(catalogue[name] for name in matches)
+
+    pattern_words = sorted(_words(pattern))
+    same_words = [name for name in catalogue if sorted(_words(name)) == pattern_words]
+    if len(same_words) == 1:
+        return (catalogue[same_words[0]],)
+    with_split = _with_name_and_split(pattern)
+    if is_plain_name and with_split:
+        return (catalogue[with_split],)
+    raise unknown_benchmark(pattern, members_by_suite)
+
+
+def aliases() -> Mapping[str, str]:
+    """Return the benchmarks that other harnesses call by another name, by the letters of that name."""
+    by_letters = {}
+    for suite in suite_facts().values():
+        for alias, short_name in suite.aliases.items():
+            by_letters[_letters(alias)] = f"{suite.name}/{short_name}"
+    return by_letters
+
+
+def unknown_benchmark(pattern: str, alternatives: Iterable[str] = ()) -> UnknownNameError:
+    """Return the error for a name that no benchmark has.
+
+    It suggests a suite of that name; else benchmarks whose short names are the first words of it (mmmu for MMMU_DEV_VAL,
+    with the split of other harnesses); else names with a similar spelling.
+
+    Args:
+        pattern: The name.
+        alternatives: Other names to suggest.
+    """
+    suite = re.split("[/:]", pattern)[0]
+    error_of_lab = registry.of_lab("suites", suite)
+    if error_of_lab:
+        return error_of_lab
+    for name, members in suite_members().items():
+        if _letters(name) == _letters(pattern):
+            shown = ", ".join(members[:MAX_MEMBERS_SHOWN])
+            if len(members) > MAX_MEMBERS_SHOWN:
+                shown += " ..."
+            return UnknownNameError(
+                f"unknown benchmark {pattern!r}; did you mean the suite {name}, or one of it ({shown})?"
+            )
+    for _, candidates in _by_first_words(pattern):
+        suggestions = (_claimed(candidates) or candidates)[:MAX_SUGGESTIONS]
+        return UnknownNameError(
+            f"unknown benchmark {pattern!r}; did you mean {' or '.join(suggestions)}?"
+        )
+    return registry.unknown_name("benchmark", pattern, [*entries(), *alternatives])
+
+
+# --- names of benchmarks ---------------------------------------------------------------------------------------------
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name. MMBench_DEV_EN and mmbench_dev_en have those of mmbench/dev-en."""
+    return re.split(r"[^a-z0-9]+", name.casefold())
+
+
+def _letters(name: str) -> str:
+    """Return the letters and digits of a name. MMVet, mm_vet and mm-vet have the same."""
+    return "".join(_words(name))
+
+
+def _short_name(name: str) -> str:
+    """Return the name of a benchmark without its suite."""
+    return name.rpartition("/")[2]
+
+
+def _by_first_words(pattern: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the benchmarks whose short name is the first words of a pattern, with the other words; most words first."""
+    by_letters: dict[str, list[str]] = {}
+    for name in entries():
+        by_letters.setdefault(_letters(_short_name(name)), []).append(name)
+    words = _words(pattern)
+    for count in range(len(words), 0, -1):
+        names = by_letters.get("".join(words[:count]))
+        if names:
+            yield "".join(words[count:]), names
+
+
+def _claimed(names: Sequence[str]) -> list[str]:
+    """Return those of the benchmarks with one short name whose suites claim short names. A single one is claimed."""
+    if len(names) < 2:
+        return list(names)
+    facts = suite_facts()
+    return [name for name in names if facts[entries().suite_of(name)].short_names]
+
+
+def _with_short_name(pattern: str) -> list[str]:
+    """Return the benchmark with a short name, in upper or lower case; an empty list if there is none.
+
+    Raises:
+        DataError: Several benchmarks have the name.
+    """
+    short_name = pattern.casefold().replace("_", "-")
+    names = [name for name in entries() if _short_name(name) == short_name]
+    if len(names) < 2:
+        return names
+    claimed = _claimed(names)
+    if len(claimed) != 1:
+        raise DataError(f"{pattern} is {' and '.join(names)}; name one of them")
+    return claimed
+
+
+def _with_name_and_split(pattern: str) -> str:
+    """Return the benchmark of a short name with or without its split (MMVet, DocVQA_VAL); empty if there is none."""
+    for split, candidates in _by_first_words(pattern):
+        claimed = _claimed(candidates)
+        if len(claimed) != 1:
+            continue
+        [name] = claimed
+        if not split or _usual_split(split) == _usual_split(entries()[name].split):
+            return name
+    return ""
+
+
+def _usual_split(split: str) -> str:
+    return _SPLIT_NAMES.get(split, split)
+
+
+def _suite_part(suite: str, part: str) -> tuple[BenchmarkSpec, ...]:
+    """Return the benchmarks of a part that a suite names, of a dimension or of a task."""
+    members = [entries()[name] for name in suite_members()[suite]]
+    folded_part = part.casefold()
+    named_parts = suite_facts()[suite].parts if suite in suite_facts() else {}
+    named_part = named_parts.get(folded_part)
+    if named_part:
+        seen = benchmarks_seen(members, named_part.held_out_for)
+        excluded = {seen_benchmark.benchmark for seen_benchmark in seen}
+        return tuple(spec for spec in members if spec.name not in excluded)
+
+    matches = []
+    known_parts: dict[str, None] = {}
+    for spec in members:
+        own_parts = (spec.dimension.casefold(), spec.task.casefold())
+        if folded_part in own_parts:
+            matches.append(spec)
+        known_parts.update(dict.fromkeys(name for name in own_parts if name))
+    if not matches:
+        known_parts.update(dict.fromkeys(named_parts))
+        raise registry.unknown_name(f"part of the suite {suite}", part, known_parts)
+    return tuple(matches)

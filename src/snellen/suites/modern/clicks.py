@@ -1,0 +1,159 @@
+"""Clicks on a screen: OSWorld-G, whose targets are boxes and polygons, and which asks for things that are not there.
+
+Source: Xie et al., Scaling Computer-Use Grounding via User Interface Decomposition and Synthesis (arXiv:2505.13227).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.common.decoding import stored_size
+from snellen.common.drafts import Draft, ImageSpec, LazyFrames, image_bytes, read_params
+from snellen.errors import DataError
+from snellen.metrics.boxes import read_point
+from snellen.metrics.declaration import Marks, read_rate_metric, share_row
+from snellen.readers.mapped import read_hub_rows
+
+Coordinates = Literal["1000", "1", "pixels"]
+Point = tuple[float, float]
+_TARGET = re.compile(r"(box|polygon) ([-\d. ]+)|refusal")
+NOT_THERE = "[-1, -1]"
+"""The reply that says that the target is not on the screen."""
+_ASKED = {
+    "1000": "where the image's left and top are 0 and its right and bottom 1000",
+    "1": "where the image's left and top are 0 and its right and bottom 1",
+    "pixels": "in pixels of the image, which is {width} wide and {height} high",
+}
+
+
+class ClickParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How replies are to name a point."""
+
+    coordinates: Coordinates = "1000"
+    """Along either side from 0 to 1000 or to 1, or in pixels of the image as it is stored."""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """Drafts whose options are the numbers of a target and whose hidden tag `form` is its form. Raises DataError."""
+    mapping = dict(params)
+    form = read_params(mapping.pop("clicks", {}), ClickParams)
+    for draft in read_hub_rows(mapping, folder):
+        yield _with_target(draft, form)
+
+
+def _with_target(draft: Draft, form: ClickParams) -> Draft:
+    file = draft.images[0]
+    if isinstance(file, (ImageSpec, LazyFrames)):
+        raise DataError(f"{draft.where}: a target in a crop of an image or in a clip")
+    width, height, _ = stored_size(image_bytes(file, draft.where), draft.where)
+    (question,) = draft.rounds
+    numbers = [float(text) for text in question.options]
+    kind = draft.answer_tags.get("form", "")
+    texts = _references(kind, numbers, (width, height), form.coordinates, draft.where)
+
+    named = _ASKED[form.coordinates].format(width=width, height=height)
+    text = (
+        f"{question.question}\nAnswer with one point to click alone, as [x, y], {named}; "
+        f"with {NOT_THERE} if what is asked for is not on the screen."
+    )
+    asked = replace(question, question=text, options=(), gold=(), texts=texts)
+    return replace(draft, rounds=(asked,))
+
+
+def _references(
+    kind: str, numbers: list[float], size: tuple[int, int], coordinates: Coordinates, where: str
+) -> tuple[str, str]:
+    """A reply that is right, and the target in the coordinates of replies."""
+    if kind == "refusal":
+        return NOT_THERE, "refusal"
+    if kind == "bbox" and len(numbers) == 4:
+        left, top, wide, high = numbers
+        numbers = [left, top, left + wide, top + high]
+    elif kind != "polygon" or len(numbers) % 2 or (len(numbers) < 6 and len(numbers) != 4):
+        raise DataError(
+            f"{where}: {numbers} with box_type {kind!r} is neither a box of left, top, width and height, a polygon "
+            "nor a refusal"
+        )
+    # A polygon of four numbers is two opposite corners.
+    is_box = len(numbers) == 4
+    side = 1.0 if coordinates == "pixels" else float(coordinates)
+    scales = (1.0, 1.0) if coordinates == "pixels" else (side / size[0], side / size[1])
+    scaled = [number * scales[place % 2] for place, number in enumerate(numbers)]
+    target = f"{'box' if is_box else 'polygon'} {' '.join(map(_decimal, scaled))}"
+    x, y = _point_in(target, where)
+    return f"[{_decimal(x)}, {_decimal(y)}]", target
+
+
+def _decimal(number: float) -> str:
+    """A number in at least six significant digits and no exponent, which the patterns of points do not read."""
+    return np.format_float_positional(number, precision=6, unique=False, fractional=False, trim="-")
+
+
+def _corners(target: str) -> tuple[str, list[Point]]:
+    match = _TARGET.fullmatch(target)
+    if match is None:
+        raise DataError(f"gold {target!r} is no target of a click")
+    numbers = [float(text) for text in (match[2] or "").split()]
+    return match[1] or "refusal", list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _point_in(target: str, where: str) -> Point:
+    """A point inside: the middle of the widest piece of the middle line that lies within."""
+    kind, corners = _corners(target)
+    xs, ys = [x for x, _ in corners], [y for _, y in corners]
+    if kind == "box":
+        return sum(xs) / 2, sum(ys) / 2
+    for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8):
+        y = min(ys) + share * (max(ys) - min(ys))
+        crossings = sorted(_crossings(corners, y))
+        pieces = list(zip(crossings[::2], crossings[1::2], strict=False))
+        if not pieces:
+            continue
+        start, end = max(pieces, key=lambda piece: piece[1] - piece[0])
+        if end > start:
+            return (start + end) / 2, y
+    raise DataError(f"{where}: the polygon {corners} has no inside")
+
+
+def _crossings(corners: Sequence[Point], y: float) -> Iterator[float]:
+    """Where the edges of a polygon cross a horizontal line."""
+    previous = corners[-1]
+    for corner in corners:
+        if (corner[1] > y) != (previous[1] > y):
+            slope = (previous[0] - corner[0]) / (previous[1] - corner[1])
+            yield corner[0] + slope * (y - corner[1])
+        previous = corner
+
+
+def click_marks(reply: str, references: Sequence[str]) -> Marks:
+    """Whether a reply's point lies in the target, edges of boxes included; None without a point.
+
+    Of a target that is not there, whether both coordinates are negative.
+    """
+    kind, corners = _corners(references[-1])
+    point = read_point(reply)
+    if point is None:
+        return None
+    x, y = point
+    if kind == "refusal":
+        return (float(x < 0 and y < 0),)
+    if kind == "box":
+        xs, ys = sorted(corner[0] for corner in corners), sorted(corner[1] for corner in corners)
+        return (float(xs[0] <= x <= xs[-1] and ys[0] <= y <= ys[-1]),)
+    to_the_right = [crossing for crossing in _crossings(corners, y) if x < crossing]
+    return (float(len(to_the_right) % 2),)
+
+
+CLICKS = read_rate_metric(
+    "click",
+    "clicks: share in the target, or that say that there is none, and how many replies have no point",
+    [share_row("click_accuracy", interval="linearised", unparsed="wrong")],
+    click_marks,
+)

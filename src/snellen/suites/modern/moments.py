@@ -1,0 +1,77 @@
+"""When something happens in a clip: Charades-STA (Gao et al., TALL, ICCV 2017)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from snellen.errors import DataError
+from snellen.metrics.declaration import Marks, MetricRow, read_rate_metric, share_row
+
+Span = tuple[float, float]
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?"
+_TIME = rf"(?<![\w.:])({_CLOCK}|\d+(?:\.\d+)?)(?![\d:])"
+_UNIT = r"\s*(?:s|sec|secs|seconds?)?\b"
+_SPAN = re.compile(rf"{_TIME}{_UNIT}\s*(?:-|–|—|to|and|until|,)\s*{_TIME}", re.IGNORECASE)
+_ANY = re.compile(_TIME)
+ACCEPTED = (0.3, 0.5, 0.7)
+
+
+def _seconds(text: str) -> float:
+    """Seconds of `24.3`, `0:24` or `00:00:24`."""
+    seconds = 0.0
+    for part in text.split(":"):
+        seconds = 60 * seconds + float(part)
+    return seconds
+
+
+def read_span(reply: str) -> Span | None:
+    """The first two times of a reply that stand together, else its only two; the earlier one first.
+
+    `The event happens in the 24.3 - 30.4 seconds`, `from 0:24 to 0:30`, `starts at 3 s and ends at 7 s`.
+    """
+    match = _SPAN.search(reply)
+    if match is not None:
+        first, second = _seconds(match[1]), _seconds(match[2])
+    else:
+        times = [_seconds(found) for found in _ANY.findall(reply)]
+        if len(times) != 2:
+            return None
+        first, second = times
+    return min(first, second), max(first, second)
+
+
+def shared_length(first: Span, second: Span) -> float:
+    """Intersection over union of two spans of time, in [0, 1]."""
+    common = max(min(first[1], second[1]) - max(first[0], second[0]), 0.0)
+    union = max(first[1], second[1]) - min(first[0], second[0])
+    return common / union if union > 0 else 0.0
+
+
+def moment_marks(reply: str, references: Sequence[str]) -> Marks:
+    """Whether the overlap with the gold is at least 0.3, 0.5 and 0.7, and the overlap; None without two times."""
+    gold = read_span(references[0])
+    if gold is None:
+        raise DataError(f"gold {references[0]!r} has no two times")
+    span = read_span(reply)
+    if span is None:
+        return None
+    shared = shared_length(span, gold)
+    return (*(float(shared >= accepted) for accepted in ACCEPTED), shared)
+
+
+def _row(name: str, title: str, scale: str = "share") -> MetricRow:
+    return share_row(name, title, interval="linearised", scale=scale, unparsed="wrong")
+
+
+MOMENTS = read_rate_metric(
+    "moment",
+    "spans of time: share with an overlap of at least 0.3, 0.5 and 0.7, mean overlap, and how many replies have none",
+    [
+        _row("moment_overlap", "mean overlap of spans (mIoU)", "iou"),
+        _row("moment_accuracy_30", "overlap of at least 0.3"),
+        _row("moment_accuracy_50", "overlap of at least 0.5"),
+        _row("moment_accuracy_70", "overlap of at least 0.7"),
+    ],
+    moment_marks,
+)

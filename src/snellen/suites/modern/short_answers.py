@@ -1,0 +1,91 @@
+"""Short answers of which the task says what they look like: VLMs Are Blind and VLMs Are Biased.
+
+VLMs Are Blind (Rahmanzadehgervi et al., ACCV 2024, arXiv:2407.06581) asks for an answer in braces. VLMs Are Biased (Vo et
+al., arXiv:2505.23941) compares it with the truth and with what a model expects to see.
+"""
+
+from __future__ import annotations
+
+import re
+
+from snellen.metrics.declaration import share_row
+from snellen.metrics.questions import AskedQuestion
+from snellen.records import Prediction
+from snellen.suites.modern.metrics import ShareByRule
+
+GRIDS = "counting grid"
+TOUCHING = "touching circles"
+LETTER = "circled letter"
+_NUMBER = re.compile(r"\{?(\d+)\}?")
+_ONE_LETTER = re.compile(r"\{?([a-z])\}?")
+_ROWS_AND_COLUMNS = (
+    re.compile(r"\{(\d+)\}\s*\{(\d+)\}"),
+    re.compile(r"\((\d+)\s*,\s*(\d+)\)"),
+    re.compile(r"rows=\{(\d+)\}\scolumns=\{(\d+)\}"),
+)
+
+
+def blind_answer(reply: str, task: str) -> str | None:
+    """The answer in a reply in the form that its task asks for, in lower case; None without one.
+
+    A grid has rows and columns as `4,5`; circles touch by `yes` or `no` alone; a letter or number is the first one.
+    """
+    reply, task = reply.strip().lower(), task.lower()
+    if task == TOUCHING:
+        return reply if reply in ("yes", "no") else None
+    if task == LETTER:
+        match = _ONE_LETTER.search(reply)
+        return match[1] if match else None
+    if task.startswith(GRIDS):
+        for pattern in _ROWS_AND_COLUMNS:
+            match = pattern.search(reply)
+            if match:
+                return f"{match[1]},{match[2]}"
+        return None
+    match = _NUMBER.search(reply)
+    return match[1] if match else None
+
+
+def blind_right(question: AskedQuestion, prediction: Prediction) -> float:
+    """1 if the reply, or the answer in it, is the ground truth, in lower case."""
+    reply = (prediction.text or "").strip().lower()
+    truth = question.golds[0].strip().lower()
+    if reply == truth:
+        return 1.0
+    return float(blind_answer(reply, question.sample.tags.get("task", "")) == truth)
+
+
+def _bare(text: str) -> str:
+    return text.strip().lower().strip("{}").strip()
+
+
+def _same(reply: str, answer: str) -> bool:
+    """Whether both are the same, or their digits one after the other."""
+    if reply == answer:
+        return True
+    reply_digits = "".join(filter(str.isdigit, reply))
+    answer_digits = "".join(filter(str.isdigit, answer))
+    return bool(reply_digits and answer_digits) and reply_digits == answer_digits
+
+
+def biased_right(question: AskedQuestion, prediction: Prediction) -> float:
+    """1 if the reply, without braces, is the ground truth, or has its digits."""
+    return float(_same(_bare(prediction.text or ""), _bare(question.golds[0])))
+
+
+BLIND = ShareByRule(
+    description="VLMs Are Blind: the answer in the form that the task asks for is the ground truth (arXiv 2407.06581)",
+    rows=(share_row("vlmsareblind", "VLMs Are Blind", interval="linearised", unparsed="wrong"),),
+    compute=lambda sums: (sums[0] / sums[1],),
+    per_question=("vlmsareblind",),
+    rule=blind_right,
+)
+BIASED = ShareByRule(
+    description="VLMs Are Biased: the reply is the ground truth or has its digits (arXiv 2505.23941)",
+    rows=(
+        share_row("vlms_are_biased", "VLMs Are Biased", interval="linearised", unparsed="wrong"),
+    ),
+    compute=lambda sums: (sums[0] / sums[1],),
+    per_question=("vlms_are_biased",),
+    rule=biased_right,
+)

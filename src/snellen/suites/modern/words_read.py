@@ -1,0 +1,66 @@
+"""How many words, or characters, of a text a reply has: CC-OCR's tracks of scenes and of languages.
+
+Source: Yang et al., CC-OCR: A Comprehensive and Challenging OCR Benchmark for Evaluating Large Multimodal Models in
+Literacy (arXiv:2412.02210), whose macro F1 is the mean over questions, and then over subsets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from snellen.metrics.declaration import share_row
+from snellen.metrics.questions import AskedQuestion
+from snellen.records import Prediction
+from snellen.suites.modern.metrics import ShareByRule
+
+UNSPACED = ("Arabic", "Japanese", "Korean")
+"""Subsets that are compared character by character, as those that begin with `zh` are."""
+SCENES = "_text"
+"""How the category of a question of the track of scenes ends; the others are of the track of languages."""
+_MARKS = re.compile(r"###|\*\*\*")
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+def tokens(text: str, subset: str, category: str) -> list[str]:
+    """The words of a text in lower case, or its characters in a language without blanks.
+
+    Words in scenes keep Latin letters and digits alone.
+    """
+    plain = " ".join(_MARKS.sub("", text.strip().replace("\t", " ").replace("\n", " ")).split())
+    if subset in UNSPACED or subset.startswith("zh"):
+        return list(plain.replace(" ", "").lower())
+    words = plain.lower().split(" ")
+    if category.endswith(SCENES):
+        words = [_OTHER.sub("", word) for word in words]
+    return [word for word in words if word]
+
+
+def overlap_f1(reply: list[str], gold: list[str]) -> float:
+    """F1 of the tokens that both have, each as often as both have it; 0 where either has none."""
+    common = sum((Counter(reply) & Counter(gold)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(reply), common / len(gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+def text_f1(question: AskedQuestion, prediction: Prediction) -> float:
+    """F1 of the words of a reply and of the text in the image."""
+    tags = question.sample.tags
+    subset, category = tags.get("subset", ""), tags.get("category", "")
+    reply = tokens(prediction.text or "", subset, category)
+    return overlap_f1(reply, tokens(question.golds[0], subset, category))
+
+
+TEXT_F1 = ShareByRule(
+    description="CC-OCR: F1 of the words that reply and text have in common (arXiv 2412.02210)",
+    rows=(
+        share_row(
+            "text_f1", "F1 of words read", interval="linearised", scale="f1", unparsed="wrong"
+        ),
+    ),
+    compute=lambda sums: (sums[0] / sums[1],),
+    per_question=("text_f1",),
+    rule=text_f1,
+)
