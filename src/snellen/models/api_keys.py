@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
+from snellen.callers import for_caller
 from snellen.common.foreign import Secret
 from snellen.errors import ModelError
 from snellen.models.key_references import refuse_written_keys
@@ -20,18 +21,31 @@ def refuse_secrets(spec: ModelSpec) -> None:
     variable = spec.options.get("api_key_env", "")
     if "api_key" in spec.options or not re.fullmatch(r"[A-Za-z_]\w*|", variable):
         raise ModelError(
-            f"{spec.scheme}: a key does not belong in the model string, which is stored with the run; "
-            "put it into an environment variable and write ?api_key_env=ITS_NAME"
+            f"{spec.scheme}: do not put a key into the model string, which is stored with the run; put it into an "
+            "environment variable and write ?api_key_env=ITS_NAME"
         )
     if re.search(r"://[^/]*@", spec.target):
         raise ModelError(
-            f"{spec.scheme}: a user or password does not belong in the URL; write ?api_key_env=NAME_OF_VARIABLE"
+            f"{spec.scheme}: do not put a user name or password into the URL; write ?api_key_env=NAME_OF_VARIABLE"
         )
     extra_body = None
     with suppress(msgspec.DecodeError):
         extra_body = msgspec.json.decode(spec.options.get("extra_body", "null"))
     others = {name: value for name, value in spec.options.items() if name != "api_key_env"}
     refuse_written_keys(spec.scheme, spec.target, extra_body, others)
+
+
+def key_not_sent() -> str:
+    """Return what to do when a server of the user's own asks for a key, and none was sent.
+
+    Examples:
+        >>> key_not_sent()
+        'no key was sent, because OPENAI_API_KEY goes to OpenAI alone; api_key_env="OPENAI_API_KEY" sends it here'
+    """
+    option = for_caller(
+        "?api_key_env=OPENAI_API_KEY in the model string", 'api_key_env="OPENAI_API_KEY"'
+    )
+    return f"no key was sent, because OPENAI_API_KEY goes to OpenAI alone; {option} sends it here"
 
 
 def api_key(spec: ModelSpec, variable: str, usual: Sequence[str], otherwise: str = "") -> str:
@@ -58,10 +72,16 @@ def api_key(spec: ModelSpec, variable: str, usual: Sequence[str], otherwise: str
             continue
         if not key.isascii() or not key.isprintable() or " " in key:
             raise ModelError(
-                f"{spec.text}: the environment variable {name} does not hold an API key; set it again"
+                f"{spec.text}: the environment variable {name} does not contain a valid API key; set it again"
             )
         return Secret(key).reveal()
+    if re.search(r"[a-z]", variable) and re.search(r"[0-9]", variable):
+        # A key that was written where the name of its variable belongs: it is not repeated.
+        raise ModelError(
+            f"{spec.scheme}: the environment variable that ?api_key_env= names is not set; write the name of a "
+            "variable there, not the key itself"
+        )
     hint = f" or {otherwise}" if otherwise and not variable else ""
     raise ModelError(
-        f"{spec.text}: the environment variable {' or '.join(names)} is not set; put the API key into it{hint}"
+        f"{spec.text}: the environment variable {' or '.join(names)} is not set; set it to the API key{hint}"
     )

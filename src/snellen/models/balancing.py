@@ -1,4 +1,4 @@
-"""Several servers of one model: which is asked next, and which are left alone for a while."""
+"""Choose among several servers of one model, and pause those that fail."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class BalancedServer:
         self.url, self.connections = url, connections
         self.slots = AdaptiveLimit(concurrency)
         self.assigned = 0
-        """Requests that were given to this server and are not answered yet."""
+        """Requests sent to this server and not answered yet."""
         self.is_down = False
         self.asked_again = 0.0
         """When a server that is down is asked again, in seconds of the clock."""
         self.failures = 0
-        """In a row."""
+        """Consecutive failures."""
         self._times_down = 0
 
     def answered(self) -> None:
         self.is_down, self.failures, self._times_down = False, 0, 0
 
     def failed(self, now: float, *, unreachable: bool) -> None:
-        """It did not answer a request; if `unreachable`, not even with an error."""
+        """Record that the server did not answer a request. `unreachable`: it did not even answer with an error."""
         self.failures += 1
         if self.is_down and now < self.asked_again:
             return  # late news: it was asked before it counted as down
@@ -47,7 +47,7 @@ class BalancedServer:
 
 
 class BalancedServers:
-    """The servers of one model, all with the same answers."""
+    """The servers of one model, which all give the same replies."""
 
     def __init__(
         self,
@@ -68,9 +68,17 @@ class BalancedServers:
         ]
         self._now = now
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether a connection to one of the servers was ever opened."""
+        return any(server.connections.is_reached for server in self._servers)
+
     def choose(self, without: Collection[BalancedServer] = ()) -> BalancedServer | None:
-        """Of those not in `without`: one that was down long enough, for a single request; else the one with the fewest
-        requests, and failures; else, when all are down, the one whose time comes first. None when none is left."""
+        """Return the server for the next request, among those not in `without`; None if none is left.
+
+        This is a failed server whose pause is over, for a single request, or else the server with the fewest requests
+        and failures. If all servers are pausing, it is the one whose pause ends first.
+        """
         candidates = [server for server in self._servers if server not in without]
         up = [server for server in candidates if not server.is_down]
         now = self._now()

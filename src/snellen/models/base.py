@@ -9,10 +9,10 @@ from typing import Protocol, runtime_checkable
 from snellen.common.images import Images
 from snellen.errors import ModelError
 from snellen.formats.shown_text import object_line
-from snellen.records import ErrorKind, Failure, ImageRef, Kind, Request, Response
+from snellen.records import ErrorKind, Failure, ImageRef, Request, RequestKind, Response
 
 NO_CONTINUATIONS = "the request has no continuations; there is nothing to score"
-ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
+ALL_KINDS: frozenset[RequestKind] = frozenset({"generate", "loglikelihood"})
 """The `kinds` of a model with both methods. A model that only generates has `frozenset({"generate"})`."""
 
 # --- models ----------------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ class Model(Protocol):
     A request that fails on its own gets a Response with `error`. An exception means that the model is unusable.
 
     Examples:
-        >>> from snellen.records import Response
+        >>> from snellen import Response
         >>> class Yes:
         ...     name = "yes"
         ...     kinds = frozenset({"generate"})
@@ -40,7 +40,7 @@ class Model(Protocol):
 
     name: str
     """The model string or name that the user wrote; tables show it."""
-    kinds: frozenset[Kind]
+    kinds: frozenset[RequestKind]
     """The methods that the model has."""
     batch_size: int
     """Preferred number of requests per call; the model may split them further."""
@@ -60,10 +60,28 @@ class Model(Protocol):
 
 @runtime_checkable
 class AsyncModel(Protocol):
-    """A model behind a network, which gets one request per call and many calls at once."""
+    """A model behind a network, which gets one request per call and many calls at once.
+
+    Examples:
+        >>> class Parrot:
+        ...     name = "parrot"
+        ...     kinds = frozenset({"generate"})
+        ...     concurrency = 8
+        ...
+        ...     def fingerprint(self):
+        ...         return {"version": "1"}
+        ...
+        ...     async def ask(self, request, images):
+        ...         return Response(text=request.messages[-1].text)
+        ...
+        ...     async def close(self):
+        ...         pass
+        >>> isinstance(Parrot(), AsyncModel)
+        True
+    """
 
     name: str
-    kinds: frozenset[Kind]
+    kinds: frozenset[RequestKind]
     concurrency: int
     """Requests that are sent at once. More may wait in `ask`, so the model enforces the limit itself."""
 
@@ -122,6 +140,14 @@ def answers_by_sample(model: object) -> bool:
     return bool(getattr(model, "answers_by_sample", False))
 
 
+def sends_batches(model: object) -> bool:
+    """Return whether the requests of a model are to be submitted in batches (`snellen.models.batches`).
+
+    Such a model has an attribute `batch_endpoint` that is not None.
+    """
+    return getattr(model, "batch_endpoint", None) is not None
+
+
 # --- streaming -------------------------------------------------------------------------------------------------------
 
 ReplyListener = Callable[[str], None]
@@ -130,7 +156,17 @@ ReplyListener = Callable[[str], None]
 
 @runtime_checkable
 class StreamingModel(Protocol):
-    """A model that can report a reply while it generates it."""
+    """A model that can report a reply while it generates it.
+
+    Examples:
+        >>> class Slow:
+        ...     def generate_streaming(self, request, images, listener):
+        ...         listener("a")
+        ...         listener("a cat")
+        ...         return Response(text="a cat")
+        >>> isinstance(Slow(), StreamingModel)
+        True
+    """
 
     def generate_streaming(
         self, request: Request, images: Images, listener: ReplyListener
@@ -141,7 +177,16 @@ class StreamingModel(Protocol):
 
 @runtime_checkable
 class AsyncStreamingModel(Protocol):
-    """A model behind a network that can report a reply while it arrives."""
+    """A model behind a network that can report a reply while it arrives.
+
+    Examples:
+        >>> class Slow:
+        ...     async def ask_streaming(self, request, images, listener):
+        ...         listener("a")
+        ...         return Response(text="a cat")
+        >>> isinstance(Slow(), AsyncStreamingModel)
+        True
+    """
 
     async def ask_streaming(
         self, request: Request, images: Images, listener: ReplyListener
@@ -168,6 +213,24 @@ class HasFindings(Protocol):
 
     def findings(self) -> tuple[str, ...]:
         """Return sentences about what it found until now, for the notes of the run's manifest."""
+        ...
+
+
+@runtime_checkable
+class WithdrawsAnswers(Protocol):
+    """A model that may find out during a run that some of its answers were wrong."""
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether there is a request, asked or not, that `doubts` is true of."""
+        ...
+
+    def doubts(self, request: Request) -> bool:
+        """Return whether the answer to an earlier request may be wrong, so that the request is to be sent again."""
+        ...
+
+    def distrust(self, request: Request) -> None:
+        """Answer requests like this one by the slow reference, because an earlier session withdrew the answer to it."""
         ...
 
 

@@ -14,7 +14,7 @@ MOST_IN_HAND = 64 << 20
 class ByteBudget:
     """A budget for the bytes of requests that are made and not yet sent: what is over it waits.
 
-    Large pictures would otherwise be in memory as often as requests are in flight. The last to find room may exceed the
+    Large images would otherwise be in memory as often as requests are in flight. The last to find room may exceed the
     budget, so a request larger than all of it is sent as well.
     """
 

@@ -46,7 +46,7 @@ PREFIX_DROPPED = "response prefix dropped"
 LONGEST_FINGERPRINT = 100
 """Characters of a reply's `system_fingerprint` that are noted."""
 USAGE_UNREADABLE = "token counts cannot be read"
-REFUSAL = "the text is the reply's refusal field"
+REFUSAL = "the text is taken from the refusal field of the reply"
 
 KNOWN_OWNERS = frozenset({"vllm", "sglang", "llamacpp", "snellen"})
 """Values of `owned_by` in the model lists of servers that continue a final assistant message."""
@@ -75,12 +75,11 @@ class Dialect(Struct, frozen=True):
     """Parameters that the server has rejected."""
 
 
-def image_part(media_type: str, base64: bytes) -> bytes:
-    """A picture as a content part with a data URL."""
-    return b'{"type":"image_url","image_url":{"url":"data:%b;base64,%b"}}' % (
-        media_type.encode(),
-        base64,
-    )
+def image_part(media_type: str, base64: bytes, *, detail: str = "") -> bytes:
+    """Return an image as a content part with a data URL, and with OpenAI's `detail` if it is not empty."""
+    url = b"data:%b;base64,%b" % (media_type.encode(), base64)
+    detail_field = b',"detail":"%b"' % detail.encode() if detail else b""
+    return b'{"type":"image_url","image_url":{"url":"%b"%b}}' % (url, detail_field)
 
 
 class ImagePartCache:
@@ -192,7 +191,7 @@ def encode_body(body: dict[str, Any], model: RequestedModel, dialect: Dialect) -
 def write_messages(
     messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]
 ) -> list[dict[str, Any]]:
-    """A conversation as sent over the wire, with pictures encoded by `picture`."""
+    """A conversation as sent over the wire, with images encoded by `picture`."""
     return [_message(message, picture) for message in messages]
 
 
@@ -220,7 +219,7 @@ def request_notes(request: Request, dialect: Dialect) -> tuple[str, ...]:
     return (
         *dropped,
         *(
-            f"{name} left out: the server refuses it"
+            f"{name} was not sent: the server rejects it"
             for name in sorted(dialect.rejected_parameters)
         ),
     )
@@ -289,7 +288,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     if _is_error(choice.error):
         return fault_of_reported(read_reported_error(bytes(choice.error)))
     if choice.finish_reason in FAILED:
-        reason = f"the reply broke off (finish_reason {choice.finish_reason})"
+        reason = f"the reply was cut off (finish_reason {choice.finish_reason})"
         return ServerFault("server", reason, retry=True)
     if choice.message is None:
         return ServerFault("malformed", "the reply's choice has no message", retry=True)

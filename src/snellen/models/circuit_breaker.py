@@ -1,4 +1,4 @@
-"""Stops asking a server that answers nobody, and ends the run when it does not come back."""
+"""Circuit breaker that pauses requests to a server that does not answer, and ends the run if it stays silent."""
 
 from __future__ import annotations
 
@@ -12,41 +12,59 @@ from snellen.models.server_faults import ServerFault
 from snellen.records import Response
 
 Outcome = Response | ServerFault
+FIRST_PROBES = 3
+"""Probes of a server that no request has ever reached: it most likely does not run, or has another address."""
 
 
 class CircuitBreaker:
-    """A circuit breaker (Nygard, Release It!, 2007): closed while anything is answered.
+    """A circuit breaker (Nygard, Release It!, 2007), closed while the server answers.
 
-    It opens when the attempts of `most` different requests failed in a row, for reasons that may pass. Then one
-    request at a time is sent, after growing waits: the last that was answered, so that questions which break the
-    server are not taken for a broken server, or any where none was. An answer closes it; after as many such probes as
-    a request has retries, or waits as long as its patience where the server only asks for time, the server counts as
-    gone. Failures while it is open are not the fault of the requests, and need not count as attempts.
+    It opens when attempts for `most` different requests have failed in a row, for temporary reasons. Then one request
+    at a time is sent as a probe, after growing waits. The probe is the last request that was answered, so that
+    questions which crash a server are not mistaken for a broken server, or any request if none was answered.
+
+    An answer closes the breaker. The server counts as gone after as many probes as a request has retries or, if the
+    server only asks for time, after waits as long as its patience. Failures while the breaker is open are not
+    attributed to requests, and need not count as attempts.
     """
 
-    def __init__(self, most: int, retry: Retry, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """`most` = 0: never opens."""
+    def __init__(
+        self,
+        most: int,
+        retry: Retry,
+        sleep: Callable[[float], Awaitable[None]],
+        is_connected: Callable[[], bool],
+    ) -> None:
+        """Create a closed breaker.
+
+        Args:
+            most: Different requests that fail in a row before it opens; 0: it never opens.
+            retry: How often and how long a request is repeated.
+            sleep: Waits for some seconds.
+            is_connected: Returns whether a connection to the server was ever opened.
+        """
+        self._is_connected = is_connected
         self.is_open = False
         self.failures = 0
-        """Attempts in a row that failed."""
+        """Consecutive failed attempts."""
         self._most, self._retry, self._sleep = most, retry, sleep
         self.failing: set[str] = set()
-        """Keys of the requests that these attempts were for."""
+        """Keys of the requests of these attempts."""
         self._probes = 0
         self._waited = self._pause = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._probing = asyncio.Lock()
         self._answered: Callable[[], Awaitable[Outcome]] | None = None
         self._fault = ServerFault("connection", "")
+        self._is_reached = False
 
     @property
     def fault(self) -> ServerFault:
-        """What was wrong with the last probe."""
+        """The fault of the last probe."""
         return self._fault
 
     async def attempt(self, key: str, send: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """What `send` returns for the request named `key`, once it may be sent; a fatal fault when the server counts
-        as gone."""
+        """Return the result of `send` for a request, once it may be sent; a fatal fault if the server counts as gone."""
         while self.is_open:
             async with self._lock():
                 if self.is_open and self._is_spent():
@@ -80,13 +98,17 @@ class CircuitBreaker:
         return outcome
 
     def _note(self, key: str, outcome: Outcome) -> None:
+        is_answer = isinstance(outcome, Response) or outcome.kind != "connection"
+        if is_answer or self._is_connected():
+            self._is_reached = True
         if isinstance(outcome, Response) or not outcome.retry:  # a server that refuses is there
             self.failing.clear()
             self.is_open, self.failures, self._probes, self._waited = False, 0, 0, 0.0
             return
         self.failing.add(key)
         self.failures += 1
-        if not self.is_open and 0 < self._most <= len(self.failing):
+        most = self._most if self._is_reached else min(self._most, 1)
+        if not self.is_open and 0 < most <= len(self.failing):
             self.is_open = True
             self._next_pause(outcome)
 
@@ -96,15 +118,23 @@ class CircuitBreaker:
         self._fault = fault
 
     def _is_spent(self) -> bool:
-        return (
-            self._probes > 0 and self._probes >= self._retry.retries
-        ) or self._waited > self._retry.patience
+        retries = self._retry.retries
+        if not self._is_reached:
+            retries = min(retries, FIRST_PROBES)
+        has_used_probes = self._probes > 0 and self._probes >= retries
+        return has_used_probes or self._waited > self._retry.patience
 
     def _give_up(self) -> ServerFault:
-        """The fault that ends the run. A later run with the same model begins with one probe, at once."""
+        """Return the fault that ends the run. A later run with the same model starts with a probe."""
         self._probes, self._waited, self._pause = max(self._retry.retries - 1, 0), 0.0, 0.0
+        if not self._is_reached:
+            detail = (
+                f"stopped, because no request got through ({self._fault.detail}); start the server or correct its "
+                "address, and repeat the command; ?stop_after=0 keeps trying"
+            )
+            return replace(self._fault, detail=detail, fatal=True)
         detail = (
-            f"stopped, since the last {self.failures} requests all failed ({self._fault.detail}); what was answered is "
-            "kept, and the same command goes on; ?stop_after=0 asks on whatever fails"
+            f"stopped, because the last {self.failures} requests all failed ({self._fault.detail}); replies so "
+            "far are stored, and repeating the command resumes the run; ?stop_after=0 never stops"
         )
         return replace(self._fault, detail=detail, fatal=True)

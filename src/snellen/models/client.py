@@ -1,6 +1,6 @@
-"""Asks a model's servers steadily: bounded requests in flight, retries, a circuit breaker, byte caps, no key kept.
+"""HTTP client for a model's servers: limits on requests in flight, retries, a circuit breaker, size limits.
 
-Whatever a provider's format is, its requests go through here, so that all providers fail and recover alike.
+Requests of all providers pass through here, so that all fail and recover in the same way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from snellen.models.key_removal import presentable, without_key
 from snellen.models.model_strings import ModelSpec
 from snellen.models.request_options import RequestOptions
 from snellen.models.retry import Retry
-from snellen.models.server_faults import ServerFault
+from snellen.models.server_faults import KEY_HINT, ServerFault
 from snellen.records import Request, Response
 
 HEADERS = {
@@ -43,27 +43,32 @@ HEADERS = {
 
 
 class ClientOptions(RequestOptions, frozen=True):
-    """Options of every model behind a network; docs/models-openai.md explains each."""
+    """Options of every model behind a network; docs/models-openai.md explains each.
+
+    Examples:
+        >>> ClientOptions(temperature=0.5, retries=2).retries
+        2
+    """
 
     concurrency: Annotated[int, Meta(ge=1, le=10_000)] = 32
     timeout: Annotated[float, Meta(gt=0)] = 120.0
     """Time limit of one attempt in seconds, from connecting to the last byte of the reply."""
     retries: Annotated[int, Meta(ge=0)] = 6
     patience: Annotated[float, Meta(ge=0)] = 300.0
-    """The longest Retry-After to wait for, in seconds."""
+    """Maximum Retry-After that is waited for, in seconds."""
     stop_after: Annotated[int, Meta(ge=0)] = 16
-    """Requests that fail in a row before the server is only probed, and the run ends when that fails too; 0: never."""
+    """Consecutive failures after which the server is only probed; if that fails, the run ends. 0: never."""
     reply_bytes: Annotated[int, Meta(ge=1024)] = MOST_BYTES
     """The longest reply that is read."""
     api_key_env: str = ""
 
 
-TRANSPORT = frozenset((*ClientOptions.__annotations__, "logprobs", "max_tokens_field"))
-"""Options that no answer depends on. All others are part of the model's identity."""
+TRANSPORT = frozenset((*ClientOptions.__annotations__, "batch", "logprobs", "max_tokens_field"))
+"""Options that no reply depends on. All others are part of the model's identity."""
 
 
 def answering_string(spec: ModelSpec, target: str) -> str:
-    """A model string with `target` in place of its own, and without the options of `TRANSPORT`."""
+    """Return a model string with another target, and without the options of `TRANSPORT`."""
     options = "&".join(
         f"{name}={value}" for name, value in sorted(spec.options.items()) if name not in TRANSPORT
     )
@@ -71,20 +76,20 @@ def answering_string(spec: ModelSpec, target: str) -> str:
 
 
 def identity_of_service(spec: ModelSpec) -> str:
-    """`NAME:MODEL?options` of a service whose model is the same whatever address it is reached at."""
+    """Return `NAME:MODEL?options` for a service whose model is the same at any address."""
     return answering_string(spec, spec.target.partition("@")[0])
 
 
 COURTESY_SECONDS = 10.0
-"""The longest that a server is waited for when it is asked about itself."""
+"""Maximum seconds to wait for a server's answer about itself."""
 COURTESY_PAUSES = (0.0, 0.5, 1.0)
 """Seconds before each attempt to ask a server about itself."""
 NOT_IMPLEMENTED = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
-"""Errors of a server that do not pass."""
+"""Server errors that are permanent."""
 
 
 class Clock(Struct, frozen=True):
-    """Where time comes from; tests pass their own."""
+    """Source of time, which tests replace."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     now: Callable[[], float] = time.time
@@ -92,7 +97,7 @@ class Clock(Struct, frozen=True):
 
 
 class Client:
-    """A model's servers, one or several, and how they are doing."""
+    """The servers of a model, and their condition."""
 
     def __init__(
         self,
@@ -102,29 +107,41 @@ class Client:
         key: str,
         headers: Mapping[str, str],
         clock: Clock,
+        hint_without_key: str = "",
     ) -> None:
-        """`headers` go with every request. Raises ModelError for a proxy that is not HTTP."""
+        """Prepare the connections, without opening one.
+
+        Args:
+            headers: What goes with every request.
+            hint_without_key: What an error about a missing key says, if no key is sent.
+
+        Raises:
+            ModelError: The proxy is not HTTP.
+        """
+        self._hint_without_key = hint_without_key
         self.now = clock.now
         self.limit = AdaptiveLimit(options.concurrency * len(urls))
         self.urls = tuple(urls)
         self.waiting = 0
-        """Requests that failed, and wait to be sent again."""
+        """Requests that failed and wait for a retry."""
         self._name, self._options, self._key, self._clock = name, options, key, clock
         self._idle = IdleTasks()
         self._retry = Retry(retries=options.retries, patience=options.patience)
-        self._breaker = CircuitBreaker(options.stop_after, self._retry, self._sleep)
         headers = HEADERS | dict(headers)
         self._servers = BalancedServers(
             urls, headers, options.reply_bytes, options.concurrency, clock.now
+        )
+        self._breaker = CircuitBreaker(
+            options.stop_after, self._retry, self._sleep, lambda: self._servers.is_reached
         )
         self._first_contact = True
 
     async def ask(
         self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
     ) -> Response:
-        """The response of `send`, which is repeated as often as that may help; a failure is inside the response.
+        """Return the response of `send`, which is repeated as long as that may help. A failure is in the response.
 
-        Raises ModelError for a fault that every request would share, and when the server answers nobody any more.
+        Raises ModelError for a fault that every request would share, and if no server answers any more.
         """
         attempt = 1
         while True:
@@ -133,6 +150,8 @@ class Client:
                 self._first_contact = False
                 return without_key(outcome, self._key)
             detail = presentable(outcome.detail, self._key)
+            if outcome.kind == "auth" and self._hint_without_key:
+                detail = f"{detail.removesuffix(KEY_HINT)}{self._hint_without_key}"
             if outcome.fatal and self._breaker.is_open:
                 fault = presentable(self._breaker.fault.detail, self._key)
                 failure = failed(outcome.kind, fault, attempt)
@@ -157,18 +176,21 @@ class Client:
             attempt += 1
 
     def _say_unreachable(self, fault: ServerFault, detail: str) -> None:
-        """Say that not even the first request reached a server: one that never ran is not worth the wait."""
+        """Report that even the first request reached no server, so that the user need not wait."""
         if self._first_contact and fault.kind == "connection" and self._retry.seconds:
-            attendance().say(
-                f"{self._name}: no answer yet ({detail}); each request is tried again for up to "
-                f"{self._retry.seconds:.0f} s before it counts as failed"
-            )
+            patience = "it is tried for a few more seconds"
+            if not self._options.stop_after:
+                patience = (
+                    f"each request is tried again for up to {self._retry.seconds:.0f} s before it "
+                    "counts as failed"
+                )
+            attendance().say(f"{self._name}: no answer yet ({detail}); {patience}")
         self._first_contact = False
 
     async def _attempt(
         self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
     ) -> Response | ServerFault:
-        """One attempt in a slot, as soon as the breaker lets it through."""
+        """Make one attempt in a slot, as soon as the circuit breaker allows it."""
         with self._idle.waiting():
             acquired = await self.limit.acquire()
         try:
@@ -184,10 +206,9 @@ class Client:
     async def exchange(
         self, compose: Compose, watch: Callable[[bytes], None] | None = None
     ) -> HttpReply | ServerFault:
-        """One HTTP exchange with a server that answers; a failure below HTTP is a fault that is worth another attempt.
+        """Exchange one HTTP request and reply with a server. A failure below HTTP is a fault that can be retried.
 
-        Where one cannot be reached, the next one is asked at once, unless `watch` is given each part of the body as it
-        comes.
+        If a server cannot be reached, the next one is asked at once, unless `watch` receives the body in parts.
         """
         tried: list[BalancedServer] = []
         outcome: HttpReply | ServerFault = ServerFault("connection", "")
@@ -218,12 +239,10 @@ class Client:
         return outcome
 
     async def ask_about_server(self, compose: Compose, url: str = "") -> HttpReply | None:
-        """The reply to a question about the server itself, such as its list of models; None while it gives none.
+        """Return the reply to a question about the server itself, such as its list of models; None if there is none.
 
-        Of several servers the one at `url` is asked, or any if that is empty.
-
-        Such a question is a courtesy: nothing that comes of it is a fault of a request or of the server. Errors that
-        may pass are asked about again, a hanging server is not.
+        With several servers, the one at `url` is asked, or any if it is empty. The question is optional, so its failure
+        counts neither against a request nor against the server. Temporary errors are retried, timeouts are not.
         """
         limit = min(self._options.timeout, COURTESY_SECONDS)
         for pause in COURTESY_PAUSES:
@@ -253,7 +272,7 @@ class Client:
                 return await server.connections.send(compose, watch)
         except TooLongError:
             most = self._options.reply_bytes
-            detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if that is right"
+            detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if replies can be that long"
             return ServerFault("too_long", detail)
         except TimeoutError:
             return ServerFault(
@@ -264,13 +283,13 @@ class Client:
         except TransportError as error:
             message = str(error)
             if "CERTIFICATE_VERIFY_FAILED" in message:
-                hint = "name the certificate of its authority in SSL_CERT_FILE"
+                hint = "set SSL_CERT_FILE to the certificate of its authority"
                 return ServerFault("connection", f"{server.url}: {message}; {hint}", fatal=True)
             doubt = "is it running"
             if "WRONG_VERSION_NUMBER" in message:
-                doubt = "does it speak https"
+                doubt = "does it use https"
             elif server.url.startswith("https:") and isinstance(error, ConnectTimeoutError):
-                doubt = "is it running, and does it speak https"  # a handshake without an answer times out too
+                doubt = "is it running, and does it use https"  # a handshake without an answer times out too
             return ServerFault("connection", f"{server.url}: {message}; {doubt}?", retry=True)
 
     async def _sleep(self, seconds: float) -> None:
@@ -287,14 +306,14 @@ class Client:
 
 
 def _may_pass(status: int) -> bool:
-    """Whether a server may answer otherwise a moment later."""
+    """Return whether an error status may be temporary."""
     if status in (408, 409, 425, 429):
         return True
     return status >= 500 and status not in NOT_IMPLEMENTED
 
 
 def _is_failing(outcome: HttpReply | ServerFault) -> bool:
-    """Whether a fault shows that a server is failing, rather than that it is busy or rejects the request."""
+    """Return whether a fault shows that a server is failing, rather than busy or rejecting the request."""
     if isinstance(outcome, ServerFault):
         return outcome.kind == "timeout"
     return outcome.status >= 500 and outcome.status != 529 and "retry-after" not in outcome.headers

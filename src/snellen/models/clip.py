@@ -2,10 +2,10 @@
 
 `clip:openai/clip-vit-base-patch32`, `clip:./folder`. They rank options but generate no text, so
 they run only the likelihood protocols, as in LVLM-eHub's comparison on ARO (Table A.3). The question is ignored:
-the text compared with the picture is the option, inserted into the caption `?text=` if one is given
+the text compared with the image is the option, inserted into the caption `?text=` if one is given
 (`?text=a photo of {option}`).
 
-A score is the model's logit of picture and text: the scaled cosine (SigLIP: plus its bias), or for BLIP the
+A score is the model's logit of image and text: the scaled cosine (SigLIP: plus its bias), or for BLIP the
 log-odds of its matching head. It is not a log-likelihood and has no length, so all rules order options
 equally; `softmax` gives CLIP's zero-shot probabilities.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -32,12 +32,13 @@ from snellen.models.hf.load import (
 )
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
-from snellen.records import ContinuationScore, Kind, Request, Response
+from snellen.models.request_options import Dtype
+from snellen.records import ContinuationScore, Request, RequestKind, Response
 
 ADAPTER = "clip-2"
-LOGITS = "scores are logits of picture and text, not log-likelihoods"
-CACHED_PICTURES, CACHED_TEXTS = 256, 8192
-CUT = "an option was cut to the text encoder's length"
+LOGITS = "scores are logits of image and text, not log-likelihoods"
+CACHED_IMAGES, CACHED_TEXTS = 256, 8192
+CUT = "an option was truncated to the maximum length of the text encoder"
 
 
 class ClipOptions(Struct, frozen=True):
@@ -45,10 +46,10 @@ class ClipOptions(Struct, frozen=True):
 
     text: str = "{option}"
     """The caption into which an option is inserted."""
-    dtype: Literal["auto", "float32", "bf16", "fp16"] = "auto"
+    dtype: Dtype = "auto"
     device: str = "auto"
     batch_size: Annotated[int, Meta(ge=1)] = 64
-    """Pictures, texts or pairs per forward pass."""
+    """Images, texts or pairs per forward pass."""
     pickle: bool = False
     """Weights may be read from a pickle (`.bin`)."""
 
@@ -81,9 +82,9 @@ def _architecture(transformers: Any, target: str, common: dict[str, Any]) -> Any
 
 
 class ClipModel(ShownByName):
-    """Ranks options; each picture is encoded once, and so is each text in a dual encoder."""
+    """Ranks options; each image is encoded once, and so is each text in a dual encoder."""
 
-    kinds: frozenset[Kind] = frozenset({"loglikelihood"})
+    kinds: frozenset[RequestKind] = frozenset({"loglikelihood"})
 
     def __init__(self, spec: ModelSpec, loaded: LoadedModel, options: ClipOptions) -> None:
         self.name = spec.text
@@ -110,17 +111,17 @@ class ClipModel(ShownByName):
                 [self._caption_of(text) for request in requests for text in request.continuations]
             )
             responses = [self._score(request, faults) for request in requests]
-        for cache, most in ((self._pictures, CACHED_PICTURES), (self._scorer.texts, CACHED_TEXTS)):
+        for cache, most in ((self._pictures, CACHED_IMAGES), (self._scorer.texts, CACHED_TEXTS)):
             while len(cache) > most:
                 cache.popitem(last=False)
         return responses
 
-    def embed_pictures(self, contents: Sequence[bytes]) -> Any:
-        """Unit vectors of pictures, a row each. Raises ModelError where the model has none (BLIP's matching head)."""
+    def embed_images(self, contents: Sequence[bytes]) -> Any:
+        """Unit vectors of images, a row each. Raises ModelError where the model has none (BLIP's matching head)."""
 
         if not isinstance(self._scorer, DualEncoder):
-            raise ModelError(f"{self.name}: has no embeddings of pictures; name a CLIP or SigLIP")
-        upright = [decode_image(content, "a picture to embed").upright for content in contents]
+            raise ModelError(f"{self.name}: cannot embed images; use a CLIP or SigLIP model")
+        upright = [decode_image(content, "an image to embed").upright for content in contents]
         with inference(), quiet_and_single_threaded(self._model):
             pixels = self._processor.image_processor(images=upright, return_tensors="pt")
             return self._scorer.picture(_to_device(pixels, self._model)).float().cpu().numpy()
@@ -129,7 +130,7 @@ class ClipModel(ShownByName):
         return self._caption.replace("{option}", without_control_tokens(option, self._controls))
 
     def _look(self, requests: Sequence[Request], images: Images) -> dict[str, str]:
-        """Encode the pictures that are not cached. Returns the reasons for failures by digest."""
+        """Encode the images that are not cached. Returns the reasons for failures by digest."""
         pictures = {image.digest: image for request in requests for image in request.images}
         missing = [image for digest, image in pictures.items() if digest not in self._pictures]
         faults: dict[str, str] = {}
@@ -146,7 +147,7 @@ class ClipModel(ShownByName):
         return faults
 
     def _encode(self, decoded: dict[str, Any]) -> dict[str, str]:
-        """Features of pictures; if a batch fails, of each picture alone. Returns the reasons for failures by digest."""
+        """Features of images; if a batch fails, of each image alone. Returns the reasons for failures by digest."""
         if not decoded:
             return {}
         try:
@@ -172,7 +173,7 @@ class ClipModel(ShownByName):
         if len(request.images) != 1:
             return failed(
                 "bad_request",
-                f"{len(request.images)} pictures are shown; a clip: model compares one",
+                f"the request has {len(request.images)} images; a clip: model takes one",
             )
         if not request.continuations:
             return failed("bad_request", NO_CONTINUATIONS)
@@ -211,11 +212,11 @@ class Scorer:
         """Texts that were too long for the encoder."""
 
     def picture(self, pixels: dict[str, Any]) -> Any:
-        """Features of pictures, one row each."""
+        """Features of images, one row each."""
         raise NotImplementedError
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Encode texts in advance, where that does not need a picture."""
+        """Encode texts in advance, where that does not need an image."""
 
     def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
         """One logit per text."""
@@ -262,7 +263,7 @@ class DualEncoder(Scorer):
 
 
 class MatchingHead(Scorer):
-    """BLIP: the text encoder attends to the picture, and its head gives the log-odds of a match."""
+    """BLIP: the text encoder attends to the image, and its head gives the log-odds of a match."""
 
     def picture(self, pixels: dict[str, Any]) -> Any:
         return self._model.vision_model(**pixels).last_hidden_state
@@ -295,6 +296,6 @@ def _scorer(spec: ModelSpec, loaded: LoadedModel, batch: int) -> Scorer:
     ):
         return DualEncoder(loaded, batch)
     raise ModelError(
-        f"{spec.text}: {type(loaded.model).__name__} does not compare pictures with texts; clip: takes CLIP, SigLIP, "
-        "SigLIP 2 and BLIP's matching head, hf: takes models that generate text"
+        f"{spec.text}: {type(loaded.model).__name__} does not compare images with texts; use clip: for CLIP, "
+        "SigLIP, SigLIP 2 and BLIP's matching head, and hf: for models that generate text"
     )

@@ -63,7 +63,13 @@ class TooLongError(Exception):
 
 
 class HttpReply(Struct, frozen=True):
-    """A whole reply as it came."""
+    """A whole reply as it came.
+
+    Examples:
+        >>> reply = HttpReply(429, {"retry-after": "3"}, b'{"error": "too many requests"}')
+        >>> reply.status, reply.headers["retry-after"]
+        (429, '3')
+    """
 
     status: int
     headers: dict[str, str]
@@ -165,6 +171,8 @@ class Connections:
             self._tls = _tls_context()
         self._session: _Session | None = None
         self._was_connected = False
+        self.is_reached = False
+        """Whether a connection was ever opened, whatever became of the request on it."""
 
     async def send(
         self, compose: Compose, watch: Callable[[bytes], None] | None = None
@@ -278,6 +286,7 @@ class Connections:
 
     async def _connected(self, *_: object) -> None:
         self._was_connected = True
+        self.is_reached = True
 
     def _say_slow(self) -> None:
         if not self._was_connected:
@@ -324,12 +333,12 @@ def check_url(name: str, url: str) -> None:
         port = target.port
     except ValueError as error:
         raise ModelError(
-            f"{name}: {url} has no usable address ({error}); write http://HOST:PORT/v1"
+            f"{name}: {url} is not a valid address ({error}); write http://HOST:PORT/v1"
         ) from None
     host = target.hostname or ""
     if not host or port == 0 or not host.isprintable() or set(host) & set(' \\"<>^`{|}'):
         raise ModelError(
-            f"{name}: {url} has no usable address ({host!r}); write http://HOST:PORT/v1"
+            f"{name}: {url} is not a valid address ({host!r}); write http://HOST:PORT/v1"
         )
 
 
@@ -339,24 +348,24 @@ def _check_host(url: str, host: str) -> None:
     except UnicodeError as error:
         if not host.isascii():
             raise ModelError(
-                f"{url} has no usable address ({error}); write http://HOST:PORT/v1"
+                f"{url} is not a valid address ({error}); write http://HOST:PORT/v1"
             ) from None
 
 
 def _check_request(request: HttpRequest, base_path: str) -> None:
     path = base_path + request.path
     if not _PATH.fullmatch(path):
-        raise TransportError(f"the address {path!r} has letters that HTTP does not allow")
+        raise TransportError(f"the address {path!r} contains characters that HTTP does not allow")
     for name, value in request.headers.items():
         if _LINE_BREAK.search(f"{name}{value}"):
-            raise TransportError(f"the header {name!r} has a line break in it")
+            raise TransportError(f"the header {name!r} contains a line break")
 
 
 def _check_transfer_encoding(headers: Mapping[str, str]) -> None:
     encoding = headers.get("transfer-encoding", "chunked").lower()
     if encoding != "chunked":
         raise TransportError(
-            f"the reply has the transfer encoding {encoding!r}, which was not asked for"
+            f"the reply has the transfer encoding {encoding!r}, which was not requested"
         )
 
 
@@ -364,7 +373,7 @@ def _explained(error: Exception) -> str:
     """What went wrong below HTTP, in one line."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         proxy = error.request_info.real_url
-        return f"the proxy {proxy.host}:{proxy.port} answers {error.status}"
+        return f"the proxy {proxy.host}:{proxy.port} returned {error.status}"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError):
         return "the server closed the connection before the end of its reply"
     if isinstance(error, aiohttp.ClientResponseError):

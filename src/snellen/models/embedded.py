@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import msgspec
@@ -25,7 +26,7 @@ from snellen.errors import DataError
 from snellen.models.base import ALL_KINDS, AsyncModel, Model, ShownByName
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
-from snellen.records import ContinuationScore, Kind, Request, Response
+from snellen.records import ContinuationScore, Request, RequestKind, Response
 
 if TYPE_CHECKING:
     from snellen.models.hf.load import HfOptions, LoadedModel
@@ -39,7 +40,7 @@ _WORDS = ("a", "the", "picture", "of", "red", "blue", "dog", "round", "two", "le
 class Instrument(ShownByName):
     """A model that chooses by rule: it names the label of a position, and scores that position as most likely."""
 
-    kinds: frozenset[Kind] = ALL_KINDS
+    kinds: frozenset[RequestKind] = ALL_KINDS
     batch_size = 1024
 
     def __init__(self, name: str, choose: Chooser) -> None:
@@ -136,7 +137,7 @@ class Scripted(ShownByName):
         0.0
     """
 
-    kinds: frozenset[Kind] = ALL_KINDS
+    kinds: frozenset[RequestKind] = ALL_KINDS
     batch_size = 64
 
     def __init__(
@@ -190,8 +191,6 @@ class ScriptOptions(Struct, frozen=True):
 
 def scripted(spec: ModelSpec) -> Scripted:
     """`snellen:scripted?file=replies.json`: an object from sample id to reply."""
-    from pathlib import Path
-
     path = Path(read_options(spec, ScriptOptions).file)
     try:
         return Scripted(msgspec.json.decode(read_file(path), type=dict[str, str]), name=spec.text)
@@ -219,7 +218,7 @@ NAMES = (*TRAINED, "oracle", *INSTRUMENTS)
 def check_name(spec: ModelSpec) -> None:
     """Raise UnknownNameError for a name that no embedded model has."""
     if spec.target not in NAMES:
-        raise registry.unknown("embedded model", spec.target, NAMES)
+        raise registry.unknown_name("embedded model", spec.target, NAMES)
 
 
 def _loaded(spec: ModelSpec, options: HfOptions) -> LoadedModel:
@@ -239,6 +238,26 @@ def _loaded(spec: ModelSpec, options: HfOptions) -> LoadedModel:
 _PRISTINE: dict[bytes, LoadedModel] = {}
 
 
+def tiny_checkpoint(name: str = "tiny") -> Path:
+    """Return the folder of a tiny LLaVA in the format of transformers, to try things without a download.
+
+    Args:
+        name: `tiny` (1.8 million parameters) or `tiny-xs`.
+
+    Raises:
+        UnknownNameError: There is no such checkpoint.
+
+    Examples:
+        >>> sorted(path.name for path in sn.tiny_checkpoint().glob("*.safetensors"))
+        ['model.safetensors']
+    """
+    if name not in TRAINED:
+        raise registry.unknown_name("tiny checkpoint", name, TRAINED)
+    # The package is installed as plain files, so the folder outlives the block.
+    with as_file(files("snellen.models") / "weights" / name) as folder:
+        return folder
+
+
 def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
     """The embedded model a spec names. Raises UnknownNameError."""
     model: Model | AsyncModel
@@ -246,11 +265,10 @@ def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
         from snellen.models.hf.model import open_hf
 
         options = {"batch_size": TOGETHER, **spec.options}
-        # The package is installed as plain files, so the folder outlives the block.
-        with as_file(files("snellen.models") / "weights" / spec.target) as folder:
-            model = open_hf(replace(spec, target=str(folder), options=options), _loaded)
+        folder = tiny_checkpoint(spec.target)
+        model = open_hf(replace(spec, target=str(folder), options=options), _loaded)
     elif spec.target == "oracle":
-        model = registry.find("instruments", "oracle")(spec)
+        model = registry.find_registered("instruments", "oracle")(spec)
     else:
         check_name(spec)
         model = cast(Model, INSTRUMENTS[spec.target](spec))

@@ -34,7 +34,12 @@ class ModelIdentity(Struct, frozen=True):
 
 
 def identity_of(model: Model | AsyncModel) -> ModelIdentity:
-    """Return the name and the fingerprint of a model."""
+    """Return the name and the fingerprint of a model.
+
+    Examples:
+        >>> identity_of(sn.load_model("snellen:oracle")).name
+        'snellen:oracle'
+    """
     # A version may be an instance of a subclass of str, as torch's is.
     fingerprint = {fact: "".join(text) for fact, text in model.fingerprint().items()}
     return ModelIdentity(answers_as(model.name), fingerprint)
@@ -49,7 +54,7 @@ def answers_as(name: str) -> str:
     scheme, colon, _ = name.partition(":")
     if not colon or scheme not in registry.targets("model_identities"):
         return name
-    identity: str = registry.find("model_identities", scheme)(parse_spec(name))
+    identity: str = registry.find_registered("model_identities", scheme)(parse_spec(name))
     return identity
 
 

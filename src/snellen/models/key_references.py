@@ -15,12 +15,20 @@ from snellen.errors import ModelError
 
 _REFERENCE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
 _KEY_NAME = re.compile(
-    r"(?:^|[-_.])(?:key|apikey|token|secret|password|passwd|authorization|auth|credentials?|cookie)$",
+    r"(?:^|[-_.])(?:key|apikey|token|secret|password|passwd|authorization|auth|credentials?|cookie|signature|jwt|bearer)$",
     re.IGNORECASE,
 )
 """Names of fields that hold a key: `api_key`, `x-api-key`, `authorization`, but not `max_tokens`."""
 _LONG_WORD = re.compile(r"[A-Za-z0-9_]{20,}")
-_PREFIXED = re.compile(r"\b(?:sk|hf|ghp|pk|rk|xoxb|AIza|Bearer)[-_ ]?[A-Za-z0-9][\w-]{7,}")
+_PREFIXED = re.compile(
+    r"\b(?:sk|hf|ghp|pk|rk|xoxb)[-_](?=[\w-]*(?:\d|[a-z][A-Z]))[\w-]{8,}"
+    r"|\bAIza[\w-]{8,}"
+    r"|\bBearer[-_ ]?[A-Za-z0-9][\w-]{7,}"
+)
+"""Keys of known services. They have digits or mixed case, unlike `skip_special_tokens`, `hf_overrides` and "skateboard"."""
+_JSON_WEB_TOKEN = re.compile(r"\beyJ[\w-]{8,}\.[\w-]+")
+_KEY_AS_MODEL_NAME = re.compile(r"\b(?:sk-|hf_|ghp_|pk-|rk-|xoxb-|AIza)(?=[\w-]*\d)[\w-]{16,}")
+"""What no model is called. Names of models begin like keys and have long words, so this asks for more."""
 
 
 def _looks_like_key(text: str) -> bool:
@@ -30,11 +38,18 @@ def _looks_like_key(text: str) -> bool:
         any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
         for word in _LONG_WORD.findall(text)
     )
-    return has_long_word or bool(_PREFIXED.search(text))
+    return has_long_word or _begins_like_key(text)
+
+
+def _begins_like_key(text: str) -> bool:
+    """Whether a text holds a word that begins as the keys of known services do, or a JSON web token."""
+    return bool(_PREFIXED.search(text) or _JSON_WEB_TOKEN.search(text))
 
 
 def _key_in(fields: Any, name: str = "") -> bool:
-    """Whether a field of `extra_body` is a key, by its name or its looks."""
+    """Whether a field of `extra_body` is a key, by its name or its looks, or has one as its name."""
+    if _begins_like_key(name):
+        return True
     if isinstance(fields, dict):
         return any(_key_in(value, str(inner)) for inner, value in fields.items())
     if isinstance(fields, list):
@@ -42,7 +57,7 @@ def _key_in(fields: Any, name: str = "") -> bool:
     if not isinstance(fields, str) or not fields:
         return False
     is_reference = not _REFERENCE.sub("", fields).removeprefix("Bearer").strip()
-    return not is_reference and (bool(_KEY_NAME.search(name)) or bool(_PREFIXED.search(fields)))
+    return not is_reference and (bool(_KEY_NAME.search(name)) or _begins_like_key(fields))
 
 
 def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[str, str]) -> None:
@@ -53,11 +68,14 @@ def refuse_written_keys(scheme: str, address: str, fields: Any, options: dict[st
     _, _, place = address.partition("://")
     path = place.partition("/")[2]
     named = [name for name, value in options.items() if value and _KEY_NAME.search(name)]
-    if _looks_like_key(path) or _key_in(fields) or named:
+    is_in_address = _looks_like_key(path) or bool(
+        _KEY_AS_MODEL_NAME.search(address) or _JSON_WEB_TOKEN.search(address)
+    )
+    if is_in_address or _key_in(fields) or named:
         where = "extra_body" if _key_in(fields) else f"?{named[0]}=" if named else "the address"
         raise ModelError(
-            f"{scheme}: a key does not belong in {where}, as the model string is stored with the run; put it into an "
-            "environment variable and write ${ITS_NAME} in its place"
+            f"{scheme}: do not put a key into {where}, because the model string is stored with the run; put it "
+            "into an environment variable and write ${ITS_NAME} instead"
         )
     for text in (address, *options.values()):
         with_keys(text)

@@ -15,8 +15,10 @@ from snellen import registry
 from snellen.common.images import Images
 from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
 from snellen.models.base import ALL_KINDS, AsyncModel, Model, ShownByName, answers_by_sample
+from snellen.models.functions import FunctionModel
+from snellen.models.loaded_model import ModelInHand
 from snellen.models.model_strings import ModelSpec, parse_spec
-from snellen.records import ContinuationScore, Kind, Request, Response
+from snellen.records import ContinuationScore, Request, RequestKind, Response
 
 DEFAULT_BATCH_SIZE = 16
 
@@ -64,9 +66,9 @@ def check_opener(spec: ModelSpec) -> None:
     """Raise UnknownNameError if nothing opens the model of a string. Unlike `find_opener`, this runs no foreign code."""
     if spec.scheme in registry.targets("models") or _code_of(spec.scheme):
         return
-    error = registry.unknown("model", spec.scheme, registry.names("models"))
+    error = registry.unknown_name("model", spec.scheme, registry.names("models"))
     if spec.scheme.endswith(".py") or spec.target.isidentifier():
-        hint = "; a class of your own is my_model.py:MyModel, or my_package.my_module:MyModel"
+        hint = "; for your own class, write my_model.py:MyModel or my_package.my_module:MyModel"
         raise UnknownNameError(f"{error}{hint}")
     raise error
 
@@ -84,7 +86,7 @@ def find_opener(spec: ModelSpec) -> Any:
     check_opener(spec)
     code = _code_of(spec.scheme)
     if not code:
-        return registry.find("models", spec.scheme)
+        return registry.find_registered("models", spec.scheme)
     with _importing_from(_folder_of_code(spec.scheme)):
         return registry.load_hook(f"the model {spec.text}", f"{code}:{spec.target}")
 
@@ -117,6 +119,8 @@ def _code_of(scheme: str) -> str:
     if scheme in registry.targets("models"):
         return ""
     names = scheme.split(".")
+    if not Path(*names).name:  # full stops and slashes alone
+        return ""
     for file in (Path(scheme), Path(*names).with_suffix(".py")):
         if file.suffix == ".py" and file.is_file():
             return str(file.resolve())
@@ -158,10 +162,14 @@ def _open(opener: Any, spec: ModelSpec) -> Any:
 
     takes_nothing = _accepts(opener)
     takes_spec = _accepts(opener, spec)
+    is_question_function = inspect.isfunction(opener) and _accepts(opener, "question", [])
+    if is_question_function and not takes_nothing and not takes_spec:
+        return opener
     if callable(opener) and not takes_nothing and not takes_spec:
         raise ModelError(
             f"{spec.text} takes {inspect.signature(opener)}, but is called with nothing or with the model string; "
-            "name a class with generate(requests, images), or a function that returns an object of one"
+            "name a function f(question, images), a class with generate(requests, images), or a function that returns "
+            "an object of one"
         )
     # A class is preferably called with nothing, and a function with the spec.
     without_spec = takes_nothing if isinstance(opener, type) else not takes_spec
@@ -186,11 +194,41 @@ def _accepts(opener: Any, *arguments: Any) -> bool:
 
 
 def _adapt(model: Any, name: str = "") -> Model | AsyncModel:
+    if isinstance(model, ModelInHand):
+        return model.model
     if isinstance(model, type):
-        raise ModelError(f"{model.__name__} is a class; give an object of it: {model.__name__}()")
+        model = _object_of(model)
     if isinstance(model, (Model, AsyncModel)):
         return model
+    transformers = sys.modules.get("transformers")
+    if transformers is not None:
+        if isinstance(model, transformers.Pipeline):
+            return _model_of_pipeline(model)
+        if isinstance(model, transformers.PreTrainedModel) or hasattr(model, "peft_config"):
+            kind = type(model).__name__
+            raise ModelError(
+                f"{kind} needs its processor: evaluate sn.hf(model, processor) instead of the model alone"
+            )
+    if callable(model) and not hasattr(model, "generate"):
+        model = FunctionModel(model, name)
     return ModelAdapter(model, name)
+
+
+def _object_of(kind: type) -> Any:
+    """Return an object of a user's class, if it can be made without arguments."""
+    if not _accepts(kind):
+        raise ModelError(
+            f"{kind.__name__} is a class that takes arguments; give an object of it: {kind.__name__}(...)"
+        )
+    return kind()
+
+
+def _model_of_pipeline(pipeline: Any) -> Model:
+    """Return the model of a transformers pipeline, with the processor that the pipeline has."""
+    from snellen.models.hf.in_memory import hf
+
+    processor = getattr(pipeline, "processor", None) or pipeline.tokenizer
+    return hf(pipeline.model, processor)
 
 
 class ModelAdapter(ShownByName):
@@ -209,18 +247,16 @@ class ModelAdapter(ShownByName):
 
     def __init__(self, model: Any, name: str = "") -> None:
         if not callable(getattr(model, "generate", None)):
-            message = (
+            raise ModelError(
                 f"{type(model).__name__} is not a model: it needs generate(requests, images) returning one text "
-                "per request, and may have loglikelihood(requests, images) returning one number per continuation"
+                "per request, and may have loglikelihood(requests, images) returning one number per continuation; "
+                "a function f(question, images) works as well"
             )
-            if callable(model):
-                message += "; for a function of one request that returns a text there is sn.Scripted(function)"
-            raise ModelError(message)
         self._model = model
         self.name = name or str(getattr(model, "name", type(model).__name__))
         self.batch_size = int(getattr(model, "batch_size", DEFAULT_BATCH_SIZE))
         self.answers_by_sample = answers_by_sample(model)
-        self.kinds: frozenset[Kind] = frozenset({"generate"})
+        self.kinds: frozenset[RequestKind] = frozenset({"generate"})
         if callable(getattr(model, "loglikelihood", None)):
             self.kinds = ALL_KINDS
 

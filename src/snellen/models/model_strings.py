@@ -13,8 +13,15 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
+from snellen.common.foreign import read_file, regular_file
+from snellen.common.paths import expanded
 from snellen.errors import ModelError, UnknownNameError
+from snellen.own_code import code_hint
 
+ADAPTER_CONFIG = "adapter_config.json"
+"""File that PEFT writes into the folder of an adapter."""
+STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
+"""Suffixes of the files in a model folder that its answers depend on."""
 _EXAMPLES = "hf:org/name, hf:./folder, openai:name@http://host:port/v1 or snellen:tiny"
 _SCHEMES_BY_PREFIX = {
     "gpt-": "openai",
@@ -29,7 +36,13 @@ _SCHEMES_BY_PREFIX = {
 
 
 class ModelSpec(Struct, frozen=True):
-    """The parts of a model string `scheme:target?option=value&...`."""
+    """The parts of a model string `scheme:target?option=value&...`.
+
+    Examples:
+        >>> spec = ModelSpec("birds:watcher?loud=true", "birds", "watcher", {"loud": "true"})
+        >>> spec.scheme, spec.target, spec.options
+        ('birds', 'watcher', {'loud': 'true'})
+    """
 
     text: str
     """The complete string."""
@@ -46,16 +59,29 @@ def parse_spec(text: str) -> ModelSpec:
     """
     body, _, query = text.partition("?")
     scheme, colon, target = body.partition(":")
+    if scheme in ("http", "https"):
+        raise ModelError(
+            f"model {text!r} is the address of a server; name its model as well: openai:NAME@{body}"
+        )
     if not colon or not target:
-        suggestion = _suggest_string(text)
-        hint = f"write for example {_EXAMPLES}"
+        code = code_hint(body)
+        if code:
+            raise ModelError(f"model {text!r} names no function or class; {code}")
+        suggestion = suggested_string(text)
+        hint = f"examples are {_EXAMPLES}"
         if suggestion:
             hint = f"did you mean {suggestion}?"
         raise ModelError(f"model {text!r} has no scheme; {hint}")
     return ModelSpec(text, scheme, target, dict(parse_qsl(query, keep_blank_values=True)))
 
 
-def _suggest_string(text: str) -> str:
+def says_batch(text: str) -> bool:
+    """Return whether a model string has the option `batch=true`, without loading the model."""
+    _, _, query = text.partition("?")
+    return dict(parse_qsl(query)).get("batch", "").lower() in ("true", "1")
+
+
+def suggested_string(text: str) -> str:
     """Return the model string that a name without a scheme most likely means, or an empty string.
 
     Other harnesses write `gpt-4o`, `openai/gpt-4o`, `hf/org/name` and `org/name`. An embedded model is called by its
@@ -69,7 +95,7 @@ def _suggest_string(text: str) -> str:
     if slash:
         return f"hf:{text}"
     with suppress(UnknownNameError):
-        registry.find("model_checks", "snellen")(ModelSpec(text, "snellen", text, {}))
+        registry.find_registered("model_checks", "snellen")(ModelSpec(text, "snellen", text, {}))
         return f"snellen:{text}"
     for prefix, scheme in _SCHEMES_BY_PREFIX.items():
         if text.startswith(prefix):
@@ -107,12 +133,16 @@ def as_model_string(model: Any) -> Any:
 
     Raises:
         ModelError: The table has no model.
+
+    Examples:
+        >>> as_model_string("snellen:oracle")
+        'snellen:oracle'
     """
     if not isinstance(model, Mapping):
         return model
     if not isinstance(model.get("model"), str):
         raise ModelError(
-            f'a model as a table needs its string: model = "openai:...", not {dict(model)}'
+            f'a model given as a table needs its model string: model = "openai:...", not {dict(model)}'
         )
     return model_string(**model)
 
@@ -125,13 +155,12 @@ def locate_checkpoint(spec: ModelSpec) -> tuple[str, str]:
     """
     target = spec.target
     if target.startswith((".", "/", "~")) or Path(target).is_dir():
-        folder = Path(target).expanduser()
+        folder = expanded(target)
         if not folder.is_dir():
             raise ModelError(f"{spec.text}: there is no folder {folder}; check the path")
         if not (folder / "config.json").is_file():
-            raise ModelError(
-                f"{spec.text}: {folder} has no config.json; point at the folder save_pretrained wrote"
-            )
+            raise ModelError(f"{spec.text}: {folder} has no config.json; {_suggest_folder(folder)}")
+        check_state_files(folder, spec.text)
         return str(folder), ""
     name, _, revision = target.partition("@")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
@@ -139,3 +168,46 @@ def locate_checkpoint(spec: ModelSpec) -> tuple[str, str]:
             f"{spec.text}: {name!r} is not a repository name; write hf:org/name[@revision] or hf:./folder"
         )
     return name, revision
+
+
+def check_state_files(folder: Path, what: str) -> None:
+    """Check that libraries, which open the files of a model by themselves, find no pipe or device among them.
+
+    Args:
+        folder: A folder of a model or of an adapter.
+        what: The model string, for errors.
+
+    Raises:
+        ModelError: One of the files is not a regular file.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in STATE_FILES:
+            continue
+        try:
+            regular_file(path)
+        except OSError as error:
+            raise ModelError(f"{what}: cannot read {path}: {error.strerror}") from None
+
+
+def _suggest_folder(folder: Path) -> str:
+    """Return what to write in place of a folder without `config.json`."""
+    if (folder / ADAPTER_CONFIG).is_file():
+        return f"it holds an adapter: write {_adapter_string(folder)}"
+    checkpoints = [
+        path for path in folder.glob("checkpoint-*") if path.name.partition("-")[2].isdecimal()
+    ]
+    if not checkpoints:
+        return "point at the folder save_pretrained wrote"
+    last = max(checkpoints, key=lambda path: int(path.name.partition("-")[2]))
+    if (last / ADAPTER_CONFIG).is_file():
+        return f"its last checkpoint holds an adapter: write {_adapter_string(last)}"
+    return f"did you mean its last checkpoint, hf:{last}?"
+
+
+def _adapter_string(folder: Path) -> str:
+    """Return the model string of an adapter on the base model that its configuration names."""
+    base = ""
+    with suppress(OSError, msgspec.DecodeError, AttributeError):
+        config = msgspec.json.decode(read_file(folder / ADAPTER_CONFIG))
+        base = config.get("base_model_name_or_path") or ""
+    return f"hf:{base or 'BASE'}?peft={folder}"

@@ -1,10 +1,11 @@
-"""What the answers of a model object depend on: what it declares, or else a digest of what it holds and runs.
+"""Facts that the replies of a model object depend on: what it declares, or a digest of its content and code.
 
-An object declares it by an attribute or a method `fingerprint`, a text or a record of texts that changes when its
-answers do. For any other the code of its class and each of its attributes are digested, down to weights and the user's
-own functions; equal objects of two processes have equal digests. What cannot be known from here (a connection, an open
-file, a thread) is refused, never passed over: the fingerprint then says so, and what the object has answered is not
-taken for its answers later. Locks hold nothing that answers depend on.
+An object declares them by an attribute or a method `fingerprint`: a text, or a record of texts, that changes when its
+replies do. For any other object, the code of its class and each of its attributes are digested, including weights and
+the user's own functions. Equal objects in two processes have equal digests.
+
+Some content cannot be known (a connection, an open file, a thread). The fingerprint then says so, and stored replies of
+the object are not reused. Locks are ignored, because no reply depends on them.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from typing import Any
 from snellen.errors import ModelError
 
 NOT_FINGERPRINTED = "not fingerprinted"
-"""The fact of a fingerprint that says why it does not hold all that answers depend on."""
+"""Fact of a fingerprint that says why it is incomplete."""
 OF_CONTENT = "of what it holds and runs"
-"""How a fingerprint came about that nobody declared."""
+"""Value that marks a fingerprint which was computed and not declared."""
 DECLARE = (
-    "give it an attribute `fingerprint`, a text that changes when its answers do (docs/models.md, What its answers "
-    "depend on)"
+    "give it an attribute `fingerprint`, a string that changes whenever its replies would (docs/models.md, What "
+    "its answers depend on)"
 )
-"""The way out, for errors."""
+"""Advice for errors."""
 
 MOST_PARTS = 2_000_000
-"""Parts of one object; tensors and arrays are one each. So many take some ten seconds."""
+"""Maximum number of parts of an object; a tensor or array is one part. Digesting so many takes about ten seconds."""
 CHUNK = 1 << 26
 """Bytes of a tensor that are copied at once."""
 LENGTH = 16
 LIBRARIES = frozenset({"site-packages", "dist-packages"})
-"""Folders that packages are installed in."""
+"""Names of folders in which packages are installed."""
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), range)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _PROCESSES = (threading.Thread, threading.local, Executor, subprocess.Popen, io.IOBase)
@@ -59,23 +60,23 @@ _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 
 def why_not_fingerprinted(fingerprint: Mapping[str, str]) -> str:
-    """Why a fingerprint does not hold all that answers depend on; empty when it does."""
+    """Return why a fingerprint is incomplete; empty if it is complete."""
     return fingerprint.get(NOT_FINGERPRINTED, "")
 
 
 def is_of_content(fingerprint: Mapping[str, str]) -> bool:
-    """Whether nobody declared a fingerprint, so that it was made of what an object holds and runs."""
+    """Return whether a fingerprint was computed from an object's content and code, and not declared."""
     return fingerprint.get("fingerprint") == OF_CONTENT
 
 
 class UndigestibleError(Exception):
-    """An object holds something whose content cannot be known; the message names it."""
+    """An object contains something whose content cannot be known; the message names it."""
 
 
 def object_fingerprint(model: Any) -> dict[str, str]:
-    """The fingerprint that an object declares, or a digest of its class and of each of its attributes.
+    """Return the fingerprint that an object declares, or a digest of its class and of each of its attributes.
 
-    Reading weights takes about a second for each 1.6 GB. Raises ModelError for a declared one of another form.
+    Reading weights takes about a second for each 1.6 GB. Raises ModelError if the declared fingerprint is not text.
     """
     kind = model if isinstance(model, type) else type(model)
     name = f"{kind.__module__}.{kind.__qualname__}"
@@ -89,22 +90,27 @@ def object_fingerprint(model: Any) -> dict[str, str]:
         raise ModelError(
             f"{name}: its fingerprint is {declared!r}; give a text, or a dict of texts"
         )
-    parts: dict[str, Any] = {"code": model}
-    if not isinstance(model, (ModuleType, type)):
-        state = {
-            f"attribute {attribute}": part
-            for attribute, part in getattr(model, "__dict__", {}).items()
-        }
-        parts = {"code": kind, **(state if _is_plain(kind) else {"state": model})}
+    parts: dict[str, Any]
+    if isinstance(model, (ModuleType, type)):
+        parts = {"code": model}
+    elif _is_plain(kind):
+        parts = {"code": kind}
+        for attribute, part in getattr(model, "__dict__", {}).items():
+            parts[f"attribute {attribute}"] = part
+    else:
+        parts = {"code": kind, "state": model}
     return digested_facts(parts, {"class": name}, ObjectDigester(own=kind))
 
 
 def digested_facts(
     parts: Mapping[str, Any], facts: Mapping[str, str], digester: ObjectDigester | None = None
 ) -> dict[str, str]:
-    """The facts with a digest of each part, and why one has none where there is such a part. Numbers stay as they are,
-    so that one sees what has changed."""
-    digester, all_facts = digester or ObjectDigester(), {**facts, "fingerprint": OF_CONTENT}
+    """Return facts with a digest of each part. Numbers are not digested, so that users see what has changed.
+
+    If a part cannot be digested, the fact `NOT_FINGERPRINTED` says why.
+    """
+    digester = digester or ObjectDigester()
+    all_facts = {**facts, "fingerprint": OF_CONTENT}
     for name, part in parts.items():
         try:
             is_number = part is None or type(part) in (bool, int, float)
@@ -116,26 +122,35 @@ def digested_facts(
     return all_facts
 
 
+def content_facts(name: str, content: object) -> dict[str, str]:
+    """Return a digest of content under a name, or why there is none, for a fingerprint."""
+    facts = digested_facts({name: content}, {})
+    del facts["fingerprint"]  # the caller declares what else replies depend on
+    return facts
+
+
 def _is_plain(kind: type) -> bool:
-    """Whether the attributes of a class's objects are all that there is to them."""
+    """Return whether the attributes of a class's objects are their complete state."""
     pickled = all(getattr(kind, name) is getattr(object, name) for name in _PICKLING)
     return pickled and not any(vars(base).get("__slots__") for base in kind.__mro__)
 
 
 class ObjectDigester:
-    """Digests objects; what several of them share is read once. `own` is a class of the user's, wherever it was
-    installed."""
+    """Digests objects, reading parts that several of them share only once.
+
+    Args:
+        own: A class that counts as the user's code even if it is in an installed package.
+    """
 
     def __init__(self, own: type | None = None) -> None:
         self._own: Any = own
-        self._done: dict[
-            int, tuple[object, bytes]
-        ] = {}  # holds what it knows, so that no id is used again
+        # Digests by id, with the objects, so that no id is used again while the digester exists.
+        self._done: dict[int, tuple[object, bytes]] = {}
         self._open: dict[int, int] = {}
         self._parts = 0
 
     def digest(self, part: object) -> bytes:
-        """32 bytes. Raises UndigestibleError."""
+        """Return a digest of 32 bytes. Raises UndigestibleError."""
         if (stored := self._done.get(id(part))) is not None:
             return stored[1]
         if id(part) in self._open:
@@ -158,7 +173,7 @@ class ObjectDigester:
         return _hash(name.encode(), *map(self.digest, parts))
 
     def _content(self, part: Any) -> bytes:
-        """What a part consists of, by its type."""
+        """Return the digest of a part by its type."""
         name = type(part).__name__
         if type(part) in (list, tuple):
             return self._all(name, part)
@@ -191,7 +206,7 @@ class ObjectDigester:
     # --- code: as Python has compiled it, which is there in a notebook too, and does not change with comments ---------
 
     def _code(self, part: Any) -> bytes:
-        """Code of the user's own by what it consists of; that of a library by its name and version."""
+        """Return the digest of the user's code by its content, and of a library's code by name and version."""
         if isinstance(part, CodeType):
             names = (
                 part.co_names,
@@ -217,15 +232,14 @@ class ObjectDigester:
                 raise UndigestibleError(f"the module {module}, which has no file") from None
         if isinstance(part, type):
             return self._all("class", (part.__qualname__, part.__bases__, _class_parts(part)))
-        # Attributes are called like names that are looked up outside: at worst a function depends on too much.
+        # Names of attributes are included, which at worst makes a function depend on too much.
         outside = {
             name: part.__globals__[name]
             for name in _names(part.__code__)
             if name in part.__globals__
         }
-        cells = [
-            cell.cell_contents for cell in part.__closure__ or () if cell != CellType()
-        ]  # those with a value yet
+        cells_with_value = [cell for cell in part.__closure__ or () if cell != CellType()]
+        cells = [cell.cell_contents for cell in cells_with_value]
         return self._all(
             "function",
             (part.__code__, part.__defaults__, part.__kwdefaults__, part.__dict__, outside, cells),
@@ -234,7 +248,7 @@ class ObjectDigester:
     # --- content ------------------------------------------------------------------------------------------------------
 
     def _tensor(self, tensor: Any) -> bytes:
-        """A tensor of PyTorch, on whatever device: its bytes, copied in parts. Its strides do not count."""
+        """Return the digest of a PyTorch tensor on any device. It does not depend on strides."""
         import torch
 
         try:
@@ -269,7 +283,7 @@ class ObjectDigester:
         return _hash(b"array", f"{array.dtype} {array.shape}".encode(), content.digest())
 
     def _reduced(self, part: Any) -> bytes:
-        """A model by its own fingerprint, anything else by what `pickle` would keep of it."""
+        """Return the digest of a model by its own fingerprint, and of other objects by the state that `pickle` stores."""
         kind = type(part)
         answers = any(callable(getattr(kind, name, None)) for name in ("generate", "ask"))
         if answers and callable(getattr(kind, "fingerprint", None)):
@@ -277,7 +291,7 @@ class ObjectDigester:
         try:
             reducer = copyreg.dispatch_table.get(kind)
             reduced = reducer(part) if reducer else part.__reduce_ex__(4)
-        except Exception as error:  # whatever the class of somebody else's raises
+        except Exception as error:  # foreign classes may raise anything
             fault = " ".join(str(error).split()) or type(error).__name__
             raise UndigestibleError(f"a {kind.__module__}.{kind.__qualname__} ({fault})") from None
         if isinstance(reduced, str):
@@ -297,13 +311,13 @@ def _hash(*parts: bytes) -> bytes:
 
 
 def _owner(function: Any) -> object:
-    """What a builtin function is a method of; its module's name says the rest."""
+    """Return the object that a builtin method is bound to; the name of its module identifies the rest."""
     owner = getattr(function, "__self__", None)
     return None if isinstance(owner, ModuleType) else owner
 
 
 def _is_library(module: str) -> bool:
-    """Whether a module was installed, or comes with Python, so that its name and version stand for it."""
+    """Return whether a module was installed or belongs to Python, so that name and version identify it."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "snellen":
         return True
@@ -312,7 +326,7 @@ def _is_library(module: str) -> bool:
 
 
 def _is_importable(part: Any, module: str) -> bool:
-    """Whether a module, function or class can be found under its name, so that this stands for it in a library."""
+    """Return whether a module, function or class can be found under its name, which then identifies it in a library."""
     current: Any = sys.modules.get(module)
     for name in filter(None, getattr(part, "__qualname__", "").split(".")):
         current = getattr(current, name, None)
@@ -320,7 +334,7 @@ def _is_importable(part: Any, module: str) -> bool:
 
 
 def _names(code: CodeType) -> list[str]:
-    """The names that code, with the functions inside it, may look up outside of itself, in order."""
+    """Return the names that code, including functions inside it, may look up outside of itself, in order."""
     inner = (
         name
         for constant in code.co_consts
@@ -331,8 +345,10 @@ def _names(code: CodeType) -> list[str]:
 
 
 def _class_parts(kind: type) -> list[tuple[str, Any]]:
-    """The methods and attributes that a class itself defines, by name, without what Python or a decorator keeps there
-    for itself: names with two underscores that are not methods."""
+    """Return the methods and attributes that a class itself defines, by name.
+
+    Names with two underscores that are not methods are left out, because Python or a decorator sets them.
+    """
     return [
         (name, part)
         for name, part in sorted(vars(kind).items())

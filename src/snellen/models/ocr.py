@@ -2,7 +2,7 @@
 
 PP-OCR's detector and recogniser (some 30 MB, in the wheel of rapidocr) by onnxruntime, on the CPU and offline. On text
 recognition it is the specialist that a general model has to be compared with; on other questions it shows what can
-be had from the writing in a picture alone. Options `?mode=auto|page|line`, `?score=0.5`, `?threads=0`.
+be had from the writing in an image alone. Options `?mode=auto|page|line`, `?score=0.5`, `?threads=0`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.models.base import ShownByName, failed
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
-from snellen.records import Kind, Request, Response
-from snellen.registry import unknown
+from snellen.records import Request, RequestKind, Response
+from snellen.registry import unknown_name
 
 ADAPTER = "ocr-1"
 ENGINES = ("rapidocr",)
 PACKAGES = ("rapidocr", "onnxruntime", "numpy")
 LONGEST_SIDE = 2000
-"""Pixels to which a larger picture is reduced; the engine does so in any case."""
+"""Pixels to which a larger image is reduced; the engine does so in any case."""
 STEPS = ("det", "cls", "rec")
 """Finds lines of text, turns them upright, reads them: each has weights of its own."""
-WHATEVER = "the text that was read in the picture, whatever was asked"
-ONLY_TEXT = "this model only reads: its reply is the text in the picture, whatever was asked"
+WHATEVER = "the text recognised in the image, whatever the question"
+ONLY_TEXT = (
+    "this model only recognises text: its reply is the text in the image, whatever the question"
+)
 
 
 class OcrOptions(Struct, frozen=True):
     """What may follow `?` in an ocr: model string."""
 
     mode: Literal["auto", "page", "line"] = "auto"
-    """`page` finds the lines of text in a picture, `line` takes the picture for one; `auto` does so where `page` finds
+    """`page` finds the lines of text in an image, `line` takes the image for one; `auto` does so where `page` finds
     nothing, as in tight crops of words."""
     score: Annotated[float, Meta(ge=0, le=1)] = 0.5
     """Lines that the recogniser is less sure of are left out."""
@@ -52,7 +54,7 @@ def open_ocr(spec: ModelSpec) -> OcrModel:
     """The reader that `ocr:rapidocr` names. Raises MissingExtraError without the extra, UnknownNameError for another
     engine, ModelError where its weights are not in the package (nothing is downloaded)."""
     if spec.target not in ENGINES:
-        raise unknown("engine of ocr:", spec.target, ENGINES)
+        raise unknown_name("engine of ocr:", spec.target, ENGINES)
     options = read_options(spec, OcrOptions)
     try:
         import onnxruntime  # noqa: F401  (rapidocr names it only when it reads)
@@ -61,7 +63,7 @@ def open_ocr(spec: ModelSpec) -> OcrModel:
         raise MissingExtraError(error.name or "rapidocr", "ocr", spec.text) from None
     weights = {step: _weights(Path(rapidocr.__file__).parent / "models", step) for step in STEPS}
     paths = {f"{step.capitalize()}.model_path": str(path) for step, path in weights.items()}
-    # Its own setting enlarges a small picture until its shorter side has 736 pixels, which made words some ten times
+    # Its own setting enlarges a small image until its shorter side has 736 pixels, which made words some ten times
     # slower to read here, and broke one in two.
     sizes = {"Det.limit_type": "max", "Det.limit_side_len": LONGEST_SIDE}
     threads = {
@@ -76,16 +78,16 @@ def _weights(folder: Path, step: str) -> Path:
     files = sorted(folder.glob(f"*_{step}_*.onnx"))
     if len(files) != 1:
         raise ModelError(
-            f"rapidocr {version('rapidocr')} brings {len(files)} files of weights named *_{step}_*.onnx, not one; "
-            "install the version that the extra ocr names"
+            f"rapidocr {version('rapidocr')} contains {len(files)} weight files named *_{step}_*.onnx instead of "
+            "one; install the version that the extra ocr requires"
         )
     return files[0]
 
 
 class OcrModel(ShownByName):
-    """Reads each picture of a request; the lines, in reading order, are joined by blanks."""
+    """Reads each image of a request; the lines, in reading order, are joined by blanks."""
 
-    kinds: frozenset[Kind] = frozenset({"generate"})
+    kinds: frozenset[RequestKind] = frozenset({"generate"})
     batch_size = 8
 
     def __init__(
@@ -116,12 +118,13 @@ class OcrModel(ShownByName):
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """One failure per request: a reader has no likelihoods."""
         return [
-            failed("model", "an ocr: model only reads text; it scores no options") for _ in requests
+            failed("model", "an ocr: model only recognises text; it cannot score options")
+            for _ in requests
         ]
 
     def _answer(self, request: Request, images: Images) -> Response:
         if not request.images:
-            return failed("bad_request", "no picture is shown, so there is no text to read")
+            return failed("bad_request", "the request has no image, so there is no text to read")
         texts, notes = list[str](), [WHATEVER]
         for image in request.images:
             try:
@@ -133,7 +136,7 @@ class OcrModel(ShownByName):
         return Response(text=" ".join(texts), finish="stop", notes=tuple(notes))
 
     def _lines(self, picture: Any) -> list[str]:
-        """The lines of text in a picture that the recogniser is sure enough of, from top to bottom."""
+        """The lines of text in an image that the recogniser is sure enough of, from top to bottom."""
         import numpy
 
         pixels = numpy.asarray(picture)[:, :, ::-1]  # the engine takes blue first

@@ -1,7 +1,7 @@
 """Models behind any OpenAI-compatible server: vLLM, SGLang, llama.cpp, Ollama, OpenAI itself, Azure.
 
-`chat` and, for log-likelihoods, `served` define what is sent over the wire; `client` asks, waits and retries. Here
-stands what is particular to such servers: which of them continue a reply, and how they score.
+`chat` and, for log-likelihoods, `served` define what is sent; `client` sends, waits and retries. This module determines
+how such servers differ: which of them continue a reply, and how they score.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -25,28 +26,29 @@ from snellen.errors import DataError, ModelError
 from snellen.extraction.thoughts import split_thoughts
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.models import chat, served, server_facts
-from snellen.models.api_keys import api_key, refuse_secrets
+from snellen.models.api_keys import api_key, key_not_sent, refuse_secrets
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ReplyListener, ShownByName, failed
+from snellen.models.batches import BatchCalls, OpenAIBatches, only_one_server
 from snellen.models.chat import Dialect, RequestedModel
 from snellen.models.client import Client, ClientOptions, Clock, answering_string
 from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.identity import ADDRESS, hosts_of
 from snellen.models.key_references import with_keys
-from snellen.models.key_removal import presentable
+from snellen.models.key_removal import presentable, without_key
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
-from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
+from snellen.models.served import ImageEncoder, LikelihoodSource, PromptTokens
 from snellen.models.server_faults import ServerFault
 from snellen.models.template_dates import date_note
-from snellen.records import Kind, Request, Response
+from snellen.records import Request, RequestKind, Response
 
 ADAPTER = "openai-2"
-"""Adapter version; increases when the same request would be sent differently."""
+"""Version of the adapter; increases if the same request would be sent differently."""
 
 OPENAI_HOST = "api.openai.com"
 DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
 AZURE_ADDRESS = "AZURE_OPENAI_ENDPOINT"
-"""The environment variable with the address of a resource, where a model string has none."""
+"""Environment variable with the address of a resource, for model strings without one."""
 
 
 class OpenAIOptions(ClientOptions, frozen=True):
@@ -56,33 +58,37 @@ class OpenAIOptions(ClientOptions, frozen=True):
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     likelihood: Literal["auto", "extension", "prompt_logprobs", "letters", "off"] = "auto"
     """How continuations are scored (see `served`); auto uses what the server offers, but never letters."""
+    detail: Literal["", "auto", "low", "high", "original"] = ""
+    """The detail in which the service looks at an image (`image_url.detail`); empty if the service decides."""
+    batch: bool = False
+    """Whether a run submits its requests in batches, at half price and within a day."""
 
 
 class AzureOptions(OpenAIOptions, frozen=True):
-    """The same for a deployment on Azure."""
+    """Options of a deployment on Azure."""
 
     api_version: str = ""
-    """Of the dated interface, such as 2024-10-21; empty: the one without dates, under /openai/v1."""
+    """Version of the dated interface, such as 2024-10-21; empty for the interface without dates, under /openai/v1."""
 
 
 class Place(Struct, frozen=True):
-    """Where a model's servers are reached, and how they are told who asks."""
+    """The addresses of a model's servers, and the credentials for them."""
 
     urls: tuple[str, ...]
-    """Of several servers with the same model, all on the same path."""
+    """Addresses of servers with the same model, all with the same path."""
     hosted: bool = False
-    """Whether it is a service that speaks OpenAI's own newest form of the format."""
+    """Whether it is a service with OpenAI's own newest variant of the format."""
     query: str = ""
-    """Goes behind every path."""
+    """Query string that is appended to every path."""
     headers: dict[str, str] = {}
     key: str = ""
-    """Kept out of what is stored and printed."""
+    """API key, which is never stored or printed."""
 
 
 def identity_of_string(spec: ModelSpec) -> str:
-    """`openai:NAME@PATH?options`: the model string without the hosts of its servers and how they are asked.
+    """Return `openai:NAME@PATH?options`: the model string without hosts and without options of the transport.
 
-    OpenAI's own models have no path. Raises ModelError for a target that cannot be read.
+    OpenAI's own models have no path. Raises ModelError if the target cannot be parsed.
     """
     model, urls = _split_target(spec)
     return answering_string(
@@ -91,7 +97,7 @@ def identity_of_string(spec: ModelSpec) -> str:
 
 
 def identity_of_deployment(spec: ModelSpec) -> str:
-    """The same of a deployment on Azure, which is known by its name and its resource."""
+    """Return the model string of a deployment on Azure without options of the transport: its name and its resource."""
     deployment, _, url = spec.target.partition("@")
     return answering_string(
         spec, f"{deployment}@{urlsplit(url or os.environ.get(AZURE_ADDRESS, '')).netloc}"
@@ -99,7 +105,7 @@ def identity_of_deployment(spec: ModelSpec) -> str:
 
 
 def open_openai(spec: ModelSpec) -> OpenAIModel:
-    """The model of `openai:NAME[@URL[,URL...]]`. Does not contact a server yet.
+    """Return the model of `openai:NAME[@URL[,URL...]]`, without contacting a server.
 
     Raises ModelError for an invalid string and for a missing API key.
     """
@@ -113,26 +119,31 @@ def open_openai(spec: ModelSpec) -> OpenAIModel:
         spec,
         options.api_key_env,
         ("OPENAI_API_KEY",) if hosted else (),
-        "point the model at a server of yours with @URL",
+        "give the address of your server with @URL",
     )
     headers = {"authorization": f"Bearer {key}"} if key else {}
     return OpenAIModel(spec.text, model, Place(urls, hosted, headers=headers, key=key), options)
 
 
 def open_azure(spec: ModelSpec) -> OpenAIModel:
-    """The model of `azure:DEPLOYMENT[@https://RESOURCE.openai.azure.com]`.
+    """Return the model of `azure:DEPLOYMENT[@https://RESOURCE.openai.azure.com]`.
 
-    AZURE_OPENAI_ENDPOINT is the address where none is given. Raises ModelError for an invalid string, and for a missing
-    address or API key.
+    The default address is AZURE_OPENAI_ENDPOINT. Raises ModelError for an invalid string, and for a missing address or
+    API key.
     """
     refuse_secrets(spec)
     options = read_options(spec, AzureOptions)
+    if options.batch:
+        raise ModelError(
+            f"{spec.text}: batch=true is available for openai: and anthropic:; remove it"
+        )
     deployment, _, url = spec.target.partition("@")
     url = (url or os.environ.get(AZURE_ADDRESS, "")).rstrip("/")
     if not url:
         raise ModelError(
-            f"{spec.text}: which resource? Write azure:DEPLOYMENT@https://RESOURCE.openai.azure.com, or put the "
-            f"address into the environment variable {AZURE_ADDRESS}"
+            f"{spec.text}: the Azure resource is missing; write "
+            f"azure:DEPLOYMENT@https://RESOURCE.openai.azure.com, or set the environment variable {AZURE_ADDRESS} "
+            "to its address"
         )
     check_url(spec.text, url)
     url = with_keys(url)
@@ -166,8 +177,23 @@ class OpenAIModel(ShownByName):
         self.concurrency = options.concurrency * len(place.urls)
         self._model, self._place, self._options = model, place, options
         self._served = RequestedModel(model, options, place.hosted)
-        self.client = Client(name, place.urls, options, place.key, place.headers, clock)
-        self._pictures = chat.ImagePartCache()
+        # A key may also be part of an address, as `${NAME}`.
+        sends_no_key = not place.key and not place.headers and "${" not in name
+        self.client = Client(
+            name,
+            place.urls,
+            options,
+            place.key,
+            place.headers,
+            clock,
+            hint_without_key=key_not_sent() if sends_no_key else "",
+        )
+        self._pictures = chat.ImagePartCache(write=partial(chat.image_part, detail=options.detail))
+        self.batch_endpoint: OpenAIBatches | None = None
+        if options.batch:
+            only_one_server(name, place.urls)
+            calls = BatchCalls(name, place.urls[0], options, place.key, place.headers, clock)
+            self.batch_endpoint = OpenAIBatches(calls)
         field = options.max_tokens_field
         self._dialect = Dialect(
             prefix="send" if options.prefix == "send" else "drop",
@@ -186,22 +212,27 @@ class OpenAIModel(ShownByName):
             if choice != "auto"
         )
         self._prefix_known = options.prefix != "auto" or place.hosted
-        cannot_score = options.likelihood == "off" or (
-            options.likelihood == "auto" and place.hosted
+        cannot_score = (
+            options.batch
+            or options.likelihood == "off"
+            or (options.likelihood == "auto" and place.hosted)
         )
-        self.kinds: frozenset[Kind] = frozenset({"generate"}) if cannot_score else ALL_KINDS
-        """Whether the server can score is determined with the first continuations to score."""
+        self.kinds: frozenset[RequestKind] = frozenset({"generate"}) if cannot_score else ALL_KINDS
+        """Kinds of requests. Whether the server can score is determined with the first continuations."""
         likelihood = options.likelihood
         self._likelihood_source: LikelihoodSource | ServerFault | None = (
             None if likelihood == "auto" or likelihood == "off" else likelihood
         )
         self._header_note: tuple[str, ...] | None = None
-        """The note on scored options, once it is known whether they follow the same header as replies."""
+        """Note on scored options, once it is known whether they follow the same header as replies."""
         self._detecting = asyncio.Lock()
 
     def fingerprint(self) -> dict[str, str]:
-        """Return what is known about the model: a server does not report a digest of its weights, so its address is
-        part of who answers, as are the interface and whether it is OpenAI's own."""
+        """Return what is known about the model.
+
+        A server does not report a digest of its weights, so its address is part of the fingerprint, as are the
+        interface and whether it is OpenAI's own.
+        """
         place, url = self._place, self._place.urls[0]
         facts = {
             "adapter": ADAPTER,
@@ -213,13 +244,15 @@ class OpenAIModel(ShownByName):
             **self._options.facts(self._model),
             **self._served.date_facts(),
         }
+        if self._options.detail:
+            facts["image detail"] = self._options.detail
         if not _is_openai(url):
             facts[ADDRESS] = hosts_of(place.urls)
         # The sources that auto chooses from measure the same quantity; letters measure another.
         return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
 
     async def server_facts(self) -> dict[str, str]:
-        """Return what each server states about the model; services such as OpenAI do not state anything of use."""
+        """Return what each server states about the model. Services such as OpenAI state nothing useful."""
         if self._place.hosted:
             return {}
         stated = await asyncio.gather(*map(self._facts_of_server, self._place.urls))
@@ -255,22 +288,26 @@ class OpenAIModel(ShownByName):
 
     async def close(self) -> None:
         await self.client.close()
+        if self.batch_endpoint is not None:
+            await self.batch_endpoint.calls.close()
 
     async def ask_streaming(
         self, request: Request, images: Images, listener: ReplyListener
     ) -> Response:
-        """`ask`, and `listener` is told of a reply while it comes. Raises ModelError as the class says."""
+        """Return the response like `ask`, calling `listener` while the reply arrives. Raises ModelError as the class says."""
         return await self._ask(request, images, listener)
 
     async def ask(self, request: Request, images: Images) -> Response:
-        """The response, or a failure in it. Raises ModelError as the class says."""
+        """Return the response, or a response with a failure. Raises ModelError as the class says."""
         return await self._ask(request, images)
 
     async def _ask(
         self, request: Request, images: Images, listener: ReplyListener | None = None
     ) -> Response:
         if request.kind not in self.kinds:
-            return failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}")
+            return failed(
+                "model", f"{self.name} does not support {request.kind}; {served.OTHERWISE}"
+            )
         if request.kind == "loglikelihood" and not request.continuations:
             return failed("bad_request", NO_CONTINUATIONS)
         shaped = self._options.applied(request)
@@ -283,10 +320,52 @@ class OpenAIModel(ShownByName):
                 answered_prompts.clear()  # the breaker may send the same again, to see whether anybody answers
             return outcome
 
-        response = await self.client.ask(request, send)
+        return self._with_date(shaped, await self.client.ask(request, send))
+
+    def _with_date(self, shaped: Request, response: Response) -> Response:
+        """Return the response, with a note on the date in the server's template if the template is known to write one."""
         has_system = any(message.role == "system" for message in shaped.messages)
         dated = date_note(self._model, has_system) if response.error is None else ()
         return replace(response, notes=(*dated, *response.notes)) if dated else response
+
+    # --- requests in batches ---
+
+    @property
+    def batch_form(self) -> str:
+        """The known dialect of the server, as JSON."""
+        return msgspec.json.encode(self._dialect, order="sorted").decode()
+
+    async def batch_body(self, request: Request, images: Images) -> bytes:
+        """Return the body of a request as `ask` sends it. Raises DataError if an image cannot be read."""
+        shaped = self._options.applied(request)
+        await self._learn_prefix(shaped)
+        try:
+            return chat.encode_chat(
+                self._served,
+                shaped,
+                self._dialect,
+                lambda image: self._pictures.part(image, images.read),
+            )
+        except ValueError as error:
+            raise DataError(str(error)) from None
+
+    def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
+        """Return the response in a reply to a request that was written in a dialect, or its fault."""
+        shaped = self._options.applied(request)
+        dialect = msgspec.json.decode(form, type=Dialect)
+        outcome = chat.read_chat(reply, self.client.now())
+        if isinstance(outcome, ServerFault):
+            return replace(outcome, detail=presentable(outcome.detail, self._place.key))
+        noted = replace(outcome, notes=(*chat.request_notes(shaped, dialect), *outcome.notes))
+        return without_key(self._with_date(shaped, noted), self._place.key)
+
+    def adapt_batches(self, fault: ServerFault) -> bool:
+        """Switch to a dialect that the server accepts after a fault. Returns False if there is none."""
+        adapted = chat.adapt_dialect(self._dialect, fault, self._settled)
+        if adapted is None:
+            return False
+        self._dialect = adapted
+        return True
 
     async def _send_in_dialect(
         self,
@@ -295,7 +374,7 @@ class OpenAIModel(ShownByName):
         answered_prompts: dict[str, PromptTokens],
         listener: ReplyListener | None,
     ) -> Response | ServerFault:
-        """What comes of a request, sent again at once in a dialect that the server accepts."""
+        """Send a request, and send it again at once in another dialect if the server rejects the first."""
         while True:
             await self._learn_prefix(request)
             dialect = self._dialect
@@ -329,7 +408,7 @@ class OpenAIModel(ShownByName):
             stream.watch if stream else None,
         )
         if stream and isinstance(reply, HttpReply):
-            reply = stream.whole(reply)
+            reply = stream.assemble(reply)
         outcome = (
             reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self.client.now())
         )
@@ -388,11 +467,11 @@ class OpenAIModel(ShownByName):
         dialect: Dialect,
         answered_prompts: dict[str, PromptTokens],
     ) -> Response | ServerFault:
-        """One request per continuation and one for the mark that shows where they begin, sent in sequence.
+        """Score continuations with one request each, sent in sequence, and one for a mark that shows where they begin.
 
-        This way the server has the picture in its cache after the first. The mark comes last: only its tokens are
-        requested, and the server has just computed all but its end. The first question of a run also asks for the
-        prompt that replies follow, to see whether options follow the same.
+        After the first request the server has the image in its cache. The mark is sent last: only its tokens are
+        requested, and the server has already computed most of its prompt. The first question of a run also requests the
+        prompt of a reply, to see whether options follow the same header.
         """
 
         async def learn(text: str | None, scored: bool) -> PromptTokens | ServerFault:
@@ -440,10 +519,10 @@ class OpenAIModel(ShownByName):
         self,
         path: str,
         images: Images,
-        write: Callable[[PictureEncoder], bytes],
+        write: Callable[[ImageEncoder], bytes],
         watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply | ServerFault:
-        """Post the body that `write` builds with encoded pictures; a body that cannot be built is a fault too."""
+        """Post the body that `write` builds with encoded images. A body that cannot be built is also a fault."""
 
         async def compose() -> HttpRequest:
             try:
@@ -458,9 +537,10 @@ class OpenAIModel(ShownByName):
             return ServerFault("bad_request", str(error))
 
     async def _learn_likelihood_source(self) -> LikelihoodSource | ServerFault:
-        """Ask the server once, and only when needed, how it scores continuations, if at all.
+        """Ask the server once, when first needed, how it scores continuations, if at all.
 
-        While it does not say so, prompt log-probabilities are tried; a question that is answered settles that.
+        While the server does not answer, prompt log-probabilities are tried. After the first successful question this
+        is final.
         """
         async with self._detecting:
             if self._likelihood_source is None:
@@ -471,9 +551,10 @@ class OpenAIModel(ShownByName):
             return self._likelihood_source
 
     async def _learn_prefix(self, request: Request) -> None:
-        """Ask the server once, and only when needed, whether it continues a final assistant message.
+        """Ask the server once, when first needed, whether it continues a final assistant message.
 
-        While it does not say so, it counts as one that does not; a question that is answered settles that.
+        While the server does not answer, it counts as a server that does not. After the first successful question this
+        is final.
         """
         if self._prefix_known or not chat.has_response_prefix(request):
             return
@@ -495,12 +576,12 @@ class OpenAIModel(ShownByName):
 
 
 def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
-    """The model's name and the base URLs of `NAME[@URL[,URL...]]`. Raises ModelError."""
+    """Return the model's name and the base URLs of `NAME[@URL[,URL...]]`. Raises ModelError."""
     if not (
         match := re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<urls>https?://[^/].*))?", spec.target)
     ) or (not match["urls"] and re.search(r"://|@[\w.]+(:\d|/)", spec.target)):
         raise ModelError(
-            f"{spec.text}: cannot be read; write openai:NAME@http://HOST:PORT/v1, or openai:NAME for OpenAI"
+            f"{spec.text}: invalid model string; write openai:NAME@http://HOST:PORT/v1, or openai:NAME for OpenAI"
         )
     addresses = re.split(r",(?=https?://)", match["urls"] or DEFAULT_URL)
     urls = tuple(dict.fromkeys(url.rstrip("/") for url in addresses))
@@ -508,7 +589,7 @@ def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
         check_url(spec.text, url)
     if len({OPENAI_HOST if _is_openai(url) else urlsplit(url).path for url in urls}) > 1:
         raise ModelError(
-            f"{spec.text}: servers of one model have the same path behind their hosts; end all URLs alike"
+            f"{spec.text}: all servers of a model must have the same path after the host; make the URLs end alike"
         )
     return match["model"], urls
 
@@ -547,7 +628,7 @@ _read_part = msgspec.json.Decoder(_Part).decode
 
 
 class ChatStream:
-    """What has come of one reply. A server that does not stream sends it whole, and is heard all the same."""
+    """The received part of a streamed reply. A server that does not stream sends it as a whole, which is handled too."""
 
     def __init__(self, listener: ReplyListener) -> None:
         self._listener = listener
@@ -558,7 +639,7 @@ class ChatStream:
         self._ended = False
 
     def watch(self, part: bytes) -> None:
-        """Take the next bytes, wherever they are cut, and tell the listener what there is of the answer now."""
+        """Take the next bytes, which may be cut anywhere, and pass the answer so far to the listener."""
         *lines, self._line = (self._line + part).split(b"\n")
         before = self._texts.get("content")
         for line in lines:
@@ -586,8 +667,8 @@ class ChatStream:
                     self._texts[name] = self._texts.get(name, "") + text
             self._finish = choice.finish_reason or self._finish
 
-    def whole(self, reply: HttpReply) -> HttpReply:
-        """The reply as if it had come whole; unchanged where it was not a stream. One that broke off is malformed."""
+    def assemble(self, reply: HttpReply) -> HttpReply:
+        """Return the reply in its unstreamed form, unchanged if it was not a stream. An incomplete stream is malformed."""
         is_stream = reply.headers.get("content-type", "").startswith("text/event-stream")
         if reply.status != HTTPStatus.OK or not is_stream:
             return reply

@@ -38,16 +38,16 @@ def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
         ModelError: An option does not exist or has an invalid value.
 
     Examples:
-        >>> from snellen.models.model_strings import parse_spec
         >>> class Options(Struct):
         ...     window: int = 1
-        >>> read_options(parse_spec("hf:org/name?window=4"), Options).window
+        >>> spec = ModelSpec("birds:watcher?window=4", "birds", "watcher", {"window": "4"})
+        >>> read_options(spec, Options).window
         4
     """
     types = {field.name: field.type for field in msgspec.structs.fields(form)}
     for name in spec.options:
         if name not in types:
-            raise ModelError(f"{spec.text}: {registry.unknown('option', name, types)}")
+            raise ModelError(f"{spec.text}: {registry.unknown_name('option', name, types)}")
     values = {}
     for name, text in spec.options.items():
         try:
@@ -80,9 +80,9 @@ def option_fault(name: str, text: str, kind: Any) -> str:
         elif type(alternative) in _NOUNS:
             nouns.append(_NOUNS[type(alternative)] + _describe_bounds(alternative))
     if choices:
-        return str(registry.unknown(f"value of {name}", text, choices))
+        return str(registry.unknown_name(f"value of {name}", text, choices))
 
-    expected = " or ".join(nouns) or "a value of this option"
+    expected = " or ".join(nouns) or "a valid value"
     fault = f"{name}={text!r} is not {expected}"
     example = _example(text, kind)
     if example:

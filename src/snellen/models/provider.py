@@ -20,11 +20,13 @@ from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.formats.shown_text import HALF_CHARACTERS
 from snellen.models.api_keys import api_key, refuse_secrets
 from snellen.models.base import ShownByName, failed
+from snellen.models.batches import BatchCalls, BatchEndpoint
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
 from snellen.models.client import Client, ClientOptions, Clock
 from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.identity import ADDRESS, address_of
 from snellen.models.key_references import with_keys
+from snellen.models.key_removal import presentable, without_key
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
 from snellen.models.request_options import with_extra_fields
@@ -36,7 +38,7 @@ from snellen.models.server_faults import (
     read_reported_error,
     says_unsupported,
 )
-from snellen.records import ImagePart, ImageRef, Kind, Request, Response, Role
+from snellen.records import ImagePart, ImageRef, Request, RequestKind, Response, Role
 
 OK = 200
 
@@ -50,8 +52,8 @@ class AskedModel(Struct, frozen=True):
     options: ClientOptions
     reasoning_tokens: int
     """Tokens that the reply may have for its reasoning; 0 for a model that does not reason."""
-    picture: Callable[[ImageRef], msgspec.Raw]
-    """A picture as the provider's content part."""
+    image: Callable[[ImageRef], msgspec.Raw]
+    """An image as the provider's content part."""
     refused: frozenset[str] = frozenset()
     """Which of the provider's `droppable` fields the model has refused."""
 
@@ -67,7 +69,7 @@ class AskedModel(Struct, frozen=True):
                 yield (
                     message.role,
                     [
-                        self.picture(part.image)
+                        self.image(part.image)
                         if isinstance(part, ImagePart)
                         else write_text(part.text)
                         for part in message.content
@@ -92,7 +94,22 @@ HeaderSource = Callable[[OutgoingRequest], Awaitable[Mapping[str, str]]]
 
 
 class Provider(Struct, frozen=True):
-    """How one service is asked and how it answers. Called with a model string, it opens the model."""
+    """How one service is asked and how it answers. Called with a model string, it opens the model.
+
+    Examples:
+        >>> parrot = Provider(
+        ...     name="parrot",
+        ...     url="https://parrot.example/v1",
+        ...     path=lambda model: "/say",
+        ...     key_variables=(),
+        ...     write=lambda asked: {"prompt": asked.request.messages[-1].text, "length": asked.most_tokens},
+        ...     read=lambda body: Response(text=body["reply"]),
+        ...     image=lambda media_type, base64: b'"%b"' % base64,
+        ...     image_types=frozenset({"image/png"}),
+        ... )
+        >>> parrot.name
+        'parrot'
+    """
 
     name: str
     """As in model strings."""
@@ -106,9 +123,9 @@ class Provider(Struct, frozen=True):
     """The body of a request."""
     read: Callable[[Any], Response | ServerFault]
     """What a body of status 200 says. KeyError, TypeError, ValueError or msgspec's mean that it is malformed."""
-    picture: Callable[[str, bytes], bytes]
+    image: Callable[[str, bytes], bytes]
     """The JSON of a content part from a media type and bytes in base64."""
-    picture_types: frozenset[str]
+    image_types: frozenset[str]
     """Media types that it takes; others are sent as PNG."""
     headers: Callable[[str], dict[str, str]] = lambda key: {"authorization": f"Bearer {key}"}
     """What goes with every request, from the key."""
@@ -127,6 +144,8 @@ class Provider(Struct, frozen=True):
     """Increases when the same request would be sent differently."""
     options: type[ClientOptions] = ClientOptions
     """Its own options of a model string, besides those of all."""
+    open_batches: Callable[[BatchCalls], BatchEndpoint] | None = None
+    """Its batch endpoint, if it has one; its `options` then have a field `batch`."""
     open_headers: Callable[[ModelSpec, Any], HeaderSource | None] = lambda spec, options: None
     """What makes headers for every request anew, such as a signature or a token that expires; None where a key is
     used."""
@@ -143,7 +162,7 @@ class Provider(Struct, frozen=True):
         missing = next((name for name in self._needed if not url and not facts[name]), "")
         if not model or missing:
             needs = f"?{missing}=..." if missing else ""
-            raise ModelError(f"{spec.text}: cannot be read; write {self.name}:MODEL{needs}")
+            raise ModelError(f"{spec.text}: invalid model string; write {self.name}:MODEL{needs}")
         url = (url or self.url.format(**facts)).rstrip("/")
         check_url(spec.text, url)
         url = with_keys(url)
@@ -168,7 +187,7 @@ class ServiceAddress(Struct, frozen=True):
 class ProviderModel(ShownByName):
     """An `AsyncModel` of a provider. It replies, and cannot score: no such service gives likelihoods of a prompt."""
 
-    kinds: frozenset[Kind] = frozenset({"generate"})
+    kinds: frozenset[RequestKind] = frozenset({"generate"})
 
     def __init__(
         self,
@@ -188,8 +207,15 @@ class ProviderModel(ShownByName):
         )
         headers = {} if service.headers else provider.headers(service.key)
         self.client = Client(self.name, (service.url,), options, service.key, headers, clock)
-        self._pictures = ImagePartCache(write=provider.picture, media_types=provider.picture_types)
+        self._pictures = ImagePartCache(write=provider.image, media_types=provider.image_types)
         self._refused: frozenset[str] = frozenset()
+        self.batch_endpoint: BatchEndpoint | None = None
+        self._batch_calls: BatchCalls | None = None
+        if provider.open_batches is not None and getattr(options, "batch", False):
+            self._batch_calls = BatchCalls(
+                self.name, service.url, options, service.key, headers, clock
+            )
+            self.batch_endpoint = provider.open_batches(self._batch_calls)
 
     def fingerprint(self) -> dict[str, str]:
         """What is known about the model: a service does not report a digest of its weights."""
@@ -208,21 +234,30 @@ class ProviderModel(ShownByName):
 
     async def close(self) -> None:
         await self.client.close()
+        if self._batch_calls is not None:
+            await self._batch_calls.close()
 
     async def ask(self, request: Request, images: Images) -> Response:
         """The response, or a failure in it. Raises ModelError for a fault that every request would share."""
         if request.kind not in self.kinds:
             return failed(
                 "model",
-                f"{self.name} gives no log-likelihoods; use a local model or a vLLM server for them",
+                f"{self.name} does not provide log-likelihoods; use a local model or a vLLM server for them",
             )
+        shaped, notes = self._shaped(request)
+        response = await self.client.ask(request, lambda: self._send(shaped, images))
+        return replace(response, notes=(*notes, *response.notes))
+
+    def _shaped(self, request: Request) -> tuple[Request, list[str]]:
+        """The request as it is sent, and notes on what of it is not."""
         shaped = self._options.applied(request)
-        notes = [f"{name} left out: the service takes none" for name in self._untaken(shaped)]
+        notes = [
+            f"{name} was not sent: the service does not accept it" for name in self._untaken(shaped)
+        ]
         if has_response_prefix(shaped):
             shaped = replace(shaped, messages=shaped.messages[:-1])
             notes.append(PREFIX_DROPPED)
-        response = await self.client.ask(request, lambda: self._send(shaped, images))
-        return replace(response, notes=(*notes, *response.notes))
+        return shaped, notes
 
     def _untaken(self, request: Request) -> list[str]:
         """What the request sets that the service has no field for."""
@@ -244,8 +279,7 @@ class ProviderModel(ShownByName):
             refused = self._refused
             outcome = await self._exchange(request, images, refused)
             if isinstance(outcome, Response):
-                left_out = (f"{name} left out: the server refuses it" for name in sorted(refused))
-                return replace(outcome, notes=(*outcome.notes, *left_out))
+                return replace(outcome, notes=(*outcome.notes, *_left_out(refused)))
             name = outcome.rejected_parameter
             if not name:
                 return outcome
@@ -254,25 +288,10 @@ class ProviderModel(ShownByName):
     async def _exchange(
         self, request: Request, images: Images, refused: frozenset[str]
     ) -> Response | ServerFault:
-        provider, options = self._provider, self._options
-        call = AskedModel(
-            self._model,
-            request,
-            options,
-            options.reasoning_budget(self._model),
-            lambda image: self._pictures.part(image, images.read),
-            refused,
-        )
-        path, service = provider.path(self._model), self._service
+        path, service = self._provider.path(self._model), self._service
 
         async def compose() -> HttpRequest:
-            try:
-                body = provider.write(call)
-                for name in refused:
-                    _leave_out(body, provider.droppable[name])
-                content = msgspec.json.encode(with_extra_fields(body, options.extra_body))
-            except ValueError as error:
-                raise DataError(str(error)) from None
+            content = self._body(request, images, refused)
             signed = OutgoingRequest("POST", service.url + path, content)
             return HttpRequest(
                 "POST", path, content, await service.headers(signed) if service.headers else {}
@@ -287,6 +306,56 @@ class ProviderModel(ShownByName):
         seconds = time.perf_counter() - started
         return replace(outcome, seconds=seconds) if isinstance(outcome, Response) else outcome
 
+    def _body(self, request: Request, images: Images, refused: frozenset[str]) -> bytes:
+        """The JSON of a request without the fields that the model refuses. Raises DataError."""
+        provider, options = self._provider, self._options
+        call = AskedModel(
+            self._model,
+            request,
+            options,
+            options.reasoning_budget(self._model),
+            lambda image: self._pictures.part(image, images.read),
+            refused,
+        )
+        try:
+            body = provider.write(call)
+            for name in refused:
+                _leave_out(body, provider.droppable[name])
+            return msgspec.json.encode(with_extra_fields(body, options.extra_body))
+        except ValueError as error:
+            raise DataError(str(error)) from None
+
+    # --- requests in batches ---
+
+    @property
+    def batch_form(self) -> str:
+        """Names of the fields that the model refuses, as far as known."""
+        return " ".join(sorted(self._refused))
+
+    async def batch_body(self, request: Request, images: Images) -> bytes:
+        """The body of a request as `ask` sends it. Raises DataError for an image that cannot be read."""
+        shaped, _ = self._shaped(request)
+        return self._body(shaped, images, self._refused)
+
+    def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
+        """The response in a reply to a request that was written in a form, or what is wrong with it."""
+        refused = frozenset(form.split())
+        outcome = self._read(reply, refused)
+        if isinstance(outcome, ServerFault):
+            return replace(outcome, detail=presentable(outcome.detail, self._service.key))
+        _, notes = self._shaped(request)
+        noted = replace(outcome, notes=(*notes, *outcome.notes, *_left_out(refused)))
+        return without_key(noted, self._service.key)
+
+    def adapt_batches(self, fault: ServerFault) -> bool:
+        """Leave out the field that a fault names; False if it is left out already."""
+        if fault.rejected_parameter in self._refused:
+            return False
+        self._refused |= {fault.rejected_parameter}
+        return True
+
+    # --- reading ---
+
     def _read(self, reply: HttpReply, refused: frozenset[str]) -> Response | ServerFault:
         if reply.status != OK:
             error = self._provider.read_error(reply, self.client.now())
@@ -299,7 +368,7 @@ class ProviderModel(ShownByName):
                 return fault_of_reported(self._provider.read_error(reply, self.client.now()))
             outcome = self._provider.read(body)
         except (*JSON_FAULTS, KeyError, TypeError, ValueError, AttributeError) as error:
-            detail = f"the reply is none of {self._provider.name}'s: {_lack(error)}"
+            detail = f"the reply does not have the format of {self._provider.name}: {_lack(error)}"
             return ServerFault("malformed", detail, retry=True)
         is_half = has_halves and isinstance(outcome, Response)
         return replace(outcome, notes=(*outcome.notes, HALF_CHARACTERS)) if is_half else outcome
@@ -320,9 +389,13 @@ def _lack(error: Exception) -> str:
         case KeyError():
             return f"it has no {error}"
         case TypeError() | AttributeError():
-            return "a part of it is null, or of another kind"
+            return "a part of it is null, or has an unexpected type"
         case _:
             return str(error)
+
+
+def _left_out(refused: frozenset[str]) -> list[str]:
+    return [f"{name} was not sent: the server rejects it" for name in sorted(refused)]
 
 
 def _leave_out(body: dict[str, Any], place: tuple[str, ...]) -> None:

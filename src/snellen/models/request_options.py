@@ -74,6 +74,41 @@ class SamplingOptions(Struct, frozen=True):
         }
 
 
+Dtype = Literal["auto", "float32", "fp32", "float", "bfloat16", "bf16", "float16", "fp16", "half"]
+DTYPES = {
+    "float32": "float32",
+    "fp32": "float32",
+    "float": "float32",
+    "bfloat16": "bfloat16",
+    "bf16": "bfloat16",
+    "float16": "float16",
+    "fp16": "float16",
+    "half": "float16",
+}
+"""Number formats as transformers, vLLM and users spell them."""
+
+
+class ProcessorOptions(SamplingOptions, frozen=True):
+    """What a model whose processor runs in this process can be told besides."""
+
+    min_pixels: Annotated[int, Meta(ge=1)] | None = None
+    max_pixels: Annotated[int, Meta(ge=1)] | None = None
+    """Bounds of the area, in pixels, to which an image is resized, for processors that have them (Qwen-VL)."""
+    processor_kwargs: dict[str, Any] = {}
+    """Settings of the processor, such as `{"do_image_splitting": false}`."""
+
+    def processor_settings(self) -> dict[str, Any]:
+        """Return the settings with which the processor is loaded, instead of those of its checkpoint."""
+        bounds = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
+        return {**self.processor_kwargs, **given}
+
+    def processor_facts(self) -> dict[str, str]:
+        """Return these settings as a fact of the fingerprint; nothing without any."""
+        settings = self.processor_settings()
+        return {"processor settings": _spelt(settings)} if settings else {}
+
+
 class RequestOptions(SamplingOptions, frozen=True):
     """What models behind a network can be told besides."""
 

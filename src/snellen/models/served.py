@@ -33,7 +33,7 @@ from snellen.models.server_faults import ServerFault, no_completion
 from snellen.records import ContinuationScore, ImageRef, Message, Request, Response, TextPart
 
 LikelihoodSource = Literal["extension", "prompt_logprobs", "letters"]
-PictureEncoder = Callable[[ImageRef], msgspec.Raw]
+ImageEncoder = Callable[[ImageRef], msgspec.Raw]
 
 EXTENSION_PATH = "/loglikelihood"
 OK = 200
@@ -44,12 +44,13 @@ POSITIONS = 4
 """Tokens generated to find the letter: "(" or a space may come before it."""
 ASK = "Reply with the letter of the right option alone."
 OTHERWISE = (
-    "use ?likelihood=letters for the probabilities of option letters, `snellen worker`, or hf:"
+    "use ?likelihood=letters for the probabilities of option letters, or load the model with `snellen worker` or "
+    "hf:"
 )
-NO_LETTER = "no option letter among the most likely tokens"
+NO_LETTER = "no option letter is among the most likely tokens"
 MARKS = ("@", "#", "~", "^", "|", "=", "x")
 """Replies by which the end of the header is found: each is a token of its own in most vocabularies."""
-OTHER_HEADER = "options are scored after another header than replies follow"
+OTHER_HEADER = "options are scored after a different header than replies have"
 _OPENING = ("(", "[", "{", "<", '"', "'")
 _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
 
@@ -87,7 +88,7 @@ def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | Ser
         return "extension"
     return ServerFault(
         "model",
-        "the worker's class has no method loglikelihood; add it, or leave likelihood out",
+        "the worker's class has no method loglikelihood; add it, or remove likelihood",
         fatal=True,
     )
 
@@ -104,7 +105,7 @@ class _Scores(Struct):
     scores: list[_Score]
 
 
-def encode_extension(model: RequestedModel, request: Request, picture: PictureEncoder) -> bytes:
+def encode_extension(model: RequestedModel, request: Request, picture: ImageEncoder) -> bytes:
     body = {
         "model": model.model,
         "messages": chat.write_messages(request.messages, picture),
@@ -120,10 +121,11 @@ def read_extension(reply: HttpReply, request: Request, now: float) -> Response |
     try:
         scores = msgspec.json.decode(reply.body, type=_Scores).scores
     except JSON_FAULTS as error:
-        return ServerFault("malformed", f"the reply holds no scores: {error}", retry=True)
+        return ServerFault("malformed", f"the reply contains no scores: {error}", retry=True)
     if len(scores) != len(request.continuations):
         return ServerFault(
-            "malformed", f"{len(scores)} scores came for {len(request.continuations)} continuations"
+            "malformed",
+            f"the server returned {len(scores)} scores for {len(request.continuations)} continuations",
         )
     pairs = zip(scores, request.continuations, strict=True)
     return Response(
@@ -161,7 +163,7 @@ def logprobs_request_body(
     request: Request,
     continuation: str | None,
     dialect: Dialect,
-    picture: PictureEncoder,
+    picture: ImageEncoder,
     *,
     scored: bool = True,
 ) -> bytes:
@@ -224,12 +226,12 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
     if not positions:
         return ServerFault(
             "model",
-            f"the server gives no log-probabilities of prompt tokens; {OTHERWISE}",
+            f"the server does not return log-probabilities of prompt tokens; {OTHERWISE}",
             fatal=True,
         )
     if ids is None and any(position and len(position) > 1 for position in positions):
         return ServerFault(
-            "model", f"the server does not say which tokens the prompt has; {OTHERWISE}", fatal=True
+            "model", f"the server does not return the tokens of the prompt; {OTHERWISE}", fatal=True
         )
     if ids is not None and len(ids) != len(positions):
         return ServerFault(
@@ -316,7 +318,7 @@ class _LettersReply(Struct):
 
 
 def encode_letters(
-    model: RequestedModel, request: Request, dialect: Dialect, picture: PictureEncoder
+    model: RequestedModel, request: Request, dialect: Dialect, picture: ImageEncoder
 ) -> bytes:
     """Ask for the letter of an option, the continuations shown as options after the question.
 
@@ -324,7 +326,7 @@ def encode_letters(
     """
     if len(request.continuations) > TOP:
         raise ValueError(
-            f"{len(request.continuations)} options cannot be told apart by {TOP} candidates per token"
+            f"{TOP} candidates per token are too few for {len(request.continuations)} options"
         )
     lettered = "; ".join(
         f"({label}) {text}" for label, text in zip(LETTERS, request.continuations, strict=False)
@@ -364,7 +366,7 @@ def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerF
     if not positions or not any(position.top_logprobs for position in positions):
         return ServerFault(
             "model",
-            "the server gives no log-probabilities of its tokens (top_logprobs)",
+            "the server does not return log-probabilities of its tokens (top_logprobs)",
             fatal=True,
         )
     # Spaces and brackets may come before the letter.

@@ -14,7 +14,12 @@ from snellen.records import ErrorKind
 
 
 class ServerFault(Struct, frozen=True):
-    """Why an attempt failed."""
+    """Why an attempt failed.
+
+    Examples:
+        >>> ServerFault("server", "overloaded", retry=True).retry
+        True
+    """
 
     kind: ErrorKind
     detail: str
@@ -28,7 +33,12 @@ class ServerFault(Struct, frozen=True):
 
 
 class ReportedError(Struct, frozen=True):
-    """What a server says about an error; fields are empty where it says nothing."""
+    """What a server says about an error; fields are empty where it says nothing.
+
+    Examples:
+        >>> ReportedError("too many requests", code="rate_limit", retry_after=3.0).retry_after
+        3.0
+    """
 
     message: str = ""
     code: str = ""
@@ -91,6 +101,7 @@ _BAD_KEY_CODES = {
     "ExpiredTokenException",
     "UnrecognizedClientException",
 }
+KEY_HINT = "check the API key"
 ADDRESS_HINT = "check the model's name and that the URL ends in /v1"
 
 

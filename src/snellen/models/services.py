@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from snellen.errors import MissingExtraError, ModelError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.installation import install_line
+from snellen.models.batches import AnthropicBatches
 from snellen.models.chat import verdict_schema
 from snellen.models.client import ClientOptions
 from snellen.models.connections import HttpReply
@@ -30,7 +31,7 @@ from snellen.models.provider import AskedModel, HeaderSource, OutgoingRequest, P
 from snellen.models.server_faults import ReportedError, ServerFault, read_reported_error
 from snellen.records import TOOL_CALLS, Response, TokenLogprob, Usage
 
-PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp"})
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp"})
 FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -59,7 +60,7 @@ LEAST_THINKING = 1024
 ANTHROPIC_LIMITS = ("requests", "tokens", "input-tokens", "output-tokens")
 
 
-def write_anthropic_picture(media_type: str, base64: bytes) -> bytes:
+def write_anthropic_image(media_type: str, base64: bytes) -> bytes:
     form = b'{"type":"image","source":{"type":"base64","media_type":"%b","data":"%b"}}'
     return form % (media_type.encode(), base64)
 
@@ -118,17 +119,24 @@ def read_anthropic(body: Any) -> Response | ServerFault:
         )
     blocks = _blocks(body)
     if body["stop_reason"] is None and not blocks:
-        return ServerFault("server", "the reply broke off before it began", retry=True)
+        return ServerFault("server", "the reply ended before it began", retry=True)
     thinking = "\n\n".join(block["thinking"] for block in blocks if block["type"] == "thinking")
     usage = body.get("usage") or {}
     cached = usage.get("cache_read_input_tokens")
-    read = _tokens_read(usage.get("input_tokens"), cached, usage.get("cache_creation_input_tokens"))
+    stored = usage.get("cache_creation_input_tokens")
+    read = _tokens_read(usage.get("input_tokens"), cached, stored)
     thought = (usage.get("output_tokens_details") or {}).get("thinking_tokens")
     return Response(
         text="".join(block["text"] for block in blocks if block["type"] == "text"),
         reasoning=thinking or None,
         finish=FINISHES.get(body["stop_reason"], body["stop_reason"]),
-        usage=Usage(read, usage.get("output_tokens"), cached or None, thought or None),
+        usage=Usage(
+            read,
+            usage.get("output_tokens"),
+            cached or None,
+            thought or None,
+            stored_tokens=stored or None,
+        ),
     )
 
 
@@ -147,6 +155,13 @@ def read_anthropic_error(reply: HttpReply, now: float) -> ReportedError:
     return ReportedError(error.message, code, error.parameter, max(resets, default=None))
 
 
+class AnthropicOptions(ClientOptions, frozen=True):
+    """How requests are submitted."""
+
+    batch: bool = False
+    """Whether a run submits its requests in batches, at half price and within a day."""
+
+
 ANTHROPIC = Provider(
     name="anthropic",
     url="https://api.anthropic.com/v1",
@@ -156,11 +171,13 @@ ANTHROPIC = Provider(
     write=write_anthropic,
     read=read_anthropic,
     read_error=read_anthropic_error,
-    picture=write_anthropic_picture,
-    picture_types=PICTURE_TYPES | {"image/gif"},
+    image=write_anthropic_image,
+    image_types=IMAGE_TYPES | {"image/gif"},
     untaken=("seed",),
     untaken_while_thinking=("temperature", "top_p"),
     version=2,
+    options=AnthropicOptions,
+    open_batches=AnthropicBatches,
     droppable={
         **dict.fromkeys(THINKING_BUDGET, ()),
         "thinking": ("thinking",),
@@ -187,7 +204,7 @@ class BedrockOptions(ClientOptions, frozen=True):
     region: str = "us-east-1"
 
 
-def write_bedrock_picture(media_type: str, base64: bytes) -> bytes:
+def write_bedrock_image(media_type: str, base64: bytes) -> bytes:
     form = b'{"image":{"format":"%b","source":{"bytes":"%b"}}}'
     return form % (media_type.removeprefix("image/").encode(), base64)
 
@@ -220,7 +237,7 @@ def read_bedrock(body: Any) -> Response | ServerFault:
     if finish in BEDROCK_STOPS:
         return ServerFault("refused", f"the service withheld the reply (stopReason {finish})")
     if finish in BEDROCK_FAILURES:
-        return ServerFault("server", f"the reply broke off (stopReason {finish})", retry=True)
+        return ServerFault("server", f"the reply was cut off (stopReason {finish})", retry=True)
     blocks = _blocks(body["output"]["message"])
     thoughts = (
         block["reasoningContent"].get("reasoningText") or {}
@@ -230,12 +247,13 @@ def read_bedrock(body: Any) -> Response | ServerFault:
     reasoning = "\n\n".join(thought["text"] for thought in thoughts if thought)
     usage = body.get("usage") or {}
     cached = usage.get("cacheReadInputTokens")
-    read = _tokens_read(usage.get("inputTokens"), cached, usage.get("cacheWriteInputTokens"))
+    stored = usage.get("cacheWriteInputTokens")
+    read = _tokens_read(usage.get("inputTokens"), cached, stored)
     return Response(
         text="".join(block["text"] for block in blocks if "text" in block),
         reasoning=reasoning or None,
         finish=FINISHES.get(finish, finish),
-        usage=Usage(read, usage.get("outputTokens"), cached or None),
+        usage=Usage(read, usage.get("outputTokens"), cached or None, stored_tokens=stored or None),
     )
 
 
@@ -253,16 +271,20 @@ def open_signing(spec: ModelSpec, options: BedrockOptions) -> HeaderSource | Non
     """
     if options.api_key_env or os.environ.get(BEDROCK_KEY, "").strip():
         return None
-    missing = f"{spec.text}: the environment variable {BEDROCK_KEY} is not set; put an API key into it, or "
+    missing = (
+        f"{spec.text}: the environment variable {BEDROCK_KEY} is not set; set it to an API key, or "
+    )
     try:
         session = importlib.import_module("botocore.session")
     except ImportError:
-        raise ModelError(f"{missing}have AWS credentials sign: {install_line('bedrock')}") from None
+        raise ModelError(
+            f"{missing}sign requests with AWS credentials: {install_line('bedrock')}"
+        ) from None
     faults = importlib.import_module("botocore.exceptions").BotoCoreError
     try:
         credentials = session.get_session().get_credentials()
     except faults as error:
-        raise ModelError(f"{missing}mend the AWS credentials ({error})") from None
+        raise ModelError(f"{missing}correct the AWS credentials ({error})") from None
     if credentials is None:
         raise ModelError(
             f"{missing}give AWS credentials, as for `aws configure` or in AWS_ACCESS_KEY_ID"
@@ -289,7 +311,7 @@ class _Signing:
         try:
             credentials = await asyncio.to_thread(self._credentials.get_frozen_credentials)
         except self._faults as error:
-            raise ModelError(f"{self._spec.text}: AWS gives no credentials; {error}") from None
+            raise ModelError(f"{self._spec.text}: AWS returned no credentials; {error}") from None
         signed = self._request(method=request.method, url=request.url, data=request.body)
         self._sign(credentials, "bedrock", self._region).add_auth(signed)
         return dict(signed.headers)
@@ -303,8 +325,8 @@ BEDROCK = Provider(
     write=write_bedrock,
     read=read_bedrock,
     read_error=read_bedrock_error,
-    picture=write_bedrock_picture,
-    picture_types=PICTURE_TYPES | {"image/gif"},
+    image=write_bedrock_image,
+    image_types=IMAGE_TYPES | {"image/gif"},
     untaken=("seed",),
     options=BedrockOptions,
     open_headers=open_signing,
@@ -347,7 +369,7 @@ GEMINI_CALLS = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOO
 """Finish reasons of a model that calls tools instead of replying."""
 
 
-def write_gemini_picture(media_type: str, base64: bytes) -> bytes:
+def write_gemini_image(media_type: str, base64: bytes) -> bytes:
     return b'{"inlineData":{"mimeType":"%b","data":"%b"}}' % (media_type.encode(), base64)
 
 
@@ -408,14 +430,14 @@ def read_gemini(body: Any) -> Response | ServerFault:
     if not candidates:
         reason = (body.get("promptFeedback") or {}).get("blockReason")
         if not reason:
-            raise ValueError("it has no candidates, and no reason why")
+            raise ValueError("it has no candidates and gives no reason")
         return ServerFault("refused", f"the service blocked the prompt (blockReason {reason})")
     candidate = candidates[0]
     finish = candidate.get("finishReason")
     if finish in GEMINI_STOPS:
         return ServerFault("refused", f"the service withheld the reply (finishReason {finish})")
     if finish in GEMINI_FAILURES:
-        return ServerFault("server", f"the reply broke off (finishReason {finish})", retry=True)
+        return ServerFault("server", f"the reply was cut off (finishReason {finish})", retry=True)
     parts = (candidate.get("content") or {}).get("parts") or []
     thoughts = "".join(part.get("text", "") for part in parts if part.get("thought"))
     said = [part for part in parts if not part.get("thought")]
@@ -487,8 +509,8 @@ GEMINI = Provider(
     write=write_gemini,
     read=read_gemini,
     read_error=read_gemini_error,
-    picture=write_gemini_picture,
-    picture_types=PICTURE_TYPES,
+    image=write_gemini_image,
+    image_types=IMAGE_TYPES,
     droppable={
         "thinking": ("generationConfig", "thinkingConfig"),
         "seed": ("generationConfig", "seed"),
@@ -550,7 +572,9 @@ class _Tokens:
         try:
             await asyncio.to_thread(self._credentials.refresh, self._transport)
         except self._fault as error:
-            raise ModelError(f"{self._spec.text}: Google Cloud gives no token; {error}") from None
+            raise ModelError(
+                f"{self._spec.text}: Google Cloud returned no token; {error}"
+            ) from None
 
 
 VERTEX = replace(

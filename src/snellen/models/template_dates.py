@@ -48,7 +48,7 @@ def declared_date(text: str) -> datetime.date:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise ModelError(f"date={text} is no date; write it as {DEFAULT_DATE}") from None
+        raise ModelError(f"date={text} is not a date; write it like {DEFAULT_DATE}") from None
 
 
 def asks_for_date(template: str | None) -> bool:

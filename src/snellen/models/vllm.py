@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import importlib
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -26,7 +26,7 @@ from snellen.models.chat import has_response_prefix
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
-from snellen.models.request_options import SamplingOptions
+from snellen.models.request_options import DTYPES, Dtype, ProcessorOptions
 from snellen.models.served import (
     OTHER_HEADER,
     PromptTokens,
@@ -37,21 +37,23 @@ from snellen.models.served import (
 )
 from snellen.models.server_faults import ServerFault
 from snellen.models.template_dates import asks_for_date, chance_in, declared_date, with_date
-from snellen.records import ImageRef, Kind, Message, Request, Response, TextPart, Usage
+from snellen.records import ImageRef, Message, Request, RequestKind, Response, TextPart, Usage
 
 ADAPTER = "vllm-3"
 
 
-class VllmOptions(SamplingOptions, frozen=True):
+class VllmOptions(ProcessorOptions, frozen=True):
     """Options after `?` in a vllm: model string; those of its own but batch_size are passed to vllm.LLM."""
 
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    dtype: Dtype = "auto"
+    quantization: str = ""
+    """How the weights are quantised, as vLLM spells it: awq, gptq, bitsandbytes ...; empty: as the checkpoint says."""
     tensor_parallel_size: Annotated[int, Meta(ge=1)] = 1
     gpu_memory_utilization: Annotated[float, Meta(gt=0, le=1)] = 0.9
     max_model_len: Annotated[int, Meta(ge=0)] = 0
     """Maximum length of prompt and reply in tokens; 0 for the model's own."""
     images: Annotated[int, Meta(ge=1)] = 4
-    """Maximum number of pictures per prompt."""
+    """Maximum number of images per prompt."""
     batch_size: Annotated[int, Meta(ge=1)] = 256
     trust_remote_code: bool = False
 
@@ -65,30 +67,34 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
     except ImportError as error:
         raise MissingExtraError(error.name or "vllm", "vllm", spec.text) from None
     name, _, revision = spec.target.partition("@")
-    limits: dict[str, Any] = (
-        {"max_model_len": options.max_model_len} if options.max_model_len else {}
-    )
+    settings: dict[str, Any] = {}
+    if options.max_model_len:
+        settings["max_model_len"] = options.max_model_len
+    if options.quantization:
+        settings["quantization"] = options.quantization
+    if processor_settings := options.processor_settings():
+        settings["mm_processor_kwargs"] = processor_settings
     engine = vllm.LLM(
         model=name,
         revision=revision or None,
-        dtype=options.dtype,
+        dtype=DTYPES.get(options.dtype, options.dtype),
         tensor_parallel_size=options.tensor_parallel_size,
         gpu_memory_utilization=options.gpu_memory_utilization,
         trust_remote_code=options.trust_remote_code,
         limit_mm_per_prompt={"image": options.images},
         seed=0,
-        **limits,
+        **settings,
     )
     return VllmModel(spec, options, vllm, engine)
 
 
 class VllmModel(ShownByName):
-    """Passes whole windows to the engine, which batches requests and caches pictures and prefixes itself.
+    """Passes whole windows to the engine, which batches requests and caches images and prefixes itself.
 
     The engine's tokenizer reads control tokens wherever they stand, so texts are written without them.
     """
 
-    kinds: frozenset[Kind] = ALL_KINDS
+    kinds: frozenset[RequestKind] = ALL_KINDS
 
     def __init__(self, spec: ModelSpec, options: VllmOptions, vllm: Any, engine: Any) -> None:
         self.name = spec.text
@@ -106,7 +112,7 @@ class VllmModel(ShownByName):
             settings = {**dates, **settings}
         if isinstance(template, str) and (chance := chance_in(template)):
             raise ModelError(
-                f"{spec.text}: its chat template draws at random ({chance}), so no prompt could be repeated"
+                f"{spec.text}: its chat template is random ({chance}), so prompts are not reproducible"
             )
         if settings:
             self._template_options["chat_template_kwargs"] = settings
@@ -115,10 +121,12 @@ class VllmModel(ShownByName):
         return {
             "adapter": ADAPTER,
             "model": self._target,
-            "dtype": self._options.dtype,
+            "dtype": DTYPES.get(self._options.dtype, self._options.dtype),
             "max_model_len": str(self._options.max_model_len or "own"),
             "vllm": str(self._vllm.__version__),
+            **({"quantised": self._options.quantization} if self._options.quantization else {}),
             **self._options.facts(self._target),
+            **self._options.processor_facts(),
             **({"date": str(self._date)} if self._date else {}),
         }
 
@@ -163,7 +171,7 @@ class VllmModel(ShownByName):
     def _ask(
         self, prompts: Sequence[tuple[Message, ...]], sampling: Sequence[Any], images: Images
     ) -> list[Any]:
-        """The engine's outputs in order; a Response with an error for a prompt whose picture is missing.
+        """The engine's outputs in order; a Response with an error for a prompt whose image is missing.
 
         `LLM.chat` takes one setting for the end of all conversations, so open ones need a separate call.
         """

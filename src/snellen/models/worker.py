@@ -38,7 +38,7 @@ from typing import Any, cast
 from PIL import Image
 
 DECODING = ("max_new_tokens", "temperature", "top_p", "seed", "stop")
-"""What `generate` is told besides messages and pictures."""
+"""What `generate` is told besides messages and images."""
 VERSION = 1
 """Version of the extension announced by /v1/models and served by /v1/loglikelihood."""
 IMPOSSIBLE = -1e30
@@ -46,9 +46,9 @@ IMPOSSIBLE = -1e30
 MOST_BYTES = 256 << 20
 """Largest request body accepted."""
 PLAIN_MODES = frozenset({"1", "L", "P", "RGB"})
-"""Pillow's modes of the pictures that every program decodes to the same pixels."""
+"""Pillow's modes of the images that every program decodes to the same pixels."""
 ORIENTATION = 0x0112
-"""The EXIF tag that says how a picture is to be turned; 1 is upright."""
+"""The EXIF tag that says how an image is to be turned; 1 is upright."""
 
 
 class RequestError(Exception):
@@ -66,7 +66,7 @@ def load(target: str) -> Any:
     """
     place, _, name = target.rpartition(":")
     if not place or not name:
-        raise SystemExit(f"worker: {target!r} names no class; write my_model.py:MyModel")
+        raise SystemExit(f"worker: {target!r} does not name a class; write my_model.py:MyModel")
     model = getattr(_module(place), name, None)
     if model is None:
         raise SystemExit(f"worker: {place} has no {name}; check the name")
@@ -97,8 +97,8 @@ def _check_call(
     except TypeError:
         name = call.partition("(")[0]
         raise SystemExit(
-            f"worker: the {name} of {target} takes {signature}, but a worker calls {call}; one of (requests, images) "
-            f"needs no worker: `snellen run {target} BENCHMARK`"
+            f"worker: the {name} of {target} takes {signature}, but the worker calls {call}; a class with "
+            f"(requests, images) does not need a worker: `snellen run {target} BENCHMARK`"
         ) from None
 
 
@@ -183,7 +183,7 @@ class Service:
             or not continuations
             or not all(map(_is_text, continuations))
         ):
-            raise RequestError(400, "continuations must be a list of texts that is not empty")
+            raise RequestError(400, "continuations must be a non-empty list of strings")
         with self._lock:
             values = _call(lambda: list(self.model.loglikelihood(messages, images, continuations)))
         scores = [_score(value) for value in values]
@@ -201,13 +201,13 @@ class Service:
             )
         messages = request.get("messages")
         if not isinstance(messages, list) or not messages:
-            raise RequestError(400, "messages must be a list that is not empty")
+            raise RequestError(400, "messages must be a non-empty list")
         images: list[Any] = []
         return [_message(message, images) for message in messages], images
 
 
 def _message(message: Any, images: list[Any]) -> dict[str, Any]:
-    """A message with its content in parts; its pictures are appended to `images`."""
+    """A message with its content in parts; its images are appended to `images`."""
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         raise RequestError(400, "a message must be an object with role and content")
     content = message.get("content") or ""
@@ -223,20 +223,20 @@ def _message(message: Any, images: list[Any]) -> dict[str, Any]:
             parts.append({"type": "image"})
         else:
             raise RequestError(
-                400, f"a part of type {kind!r} cannot be read; send text and image_url"
+                400, f"a part of type {kind!r} is not supported; send text and image_url"
             )
     return {"role": message["role"], "content": parts}
 
 
 def _picture(url: Any) -> Any:
-    """The RGB picture of a data URL; nothing is fetched from anywhere.
+    """The RGB image of a data URL; nothing is fetched from anywhere.
 
-    Snellen decodes pictures on its own side and sends what a model is to be shown. What could be decoded in more than
+    Snellen decodes images on its own side and sends what a model is to be shown. What could be decoded in more than
     one way did not come from it, and is refused: shown otherwise here than to other models, it would be scored unseen.
     """
     head, comma, coded = url.partition(",") if isinstance(url, str) else ("", "", "")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        raise RequestError(400, "send pictures as base64 data URLs: data:image/png;base64,...")
+        raise RequestError(400, "send images as base64 data URLs: data:image/png;base64,...")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -250,16 +250,16 @@ def _picture(url: Any) -> Any:
         Image.DecompressionBombError,
         Image.DecompressionBombWarning,
     ) as error:
-        raise RequestError(400, f"a picture cannot be read: {_line(error)}") from None
+        raise RequestError(400, f"an image cannot be read: {_line(error)}") from None
     if oddity:
         raise RequestError(
-            400, f"a picture {oddity}; send 8-bit RGB as it is to be seen, as Snellen does"
+            400, f"an image {oddity}; send upright 8-bit RGB images, as Snellen does"
         )
     return rgb
 
 
 def _oddity(picture: Any) -> str:
-    """What of a picture could be shown in more than one way; empty if nothing."""
+    """What of an image could be shown in more than one way; empty if nothing."""
     if picture.mode not in PLAIN_MODES:
         return f"has the mode {picture.mode}"
     if "transparency" in picture.info or getattr(picture.palette, "mode", "").endswith("A"):
@@ -271,7 +271,7 @@ def _oddity(picture: Any) -> str:
         turned = picture.getexif().get(ORIENTATION, 1) in range(2, 9)
     except (OSError, SyntaxError, ValueError, KeyError, TypeError, EOFError, struct.error):
         turned = False  # damaged EXIF turns nothing
-    return "is to be turned, by its EXIF" if turned else ""
+    return "has an EXIF rotation" if turned else ""
 
 
 def _is_text(value: Any) -> bool:

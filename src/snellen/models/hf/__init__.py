@@ -4,7 +4,7 @@ In reading order:
 
 load                 folder or repository to processor and weights, one clear line when that fails
 conversation         messages to the prompt text that the model was trained on
-encode               prompt text and pictures to token ids and tensors; the boundary before a continuation
+encode               prompt text and images to token ids and tensors; the boundary before a continuation
 model_layout         the parts of an architecture that the fast paths need to know
 cached_forward       rows as one batch; full forward passes, and those that go on from a cache
 prefix_sharing       scoring and generation for groups that share a prefix; what follows it as a tree in one row
@@ -17,6 +17,9 @@ probe                test prompts, short and long, and what they cost; whether r
 selfcheck            which rung reproduces the model's own scores and replies
 decoding             how the next token is chosen, and when a reply ends
 model                the adapter that puts these together
+adapters             LoRA and other adapters of PEFT
+settings_facts       what replies of a model in memory depend on, beside its weights
+in_memory            a model of the user, left as it was between evaluations
 """
 
 from snellen.models.hf.model import open_hf

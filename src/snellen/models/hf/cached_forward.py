@@ -1,9 +1,8 @@
-"""Forward passes that continue from a cache: prefill, select rows, extend them.
+"""Forward passes that continue from a cache: run prompts, select rows, extend them.
 
-Rows are padded on the right, so a prompt is run exactly as on the plain path; a shorter row leaves a
-hole in the cache, which masks hide and explicit positions skip.
-
-Scores and replies by full forward passes with nothing shared: the last rung of the ladder.
+Rows are padded on the right, so a prompt is run exactly as without a cache. A shorter row leaves a hole in the cache,
+which masks hide and explicit positions skip. The module also has scores and replies by full forward passes without
+sharing, which are the last rung of the ladder.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors, extend
-from snellen.models.hf.load import import_transformers, inference, input_device, sent
+from snellen.models.hf.load import copy_to_device, import_transformers, inference, input_device
 from snellen.models.hf.model_layout import ModelLayout
 
 # --- copies, rows and lengths of a cache, layer by layer --------------------------------------------------------------
@@ -31,13 +30,13 @@ GROWN_BY_NEW_TENSORS = (
     "DynamicIndexedLayer",
     "DummyLayer",
 )
-"""Kinds of cache layers that never change a tensor in place."""
+"""Types of cache layers that never change a tensor in place."""
 
 
 def copy_cache(cache: Any) -> Any:
-    """A cache that can grow without changing `cache`.
+    """Return a cache that can grow without changing `cache`.
 
-    Keys and values are shared until growth makes new ones; other states, which may be updated in place, are copied.
+    Keys and values are shared until growth replaces them. Other states, which may be updated in place, are copied.
     """
     twin = copy.copy(cache)
     attributes = {
@@ -52,8 +51,10 @@ def copy_cache(cache: Any) -> Any:
 
 
 def select_cache_rows(cache: Any, rows: Any) -> Any:
-    """The rows `rows`, a tensor of indices that may repeat, in a cache of their own. Raises ValueError for a layer with
-    a state that it does not select."""
+    """Return a new cache with the given rows, a tensor of indices that may repeat.
+
+    Raises ValueError if a layer has a state whose rows cannot be selected.
+    """
     twin = copy_cache(cache)
     count = cache_rows(cache)
     for name in states_beside_layers(cache):
@@ -73,7 +74,7 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
 
 
 def states_beside_layers(cache: Any) -> tuple[str, ...]:
-    """Names of the lists of tensors that a cache keeps for its rows beside its layers, as MiniMax's does."""
+    """Return the names of lists of tensors that a cache has in addition to its layers, as MiniMax's does."""
     count = cache_rows(cache)
     lists = {
         name: value
@@ -86,14 +87,14 @@ def states_beside_layers(cache: Any) -> tuple[str, ...]:
 
 
 def cache_rows(cache: Any) -> int | None:
-    """Number of rows of a cache; None if it is empty."""
+    """Return the number of rows of a cache; None if it is empty."""
     return next(
         (int(tensor.shape[0]) for layer in cache.layers for tensor in layer_tensors(layer)), None
     )
 
 
 def crop_cache(cache: Any, length: int) -> Any:
-    """The first `length` tokens of `cache`, sharing its tensors; None if a layer does not hold all tokens."""
+    """Return the first `length` tokens of `cache`, sharing its tensors; None if a layer does not hold all tokens."""
     if not plain_layers(cache):
         return None
     twin = copy_cache(cache)
@@ -103,13 +104,13 @@ def crop_cache(cache: Any, length: int) -> Any:
 
 
 ROOM = 32
-"""Steps of a reply for which a cache makes room at once, at most."""
+"""Maximum number of reply tokens for which a cache allocates room at once."""
 
 
 def with_room(cache: Any, longest: int) -> Any:
-    """A copy of `cache` for replies of up to `longest` tokens: its plain layers have room for what is written next.
+    """Return a copy of `cache` whose plain layers have room for replies of up to `longest` tokens.
 
-    Layers that grow by new tensors copy all keys and values for each token. Nothing is written to what others hold.
+    Ordinary layers copy all keys and values for each token. Tensors that others hold are not changed.
     """
     roomy = _roomy_layer()
     twin = copy_cache(cache)
@@ -122,7 +123,7 @@ def with_room(cache: Any, longest: int) -> Any:
 
 @functools.cache
 def _roomy_layer() -> Any:
-    """The kind of layer that has room, made when transformers is there."""
+    """Return the type of layer that has room. It is defined here because transformers is imported late."""
     plain: Any = import_transformers().cache_utils.DynamicLayer
 
     class RoomyLayer(plain):
@@ -157,8 +158,10 @@ def _roomy_layer() -> Any:
 
 
 def plain_layers(cache: Any) -> bool:
-    """Whether each layer holds the keys and values of all tokens and nothing else, such as a window or a picture; or
-    nothing at all, as a picture's layers do where there is none (Mllama)."""
+    """Return whether each layer holds the keys and values of all tokens and nothing else, or nothing at all.
+
+    Layers of an image are empty if there is none (Mllama).
+    """
     layers = cache.layers
     if states_beside_layers(cache):
         return False
@@ -172,12 +175,12 @@ def _holds_tokens(layer: Any) -> bool:
 
 
 def _has_rows(value: Any, count: int | None) -> bool:
-    """Whether `value` is a tensor with an entry for each of `count` rows."""
+    """Return whether `value` is a tensor with an entry for each of `count` rows."""
     return getattr(value, "ndim", 0) > 1 and value.shape[0] == count
 
 
 def layer_tensors(layer: Any) -> list[Any]:
-    """The tensors that a layer holds for its rows: keys, values and states, in lists and mappings too."""
+    """Return the tensors that a layer holds for its rows: keys, values and states, also inside lists and mappings."""
     import torch
 
     values = [
@@ -195,9 +198,10 @@ Side = Literal["left", "right"]
 
 
 def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
-    """One batch of `rows`, whose tokens are padded on `side`; nothing else is ever padded.
+    """Return one batch of `rows`, with tokens padded on `side`. Nothing else is padded.
 
-    Raises ValueError for rows of different form: zeros in the place of a picture, of its tiles or of its size are seen.
+    Raises ValueError for rows of different form, because padding of images, tiles or sizes would be visible to the
+    model.
     """
     import torch
 
@@ -221,7 +225,7 @@ def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
 
 
 def to_device(model: Any, batch: Tensors) -> Tensors:
-    """The batch on the model's device, with pictures in the model's dtype."""
+    """Return the batch on the model's device, with images in the model's dtype."""
     import torch
 
     device = input_device(model)
@@ -229,7 +233,7 @@ def to_device(model: Any, batch: Tensors) -> Tensors:
     for name, value in batch.items():
         if isinstance(value, torch.Tensor):
             number = model.dtype if value.is_floating_point() else value.dtype
-            value = sent(value, device).to(number)
+            value = copy_to_device(value, device).to(number)
         moved[name] = value
     return moved
 
@@ -247,7 +251,7 @@ def _pad_tokens(values: Any, lack: int, side: Side) -> Any:
 
 
 def _concatenate(values: Sequence[Any]) -> Any:
-    """Inputs of the same form, one after the other along the batch."""
+    """Return inputs of the same form, concatenated along the batch."""
     import torch
 
     if not isinstance(values[0], torch.Tensor):
@@ -259,7 +263,7 @@ def _concatenate(values: Sequence[Any]) -> Any:
 
 
 Row = tuple[EncodedPrompt, tuple[int, ...]]
-"""A context, and the tokens after it that are scored."""
+"""A context, and the scored tokens after it."""
 
 
 def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
@@ -267,7 +271,7 @@ def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
 
 
 def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
-    """Log-probability (nats, float32) of every scored token of every row, in one forward pass."""
+    """Return the log-probability (nats, float32) of every scored token of every row, from one forward pass."""
     logits = decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
     return [
         token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)
@@ -277,7 +281,7 @@ def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
 def write_token_by_token(
     layout: ModelLayout, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int
 ) -> list[list[int]]:
-    """New tokens of every request, each from a forward pass over its prompt and all tokens before, and nothing else."""
+    """Return new tokens of every request, each from a full forward pass over the prompt and all earlier tokens."""
     replies = []
     with inference():
         for place, row in enumerate(rows):
@@ -289,7 +293,7 @@ def write_token_by_token(
 
 
 def _next_logits(layout: ModelLayout, context: EncodedPrompt, tail: Sequence[int]) -> Any:
-    """[1, vocabulary]: the logits that predict the token after `tail`."""
+    """Return the logits [1, vocabulary] that predict the token after `tail`."""
     if layout.encoder_decoder:
         # The last token of a row is predicted alone, and not read.
         return decoder_logits(layout, [(context, (*tail, layout.pad))])[0][-1:]
@@ -301,7 +305,7 @@ def _next_logits(layout: ModelLayout, context: EncodedPrompt, tail: Sequence[int
 
 
 def token_scores(logits: Any, tail: Sequence[int]) -> Any:
-    """log p of each token of `tail`, where logits[i] predicts tail[i]; [len(tail)], float32."""
+    """Return log p of each token of `tail`, where logits[i] predicts tail[i]: [len(tail)], float32."""
     import torch
 
     ids = torch.tensor(tail, device=logits.device)[:, None]
@@ -309,13 +313,13 @@ def token_scores(logits: Any, tail: Sequence[int]) -> Any:
 
 
 def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
-    """The setting that computes logits of only the last `positions`, if the model supports it."""
+    """Return the setting that computes logits of only the last `positions`, if the model supports it."""
     supported = "logits_to_keep" in inspect.signature(model.forward).parameters
     return {"logits_to_keep": positions} if supported else {}
 
 
 def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
-    """For each row the logits starting at the last token of its context."""
+    """Return for each row the logits from the last token of its context on."""
     model = layout.model
     texts = [extend(context, tail, layout.reply_type) for context, tail in rows]
     batch = to_device(model, pad_rows(texts, layout.pad, "right"))
@@ -328,7 +332,7 @@ def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
 
 
 def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
-    """For each row the decoder's logits starting at its first token."""
+    """Return for each row the decoder's logits from its first token on."""
     import torch
 
     longest = max(len(tail) for _, tail in rows)
@@ -336,7 +340,7 @@ def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
         [layout.start, *tail[:-1], *[layout.pad] * (longest - len(tail))] for _, tail in rows
     ]
     batch = to_device(layout.model, pad_rows([context for context, _ in rows], layout.pad, "right"))
-    decoder = sent(torch.tensor(decoder_ids), input_device(layout.model))
+    decoder = copy_to_device(torch.tensor(decoder_ids), input_device(layout.model))
     return list(layout.model(**batch, decoder_input_ids=decoder, use_cache=False).logits)
 
 
@@ -346,8 +350,10 @@ def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
 TokenPicker = Callable[
     [Sequence[int]], Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
 ]
-"""Given the indices of a batch's requests, a function from logits and the tokens so far to the next token of
-each row and whether the row ends with it."""
+"""Function from the indices of a batch's requests to a function that chooses tokens.
+
+That function maps logits and the tokens so far to the next token of each row, and whether the row ends with it.
+"""
 
 
 class GrowingReplies:
@@ -375,7 +381,7 @@ NO_CACHE = "it returns no cache"
 
 @dataclass(frozen=True)
 class CachedState:
-    """What a model has processed so far, row by row."""
+    """The state of a model after the text of each row."""
 
     cache: Any
     mask: Any
@@ -386,19 +392,19 @@ class CachedState:
     """[rows, vocabulary], predicting the next token."""
     tile_mask: Any = None
     """[rows, 1, images, tiles], which tiles the last token sees (Mllama)."""
-    whole: bool = False
-    """Whether no row is known to have a hole. Then no mask is needed, and attention takes its causal form."""
+    has_no_holes: bool = False
+    """Whether rows certainly have no holes. Then no mask is needed, and attention uses its causal form."""
 
 
 def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
-    """Run prompts from the beginning, including their pictures."""
+    """Run prompts from the beginning, including their images."""
     import torch
 
     model = layout.model
     batch = to_device(model, pad_rows(rows, layout.pad, "right"))
     layout.forget_positions()
     device = input_device(model)
-    lengths = sent(torch.tensor([len(row.ids) for row in rows]), device)
+    lengths = copy_to_device(torch.tensor([len(row.ids) for row in rows]), device)
     logits_setting = _last_only(layout, model, lengths)
     output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     every_row = torch.arange(len(rows), device=device)
@@ -412,12 +418,12 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
         position=position,
         logits=_last(output.logits, lengths, logits_setting, batch["input_ids"].shape[1]),
         tile_mask=None if tile_mask is None else tile_mask[every_row, lengths - 1][:, None],
-        whole=len({len(row.ids) for row in rows}) == 1,
+        has_no_holes=len({len(row.ids) for row in rows}) == 1,
     )
 
 
 def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
-    """The given rows, possibly repeated, in a cache of their own."""
+    """Return the given rows, possibly repeated, with a new cache."""
     import torch
 
     # On the CPU, since the layers of a cache are where their blocks are, which may be several devices.
@@ -426,7 +432,12 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
     cache = copy_cache(state.cache) if every else select_cache_rows(state.cache, index)
     tile_mask = None if state.tile_mask is None else state.tile_mask[index]
     return CachedState(
-        cache, state.mask[index], state.position[index], state.logits[index], tile_mask, state.whole
+        cache,
+        state.mask[index],
+        state.position[index],
+        state.logits[index],
+        tile_mask,
+        state.has_no_holes,
     )
 
 
@@ -444,8 +455,8 @@ def advance(
     import torch
 
     device, longest = state.mask.device, max(map(len, texts))
-    lengths = sent(torch.tensor([len(text) for text in texts]), device)
-    ids = sent(
+    lengths = copy_to_device(torch.tensor([len(text) for text in texts]), device)
+    ids = copy_to_device(
         torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts]), device
     )
     steps = torch.arange(longest, device=device)
@@ -453,7 +464,7 @@ def advance(
     logits_setting = (
         {} if all_logits else _last_only(layout, layout.language_model, lengths.clamp_min(1))
     )
-    whole = state.whole and len({len(text) for text in texts}) == 1
+    whole = state.has_no_holes and len({len(text) for text in texts}) == 1
     positions = state.position[:, None] + steps[None]
     output = run_language_model(
         layout, state, ids, None if whole else mask, positions, logits_setting
@@ -474,7 +485,7 @@ def run_language_model(
     positions: Any,
     logits_setting: dict[str, Any],
 ) -> Any:
-    """A forward pass after `state`, whose cache is consumed. `mask` is None where every token sees all before it."""
+    """Run a forward pass after `state`, whose cache is consumed. `mask` is None if every token sees all tokens before it."""
     # M-RoPE has three positions per token (time, height, width), which are equal for text.
     if layout.rotary is not None:
         positions = positions[None].expand(3, -1, -1)
@@ -498,7 +509,7 @@ def run_language_model(
 
 
 def cache_of(output: Any) -> Any:
-    """The cache that a forward returns. Raises ValueError if it returns none."""
+    """Return the cache in the output of a forward pass. Raises ValueError if there is none."""
     outputs = (output, getattr(output, "language_model_outputs", None))
     cache = next(
         (
@@ -514,7 +525,7 @@ def cache_of(output: Any) -> Any:
 
 
 def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
-    """The setting that computes logits only at the rows' last positions, if the model supports it."""
+    """Return the setting that computes logits only at the rows' last positions, if the model supports it."""
     return (
         {}
         if layout.all_logits
@@ -523,7 +534,7 @@ def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
 
 
 def _last(logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int) -> Any:
-    """[rows, vocabulary] at each row's last token. Logits of anything before the text are skipped."""
+    """Return the logits [rows, vocabulary] at each row's last token. Logits of anything before the text are skipped."""
     import torch
 
     places = next(iter(logits_setting.values()), None)

@@ -1,9 +1,9 @@
-"""Messages to prompt text, by the model's own chat template or a format in `formats.toml`.
+"""Write messages as prompt text, with the model's own chat template or a format in `formats.toml`.
 
-The separator between the assistant header and a reply (a space after "ASSISTANT:", nothing after
-"<|assistant|>") is derived from the template: a rendered reply is compared with the generation prompt. What a template
-makes of one reply says nothing of another, nor of another talk, so each text that is scored is looked up in the
-finished talk (`Conversation.finish`).
+The separator between the assistant header and a reply (a space after "ASSISTANT:", nothing after "<|assistant|>") is
+derived from the template, by comparing a rendered reply with the generation prompt. How a template renders one reply
+does not determine how it renders another one, so each scored text is looked up in the complete conversation
+(`Conversation.finish`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from snellen.models.template_dates import DEFAULT_DATE, asks_for_date, chance_in
 from snellen.records import ImagePart, ImageRef, Message, Part, Role, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
-"""A reply that continues after one of these is not preceded by a space."""
+"""After one of these characters, a continued reply is not preceded by a space."""
 _MARK = "xreplyx"
 EMPTY_THOUGHT = re.compile(
     "|".join(rf"{re.escape(opening)}\s*{re.escape(closing)}\s*" for opening, closing in THOUGHTS)
 )
-"""A thought without words, as templates write it for a model that does not think."""
+"""A thought without text, as templates write it for a model that does not think."""
 
 
 class PromptFormat(msgspec.Struct, frozen=True):
@@ -50,28 +50,25 @@ class PromptFormat(msgspec.Struct, frozen=True):
 
 @cache
 def formats() -> dict[str, PromptFormat]:
-    """The formats by model type; `plain` is for all others."""
+    """Return the formats by model type; `plain` is for all others."""
     text = (files("snellen.models.hf") / "formats.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, PromptFormat])
 
 
 def control_tokens(tokenizer: Any, *more: str) -> tuple[str, ...]:
-    """The tokens that a tokenizer does not read as text, and `more`; the longest first."""
+    """Return the tokens that a tokenizer does not read as text, and `more`, the longest first."""
     added = getattr(tokenizer, "added_tokens_decoder", {}).values()
     tokens = {
         *map(str, tokenizer.all_special_tokens),
         *(str(token) for token in added if token.special),
         *more,
     }
-    return tuple(
-        sorted(
-            (token for token in tokens if len(token) > 1), key=lambda token: (-len(token), token)
-        )
-    )
+    long_tokens = [token for token in tokens if len(token) > 1]
+    return tuple(sorted(long_tokens, key=lambda token: (-len(token), token)))
 
 
 def without_control_tokens(text: str, tokens: Sequence[str]) -> str:
-    """The text changed so that it cannot be mistaken for control tokens: `<image>` becomes `< image>`."""
+    """Return the text changed so that it contains no control tokens: `<image>` becomes `< image>`."""
     for token in tokens:
         text = text.replace(token, f"{token[0]} {token[1:]}")
     return text
@@ -82,19 +79,21 @@ THOUGHTLESS = "the template opens a thought, which is empty or missing in the fi
 
 @dataclass(frozen=True)
 class Clip:
-    """Frames that a model is given as one video, in order; each has its time."""
+    """Frames to be given to a model as one video, in order of their times."""
 
     frames: tuple[ImageRef, ...]
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Seconds from the clip's beginning, ascending."""
+        """Times from the clip's beginning in seconds, ascending."""
         return tuple(frame.time or 0.0 for frame in self.frames)
 
 
 def with_clips(content: Sequence[Part]) -> Iterator[Part | Clip]:
-    """The parts of a message, where frames that follow one another in time, with nothing between, are one clip. A frame
-    by itself, and one whose time is not known, stays a picture."""
+    """Yield the parts of a message, with consecutive frames of ascending times joined to a clip.
+
+    A single frame, and an image without a time, stays an image.
+    """
     frames: list[ImageRef] = []
     for part in (*content, None):
         image = part.image if isinstance(part, ImagePart) else None
@@ -110,32 +109,40 @@ def with_clips(content: Sequence[Part]) -> Iterator[Part | Clip]:
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """Prompt text up to where the reply begins, with a placeholder for each image and each clip."""
+    """Prompt text up to the beginning of the reply, with a placeholder for each image and each clip."""
 
     text: str
     images: tuple[ImageRef, ...]
     join: str
     """The separator between `text` and the first word of the reply."""
     added: str = ""
-    """What the processor itself appends to `text`."""
+    """Text that the processor itself appends to `text`."""
     notes: tuple[str, ...] = ()
     """How the prompt differs from what the template writes."""
     clips: tuple[Clip, ...] = ()
-    """Those that are given as video; their frames are not among the images."""
+    """Clips given as video. Their frames are not in `images`."""
     finished: str | None = None
-    """What a finished talk has in the place of `text`, where its header of the reply is another one."""
+    """Text of a complete conversation in place of `text`, if its header of the reply differs."""
 
     def with_reply(self, continuation: str) -> str:
-        """The full text if the reply is `continuation`."""
+        """Return the full text with `continuation` as the reply."""
         return self.text + self.added + self.joined(continuation)
 
     def joined(self, continuation: str) -> str:
-        """`continuation` with what separates it from the prompt."""
+        """Return `continuation` with its separator from the prompt."""
         return continuation if continuation[:1].isspace() else self.join + continuation
 
 
 class Conversation:
-    """Writes prompts for one model."""
+    """Writes prompts for one model.
+
+    Args:
+        processor: The model's processor.
+        model_type: Type of the model, which selects a format if there is no chat template.
+        template_options: Options for the chat template, such as `enable_thinking`.
+        clips_as_video: Whether to give clips as video, if processor and template support it.
+        date: Date that the template writes as today's.
+    """
 
     def __init__(
         self,
@@ -146,9 +153,6 @@ class Conversation:
         clips_as_video: bool = True,
         date: datetime.date = DEFAULT_DATE,
     ) -> None:
-        """`template_options` are passed to the chat template, such as `enable_thinking`. `clips_as_video`: where the
-        processor and the template take video, clips are given as such, and elsewhere as pictures. `date` is what the
-        template writes for today's."""
         self._template_options = template_options
         tokenizer = getattr(processor, "tokenizer", processor)
         self._template = getattr(processor, "chat_template", None) or getattr(
@@ -157,15 +161,15 @@ class Conversation:
         if isinstance(self._template, dict):
             self._template = self._template.get("default") or next(iter(self._template.values()))
         self.chance = chance_in(self._template)
-        """What the template leaves to chance; empty if nothing."""
+        """What makes the template's output random; empty if nothing does."""
         self.date = date if asks_for_date(self._template) else None
-        """The date that the template is given; None if it asks for none."""
+        """Date given to the template; None if it does not ask for one."""
         if self._template and self.date:
             self._template, dates = with_date(self._template, self.date)
             self._template_options = {**dates, **template_options}
         self._render = processor if hasattr(processor, "apply_chat_template") else tokenizer
         self.complete = bool(self._template) and self._render is tokenizer
-        """Whether prompts have all special tokens, so that none are added: a tokenizer's own template writes them."""
+        """Whether prompts contain all special tokens, because the tokenizer's own template writes them."""
         self._format = formats().get(model_type, formats()["plain"])
         self._placeholder = str(getattr(processor, "image_token", None) or "<image>")
         video_token = str(getattr(processor, "video_token", None) or "")
@@ -174,12 +178,12 @@ class Conversation:
         self.takes_video = getattr(
             processor, "video_processor", None
         ) is not None and self._writes_video(video_token)
-        """Whether a clip can be given as video: the processor reads one, and the template has a place for it."""
+        """Whether clips can be given as video: the processor reads video, and the template has a placeholder for it."""
         self._joins_frames = self.takes_video and clips_as_video
         self.join = self._read_join() if self._template else self._format.join
         format_name = model_type if model_type in formats() else "plain"
         self.name = "chat template" if self._template else f"format {format_name}"
-        """Where the prompts come from, for the run's manifest."""
+        """Source of the prompt format, for the run's manifest."""
         self.notes = (
             ("no chat template: plain User/Assistant format",)
             if self.name == "format plain"
@@ -188,14 +192,11 @@ class Conversation:
 
     @property
     def oddities(self) -> tuple[str, ...]:
-        """What the template does to replies and is undone where it matters; shown in one line when a model is
-        loaded."""
+        """Changes that the template makes to replies, shown in one line when a model is loaded."""
         if not self._template:
             return ()
-        question, blank = (
-            Message("user", (TextPart("x"),)),
-            Message("assistant", (TextPart(f"{_MARK} "),)),
-        )
+        question = Message("user", (TextPart("x"),))
+        blank = Message("assistant", (TextPart(f"{_MARK} "),))
         oddities = []
         if self.opened_thought:
             oddities.append(
@@ -215,43 +216,41 @@ class Conversation:
         return tuple(oddities)
 
     def write(self, messages: Sequence[Message]) -> ChatPrompt:
-        """The prompt for `messages`; a final assistant message is left open."""
+        """Return the prompt for `messages`. A final assistant message is left open."""
         continued = messages[-1].role == "assistant"
-        text = (
-            self._by_template(messages, continued) if self._template else self._by_format(messages)
-        )
-        join, added = self._join_of(messages), "" if self._template else self._format.added
-        return self._prompt(messages, text, join, added=added)
+        join = self._join_of(messages)
+        if self._template:
+            return self._prompt(messages, self._by_template(messages, continued), join)
+        text = self._by_format(messages)
+        return self._prompt(messages, text, join, added=self._format.added)
 
     def _prompt(self, messages: Sequence[Message], text: str, join: str, **more: Any) -> ChatPrompt:
-        """The prompt with what `messages` show."""
+        """Return a prompt with the images and clips of `messages`."""
         parts = [part for message in messages for part in self._parts(message)]
         images = tuple(part.image for part in parts if isinstance(part, ImagePart))
-        return ChatPrompt(
-            text,
-            images,
-            join,
-            clips=tuple(part for part in parts if isinstance(part, Clip)),
-            **more,
-        )
+        clips = tuple(part for part in parts if isinstance(part, Clip))
+        return ChatPrompt(text, images, join, clips=clips, **more)
 
     def _parts(self, message: Message) -> Sequence[Part | Clip]:
-        """What a message has, its frames joined to clips where the model is given video."""
+        """Return the parts of a message, with frames joined to clips if the model is given video."""
         return tuple(with_clips(message.content)) if self._joins_frames else message.content
 
     def _join_of(self, messages: Sequence[Message]) -> str:
-        """What separates a prompt of `messages` from its reply."""
+        """Return the separator between a prompt of `messages` and its reply."""
         if messages[-1].role != "assistant":
             return self.join
         opening = messages[-1].text
-        return "" if not opening or opening[-1].isspace() or opening[-1] in OPENING else " "
+        if not opening or opening[-1].isspace() or opening[-1] in OPENING:
+            return ""
+        return " "
 
     def write_scored(self, messages: Sequence[Message]) -> ChatPrompt:
-        """The prompt before continuations that are scored: by a template, the finished talk up to where they begin.
+        """Return the prompt before scored continuations: for a template, the complete conversation up to their beginning.
 
-        Where it differs from the prompt of a reply by an empty thought alone, that prompt is taken, so that options follow
-        the header that replies follow. A thought that the prompt opens is missing.
-        Raises ValueError for a template that changes or drops replies.
+        If that differs from the prompt of a reply only by an empty thought, the prompt of a reply is used, so that
+        options follow the same header as replies. A thought that the prompt opens is left out.
+
+        Raises ValueError if the template changes or drops replies.
         """
         if not self._template:
             return self.write(messages)
@@ -276,39 +275,44 @@ class Conversation:
 
     @cached_property
     def opened_thought(self) -> str:
-        """What closes the thought that the template opens before a reply; empty if it opens none."""
+        """The text that closes the thought which the template opens before a reply; empty if it opens none."""
         return self._thought(self.write((Message("user", (TextPart("x"),)),)).text)
 
     def finish(self, messages: Sequence[Message], prompt: ChatPrompt, reply: str) -> str:
-        """The finished talk, as the template writes it once `reply` was given to `messages`, whose `write_scored` is
-        `prompt`. It begins with the prompt and the reply; without a template it is that.
+        """Return the complete conversation as the template writes it with `reply` as the answer to `messages`.
 
-        Raises ValueError where it does not begin so: the tokens that are scored would be none that the template writes.
+        It begins with `prompt`, which `write_scored` returned, and the reply.
+
+        Raises ValueError if it begins differently, because the scored tokens would then not be those of the template.
         """
-        shown_talk, joined = prompt.with_reply(self.as_text(reply)), prompt.joined(reply)
+        shown_talk = prompt.with_reply(self.as_text(reply))
         if not self._template:
             return shown_talk
-        continued = messages[-1].role == "assistant"
-        spoken = messages[-1].text + joined if continued else joined.removeprefix(prompt.join)
-        finished = self._render_messages(_answered(messages, spoken), continued=False, opened=False)
+        joined = prompt.joined(reply)
+        if messages[-1].role == "assistant":
+            last_message = messages[-1].text + joined
+        else:
+            last_message = joined.removeprefix(prompt.join)
+        talk = _answered(messages, last_message)
+        finished = self._render_messages(talk, continued=False, opened=False)
         if prompt.finished is not None and finished.startswith(prompt.finished):
             finished = prompt.text + finished.removeprefix(prompt.finished)
         if not finished.startswith(shown_talk):
             raise ValueError(
-                f"{_shortened(reply)!r} cannot be scored: in a finished talk the chat template writes it, or what "
-                "stands before it, otherwise"
+                f"{_shortened(reply)!r} cannot be scored: in a complete conversation, the chat template changes "
+                "the reply or the text before it"
             )
         return finished
 
     @staticmethod
     def _thought(text: str) -> str:
-        """What closes the thought that a prompt ends with; empty if it ends with none."""
+        """Return the text that closes the thought at the end of a prompt; empty if it ends with none."""
         return next(
             (closing for opening, closing in THOUGHTS if text.rstrip().endswith(opening)), ""
         )
 
     def as_text(self, text: str) -> str:
-        """`text` as prompts and continuations have it, without control tokens."""
+        """Return `text` as it appears in prompts and continuations, without control tokens."""
         return without_control_tokens(text, self._specials)
 
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
@@ -321,14 +325,14 @@ class Conversation:
         return text
 
     def _require_words(self, text: str, messages: Sequence[Message]) -> None:
-        """Raise ValueError unless `text` has the whole content of `messages`; earlier thoughts may be missing."""
+        """Raise ValueError unless `text` contains all content of `messages`; earlier thoughts may be missing."""
         for message in messages:
             for part in message.content:
                 words = part.text if isinstance(part, TextPart) else ""
                 words = split_thoughts(words).answer if message.role == "assistant" else words
                 if self.as_text(words).strip() not in text:
                     raise ValueError(
-                        f"the chat template leaves out or changes what the {message.role} says: {_shortened(words)!r}"
+                        f"the chat template drops or changes the {message.role} message {_shortened(words)!r}"
                     )
 
     def _render_messages(
@@ -338,9 +342,9 @@ class Conversation:
         return self._apply(talk, continued, opened)
 
     def _apply(self, messages: list[dict[str, Any]], continued: bool, opened: bool = True) -> str:
-        """Render the template; `opened` adds the assistant header unless the last message is to be continued.
+        """Render the template. `opened` adds the assistant header unless the last message is to be continued.
 
-        Raises ValueError where the template refuses the conversation.
+        Raises ValueError if the template rejects the conversation.
         """
         from jinja2 import TemplateError
 
@@ -354,7 +358,7 @@ class Conversation:
                 **self._template_options,
             )
         except (TemplateError, TypeError) as error:
-            raise ValueError(f"the chat template refuses the conversation: {error}") from error
+            raise ValueError(f"the chat template rejects the conversation: {error}") from error
         return text
 
     def _content(self, message: Message) -> list[dict[str, str]] | str:
@@ -368,13 +372,14 @@ class Conversation:
         return self._flat(message)
 
     def _flat(self, message: Message) -> str:
-        """Text with placeholders for images, each image on a line of its own."""
+        """Return a message as text with placeholders for images, each image on its own line."""
         return "".join(
             self.as_text(part.text) if isinstance(part, TextPart) else f"{self._placeholder}\n"
             for part in message.content
         )
 
     def _by_format(self, messages: Sequence[Message]) -> str:
+        """Return the prompt for `messages` in a format of `formats.toml`."""
         form, text = self._format, ""
         for i, message in enumerate(messages):
             spoken = self.as_text(message.text)
@@ -387,9 +392,9 @@ class Conversation:
         return text
 
     def _read_forms(self) -> dict[Role, bool]:
-        """By role, whether the template takes content as a list of parts, or else as one string.
+        """Return by role whether the template takes content as a list of parts, rather than as one string.
 
-        It may differ from role to role: a user's turn has pictures, and an assistant's may be added to another string.
+        It may differ by role: a user's turn has images, while an assistant's content may be added to another string.
         """
         forms: dict[Role, bool] = {}
         turns: tuple[tuple[Role, tuple[Role, ...]], ...] = (
@@ -400,14 +405,16 @@ class Conversation:
         for role, talk in turns:
             usual = forms.get("user", True)
             tried = ({**forms, role: usual}, {**forms, role: not usual})
-            # Where neither keeps the words, a string shows by its changes what a list would show by its brackets.
-            forms[role] = next(
-                (form[role] for form in tried if self._keeps_words(talk, role, form)), False
-            )
+            # If neither keeps the text, a string is used, whose changes are noticed later.
+            forms[role] = False
+            for form in tried:
+                if self._keeps_words(talk, role, form):
+                    forms[role] = form[role]
+                    break
         return forms
 
     def _writes_video(self, token: str) -> bool:
-        """Whether the template writes the placeholder of a video into the user's turn, once."""
+        """Return whether the template writes the placeholder of a video once into the user's turn."""
         if not token or not self._as_parts.get("user"):
             return False
         try:
@@ -420,7 +427,7 @@ class Conversation:
         return text.count(token) == 1
 
     def _keeps_words(self, talk: Sequence[Role], role: Role, as_parts: Mapping[Role, bool]) -> bool:
-        """Whether the template writes the text of `role` in a conversation, and not the list that holds it."""
+        """Return whether the template writes the text of `role` in a conversation, and not the list that contains it."""
         part = {"type": "text", "text": _MARK}
         placeholder = {"type": "text", "text": "x"}
         contents = {name: part if name == role else placeholder for name in talk}
@@ -438,22 +445,23 @@ class Conversation:
         return _MARK in text and not any(form in text for form in (str(part), json.dumps(part)))
 
     def _read_join(self) -> str:
-        question, reply = (
-            Message("user", (TextPart("x"),)),
-            Message("assistant", (TextPart(_MARK),)),
-        )
+        """Return the separator that the template writes between its header and a reply; empty if unknown."""
+        question = Message("user", (TextPart("x"),))
+        reply = Message("assistant", (TextPart(_MARK),))
         try:
             opened = self._render_messages((question,), continued=False)
             before, mark, _ = self._render_messages(
                 (question, reply), continued=False, opened=False
             ).rpartition(_MARK)
-        except ValueError:  # it refuses replies, so nothing says what comes before one
+        except ValueError:  # the template rejects replies
             return ""
-        return before[len(opened) :] if mark and before.startswith(opened) else ""
+        if not mark or not before.startswith(opened):
+            return ""
+        return before[len(opened) :]
 
 
 def _differ_by_empty_thought(opened: str, finished: str) -> bool:
-    """Whether two prompts differ, and are equal without empty thoughts and what is blank around these."""
+    """Return whether two prompts differ, but only by empty thoughts and white space around them."""
     if finished.startswith(opened) and not finished.removeprefix(opened).strip():
         return False
     without = [EMPTY_THOUGHT.sub("", text).rstrip() for text in (opened, finished)]
@@ -461,7 +469,7 @@ def _differ_by_empty_thought(opened: str, finished: str) -> bool:
 
 
 def _answered(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:
-    """`messages` with `reply`, in place of one that is opened."""
+    """Return `messages` with `reply` as the last one, in place of a reply that was opened."""
     before = messages[:-1] if messages[-1].role == "assistant" else messages
     return (*before, Message("assistant", (TextPart(reply),)))
 

@@ -1,7 +1,7 @@
-"""Prompt text and pictures to token ids and tensors, and the boundary where a continuation begins.
+"""Encode prompt text and images as token ids and tensors, and find the boundary where a continuation begins.
 
-A continuation is never tokenised alone: "(A" may be one token after "is " and two after "is (".
-Prompt and continuation are tokenised together, and separated by their character offsets.
+A continuation is never tokenised alone: "(A" may be one token after "is " and two after "is (". Prompt and continuation
+are tokenised together, and separated by their character offsets.
 """
 
 from __future__ import annotations
@@ -24,43 +24,42 @@ from snellen.models.hf.conversation import ChatPrompt, Clip
 from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
-OTHER_WORDS = "the processor writes the prompt with other tokens than the tokenizer does"
+OTHER_WORDS = "the processor and the tokenizer encode the prompt with different tokens"
 LAST = 8
-"""Tokens at the end of a prompt by which it is recognised."""
+"""Number of tokens at the end of a prompt that identify its end."""
 CONTROL_BYTE = re.compile(r"<0x[01][0-9A-F]>")
-"""A piece that a SentencePiece vocabulary has for a byte that is not text. It is one token wherever it stands."""
-KEPT_PICTURES = 64
-"""The largest number of pictures that are kept (decoded and as pixels), and of pictures that are expected, unless an
-encoder is told to keep more."""
+"""Piece of a SentencePiece vocabulary for a byte that is not text. It is always a single token."""
+KEPT_IMAGES = 64
+"""Default maximum of cached images (decoded and as pixels), and of expected images."""
 PREPARING = max(1, min(4, (os.cpu_count() or 1) // 2))
-"""Threads that make expected pictures ready, at most: decoding and resizing one takes tens of milliseconds."""
+"""Maximum number of threads that prepare expected images. Decoding and resizing takes tens of milliseconds per image."""
 KEPT_CLIPS = 4
-"""The largest number of clips that are kept as pixels, of which each has many frames."""
+"""Maximum number of clips cached as pixels; each has many frames."""
 TICKS = 1000
-"""A processor counts a clip's frames at so many a second, so that it knows the time of each to the millisecond."""
+"""Frame rate declared to a processor, per second, so that it knows the time of each frame to the millisecond."""
 
 
 @dataclass(frozen=True)
 class EncodedPrompt:
-    """A prompt as the model takes it: ids, and all other inputs with a batch dimension of 1."""
+    """Model inputs of a prompt: token ids, and all other inputs with a batch dimension of 1."""
 
     ids: tuple[int, ...]
     extras: Tensors
     digests: tuple[str, ...] = ()
-    """Digests of the images, then of the clips that are given as video."""
+    """Digests of the images, then of the clips given as video."""
     notes: tuple[str, ...] = ()
-    """Notes on how the prompt was made, which a response to it carries."""
+    """Notes on how the prompt was made, to be added to its response."""
     per_token: frozenset[str] = frozenset()
     """Names of the inputs with one entry per token: [1, tokens, ...]."""
     clips: int = 0
-    """How many of the digests are those of clips."""
+    """How many of the digests are digests of clips."""
 
     @cached_property
     def form(self) -> str:
-        """Number of pictures and clips, and names, number formats and shapes of all inputs but the ids, without the
-        number of rows and of tokens.
+        """What prompts must have in common to share a batch in which only tokens are padded.
 
-        Prompts of one form can share a batch without padding anything but tokens.
+        This is the number of images and clips, and the names, number formats and shapes of all inputs except the ids,
+        without the number of rows and of tokens.
         """
         forms = [f"{len(self.digests)} seen"]
         for name, value in sorted(self.extras.items()):
@@ -70,7 +69,7 @@ class EncodedPrompt:
 
 
 def _form_of(value: Any, skipped: int) -> str:
-    """Number format and shape of a tensor without its first `skipped` dimensions; kind and parts of anything else."""
+    """Return number format and shape of a tensor without its first `skipped` dimensions, or the type of another value."""
     if hasattr(value, "shape"):
         return f"{value.dtype} {tuple(value.shape[skipped:])}"
     if isinstance(value, (list, tuple)):
@@ -81,24 +80,24 @@ def _form_of(value: Any, skipped: int) -> str:
 
 @dataclass(frozen=True)
 class Visuals:
-    """What a prompt shows, decoded."""
+    """The decoded images and clips of a prompt."""
 
     pictures: Sequence[Any] = ()
     clips: Sequence[Sequence[Any]] = ()
     times: Sequence[Sequence[float]] = ()
-    """For each clip the seconds at which its frames stand, ascending."""
+    """For each clip, the times of its frames in seconds, ascending."""
 
     @property
     def are_empty(self) -> bool:
         return not self.pictures and not self.clips
 
     def copies(self) -> Visuals:
-        """The same with copies of all pictures."""
+        """Return the same with copies of all images."""
         clips = [[frame.copy() for frame in clip] for clip in self.clips]
         return Visuals([picture.copy() for picture in self.pictures], clips, self.times)
 
     def inputs(self) -> dict[str, Any]:
-        """How a processor is given them. The frames are those that the benchmark shows, so it is to choose none."""
+        """Return the arguments for a processor. It must not sample frames, because the benchmark has chosen them."""
         arguments: dict[str, Any] = {"images": list(self.pictures) or None}
         if self.clips:
             videos = [list(clip) for clip in self.clips]
@@ -111,7 +110,7 @@ class Visuals:
 
 
 def _metadata(times: Sequence[float]) -> dict[str, Any]:
-    """What a processor is told of a clip, whose last frame lasts as long as those before it on average."""
+    """Return a processor's metadata of a clip. The last frame is assumed to last as long as the average of the others."""
     duration = (times[-1] - times[0]) * len(times) / (len(times) - 1)
     return {
         "fps": TICKS,
@@ -136,7 +135,7 @@ class ContinuedPrompt:
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """Token ids with their character ends; `closing` counts the special tokens at the end."""
+    """Token ids with their character ends; `closing` is the number of special tokens at the end."""
 
     ids: tuple[int, ...]
     ends: tuple[int, ...]
@@ -144,11 +143,10 @@ class TokenizedText:
 
 
 def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> int:
-    """Number of leading context tokens: all texts share them, and none reaches past `characters`.
+    """Return the number of leading context tokens: those that all texts share and that end within `characters`.
 
-    A token that straddles the boundary belongs to the continuation. If it straddles for one
-    continuation and not for another, both are scored from the earlier token, so that all scores are
-    of the same text given the same context.
+    A token that straddles the boundary belongs to the continuation. If it straddles for one continuation and not for
+    another, both are scored from the earlier token, so that all scores are of the same text given the same context.
     """
     first = texts[0].ids
     count = min(
@@ -161,14 +159,14 @@ def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> in
 
 
 def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
-    """Names of the inputs that have as many entries as a prompt has tokens."""
+    """Return the names of the inputs with as many entries as a prompt has tokens."""
     shapes = {name: tuple(getattr(value, "shape", ())) for name, value in extras.items()}
     return frozenset(name for name, shape in shapes.items() if shape[:2] == (1, length))
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """What an image processor makes of one picture, and how it was passed."""
+    """The output of an image processor for one image, and the arguments that it was called with."""
 
     depth: int
     settings: Tensors
@@ -176,26 +174,26 @@ class Pixels:
 
 
 class PixelCache:
-    """Wraps an image processor, or a video processor, and caches its output for each picture or clip.
+    """Wraps an image processor, or a video processor, and caches its output for each image or clip.
 
-    A processor computes pixels once per prompt, even if 20 prompts show the same picture.
+    A processor computes pixels once per prompt, even if 20 prompts show the same image.
     """
 
     def __init__(self, processor: Any, keep: int, names: dict[int, str]) -> None:
-        """`names` are the digests of decoded pictures by their `id`, for as long as the caller keeps the pictures."""
+        """`names` are the digests of decoded images by their `id`, for as long as the caller keeps the images."""
         self._processor = processor
         self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._names = names
         self._keep = keep
         self._call: tuple[int, dict[str, Any]] | None = None
-        """How deep in lists the last single picture was passed, and with which settings."""
+        """Nesting depth and settings of the last call with a single image."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._processor, name)
 
     @property
     def is_known(self) -> bool:
-        """Whether the processor is transformers' own, which keeps nothing from one call to the next."""
+        """Whether the processor is from transformers, so that it keeps no state between calls."""
         return type(self._processor).__module__.startswith("transformers.")
 
     def __call__(self, images: Any = None, *args: Any, **settings: Any) -> Any:
@@ -214,8 +212,10 @@ class PixelCache:
         return kind(dict(features)) if isinstance(features, Mapping) else features
 
     def tiles(self, picture: Any) -> list[Any]:
-        """What the processor makes of a picture: arrays of channels x height x width. None where it makes something
-        else than pixels, tiles or patches in the order of Qwen2-VL."""
+        """Return the processor's pixels of an image: arrays of channels x height x width, one for each tile.
+
+        The result is empty if the output is neither pixels, tiles nor patches in the order of Qwen2-VL.
+        """
         features: Any = (
             {} if self._processor is None else self._processor([picture], return_tensors="pt")
         )
@@ -226,19 +226,21 @@ class PixelCache:
             return list(pixels.reshape(-1, *pixels.shape[-3:]))
         grid = features.get("image_grid_thw")
         return (
-            [] if grid is None else [_picture_of_patches(pixels, grid[0].tolist(), self._processor)]
+            [] if grid is None else [_image_of_patches(pixels, grid[0].tolist(), self._processor)]
         )
 
     def compute(self, picture: Any) -> Pixels | None:
-        """Pixels of a single picture, passed like the last one; None before there was one. Changes no state, so another
-        thread may call it."""
+        """Return the pixels of a single image, passed like the last single image; None before there was one.
+
+        This changes no state, so another thread may call it.
+        """
         if self._call is None:
             return None
         depth, settings = self._call
         return Pixels(depth, settings, self._processor(_nested(picture, depth), **settings))
 
     def keep(self, digest: str, pixels: Pixels) -> None:
-        """Cache what `compute` has made of the picture with this digest."""
+        """Cache the result of `compute` for the image with this digest."""
         digests = _nested(digest, pixels.depth, tuple)
         self._keep_pixels(_pixel_key(digests, pixels.settings), pixels.features)
 
@@ -248,7 +250,7 @@ class PixelCache:
             self._cached.popitem(last=False)
 
     def _named(self, images: Any) -> Any:
-        """The nested digests of nested pictures, or None when one of them is unknown."""
+        """Return nested digests of nested images, or None if an image is unknown."""
         if isinstance(images, (list, tuple)):
             digests = tuple(self._named(image) for image in images)
             return None if None in digests else digests
@@ -260,7 +262,7 @@ def _pixel_key(digests: Any, settings: Tensors) -> tuple[Any, ...]:
 
 
 def _depth_of_one(digests: Any) -> int | None:
-    """How deep in lists a single picture is; None for several."""
+    """Return the nesting depth of a single image; None for several images."""
     depth = 0
     while isinstance(digests, tuple):
         if len(digests) != 1:
@@ -276,7 +278,15 @@ def _nested(value: Any, depth: int, form: type[list[Any]] | type[tuple[Any, ...]
 
 
 class Encoder:
-    """Turns prompts into model inputs for one processor."""
+    """Turns prompts into model inputs with one processor.
+
+    Args:
+        processor: The processor.
+        inputs: Names of the model's inputs; other outputs of the processor are dropped. None keeps all.
+        closes: Whether a prompt keeps its closing token, as the text of an encoder does.
+        complete: Whether prompts have all special tokens already, so that the tokenizer must add none.
+        keep: Maximum number of cached images, and of expected images.
+    """
 
     def __init__(
         self,
@@ -284,13 +294,8 @@ class Encoder:
         inputs: frozenset[str] | None = None,
         closes: bool = False,
         complete: bool = False,
-        keep: int = KEPT_PICTURES,
+        keep: int = KEPT_IMAGES,
     ) -> None:
-        """`inputs`: the inputs that the model names; others that the processor makes are left out. None: all are taken.
-
-        `closes`: a prompt keeps its closing token, as an encoder's text does. `complete`: a prompt has all its special
-        tokens, and the tokenizer adds none. `keep`: so many pictures are kept, and expected, at most.
-        """
         self._closes, self._complete, self._keep = closes, complete, keep
         self._processor = processor
         self._named = inputs
@@ -317,12 +322,12 @@ class Encoder:
                 *getattr(self.tokenizer, "added_tokens_decoder", ()),
             )
         )
-        """Tokens that stand for something else than text."""
+        """Tokens that represent something other than text."""
         self._lists_text = False
-        """Whether a text without pictures is passed in a list."""
+        """Whether a text without images is passed in a list."""
 
     def encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
-        """The prompt as tensors. Raises ValueError for a prompt that the processor refuses."""
+        """Return a prompt as tensors. Raises ValueError if the processor rejects it."""
         visuals, notes = self._visuals(prompt, images)
         ids, extras = self._process(visuals, prompt.text)
         spelled = self._spell(prompt.text)
@@ -336,24 +341,23 @@ class Encoder:
         per_token = self._entries_per_token(visuals, prompt.text, len(ids), extras)
         encoded = EncodedPrompt(ids, extras, digests, notes, per_token, len(prompt.clips))
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
-        closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
-        return (
-            truncate(encoded, len(ids) - spelled.closing)
-            if closed and not self._closes
-            else encoded
-        )
+        is_closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
+        if is_closed and not self._closes:
+            return truncate(encoded, len(ids) - spelled.closing)
+        return encoded
 
     def _has_words(self, prompt: ChatPrompt, spelled: TokenizedText, ids: Sequence[int]) -> bool:
-        """Whether the processor wrote all words of a prompt: its tokens, but those that stand for something else, occur in
-        `ids` in order. Of a prompt with pictures those after the last of them, where it is known what stands for one.
+        """Return whether the processor kept all text of a prompt: its tokens occur in `ids` in order.
 
-        An encoder's text may be written otherwise on purpose: Florence-2's processor spells tasks out.
+        Tokens that represent something other than text are ignored. In a prompt with images, only text after the last
+        image is checked, if the placeholder of images is known. The text of an encoder is not checked, because it may
+        be changed on purpose: Florence-2's processor spells tasks out.
         """
         if self._closes or prompt.clips:
             return True
         start = 0
         if prompt.images:
-            if self._named is None:  # foreign code may write pictures in any way
+            if self._named is None:  # foreign code may write images in any way
                 return True
             before, placeholder, _ = prompt.text.rpartition(self._placeholder)
             start = len(before) + len(placeholder)
@@ -362,24 +366,26 @@ class Encoder:
         for token, end in zip(spelled.ids, spelled.ends, strict=True):
             if token in reserved or (self._aligned and end <= start):
                 continue
-            if token not in remaining:  # which takes all up to the token
+            if token not in remaining:  # `in` consumes the iterator up to the token
                 return False
         return True
 
     def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
-        """Whether the processor gives the same output for a prompt a second time, from copies of its pictures, whose
-        pixels are not kept. One that crops, flips or splits words at random makes an answer depend on chance."""
+        """Return whether the processor gives the same output for a prompt twice, from copies of its images.
+
+        If it crops, flips or splits words at random, replies depend on chance.
+        """
         visuals, _ = self._visuals(prompt, images)
         first, again = (self._process(visuals.copies(), prompt.text) for _ in range(2))
         return first[0] == again[0] and _alike(first[1], again[1])
 
     def _visuals(self, prompt: ChatPrompt, images: Images) -> tuple[Visuals, tuple[str, ...]]:
-        """What a prompt shows, with notes on it and on how its pictures were converted."""
+        """Return the decoded images and clips of a prompt, and notes on the prompt and on how images were converted."""
         notes = dict.fromkeys(prompt.notes)
 
         def shown(image: ImageRef) -> Any:
-            picture, picture_notes = self._picture(image, images)
-            notes.update(dict.fromkeys(picture_notes))
+            picture, image_notes = self._picture(image, images)
+            notes.update(dict.fromkeys(image_notes))
             return picture
 
         pictures = [shown(image) for image in prompt.images]
@@ -389,27 +395,30 @@ class Encoder:
     def continue_with(
         self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
     ) -> ContinuedPrompt:
-        """Context and scored tokens of each continuation; all share one context. Raises ValueError for none."""
+        """Return the shared context and the scored tokens of each continuation. Raises ValueError without continuations."""
         _require_some(continuations)
         opened = prompt.text + prompt.added
         alone = self._spell(opened)
         spelled = [self._spell(prompt.with_reply(text)) for text in continuations]
         unclosed = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
-        # What the template puts before a reply is not part of it, but for a token that reaches into the reply.
+        # The template's separator is not part of the reply, except for a token that extends into the reply.
         separated = not any(text[:1].isspace() for text in continuations)
         count = continuation_boundary(unclosed, len(opened) + len(prompt.join) * separated)
         prompt_ids = alone.ids[: len(alone.ids) - alone.closing]
-        shared_length = next(
-            (i for i in range(min(count, len(prompt_ids))) if prompt_ids[i] != unclosed[0].ids[i]),
-            min(count, len(prompt_ids)),
-        )
+        most_shared = min(count, len(prompt_ids))
+        shared_length = 0
+        while (
+            shared_length < most_shared
+            and prompt_ids[shared_length] == unclosed[0].ids[shared_length]
+        ):
+            shared_length += 1
         dropped = len(prompt_ids) - shared_length
         shared = truncate(encoded, len(encoded.ids) - dropped)
         # Compare at least the last token: a processor may have added tokens of its own.
         if encoded.ids[-max(dropped, 1) :] != prompt_ids[-max(dropped, 1) :]:
             if not self._marks_reply(encoded.ids, prompt_ids):
                 raise ValueError(
-                    "the processor ends the prompt with other tokens than the tokenizer does"
+                    "the processor and the tokenizer end the prompt with different tokens"
                 )
             return ContinuedPrompt(
                 encoded,
@@ -424,14 +433,16 @@ class Encoder:
         tokens = ids.ids[: len(ids.ids) - ids.closing]
         if after.ids[: len(tokens)] != tokens:
             raise ValueError(
-                f"the reply that ends in {text[-30:]!r} cannot be scored: its end and what the chat template puts "
-                f"behind it ({whole[len(text) :][:30]!r}) are one token"
+                f"the reply that ends in {text[-30:]!r} cannot be scored: its end and the text that the chat "
+                f"template appends ({whole[len(text) :][:30]!r}) form a single token"
             )
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
-        """Whether the processor puts a control token behind the prompt, as Fuyu's and Chameleon's do, so that no part
-        of a reply merges with the prompt's last word. Fuyu's is the piece of a control byte, which its tokenizer does
-        not call special."""
+        """Return whether the processor adds a control token after the prompt, as Fuyu's and Chameleon's do.
+
+        Then no part of a reply merges with the last word of the prompt. Fuyu's token is the piece of a control byte,
+        which its tokenizer does not list as special.
+        """
         end = tuple(prompt_ids[-LAST:])
         special = (
             ids[-1] in self.tokenizer.all_special_ids
@@ -442,11 +453,11 @@ class Encoder:
         return special and tuple(ids[-len(end) - 1 : -1]) == end
 
     def _words(self, text: str, opened: str) -> tuple[int, ...]:
-        """Tokens of what follows `opened` in `text`, spelled alone."""
+        """Return the tokens of the text after `opened`, tokenised alone."""
         return tuple(self.tokenizer(text[len(opened) :], add_special_tokens=False)["input_ids"])
 
     def reply_with(self, encoded: EncodedPrompt, continuations: Sequence[str]) -> ContinuedPrompt:
-        """The same for an encoder-decoder, where the scored text is the decoder's and starts afresh."""
+        """Return context and scored tokens for an encoder-decoder, whose decoder scores continuations from their start."""
         _require_some(continuations)
         spelled = [self._spell(text) for text in continuations]
         return ContinuedPrompt(
@@ -460,7 +471,7 @@ class Encoder:
         return text
 
     def _process(self, visuals: Visuals, text: str) -> tuple[tuple[int, ...], Tensors]:
-        """Ids and all other inputs of the model, as the processor makes them."""
+        """Return token ids and all other model inputs from the processor."""
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
         settings: dict[str, bool] = (
             {} if self._adds_specials(text) else {"add_special_tokens": False}
@@ -477,7 +488,7 @@ class Encoder:
     def _entries_per_token(
         self, visuals: Visuals, text: str, length: int, extras: Tensors
     ) -> frozenset[str]:
-        """Names of the inputs with one entry per token: as long as the ids, and also when the text is longer."""
+        """Return the names of the inputs with one entry per token: as long as the ids, also for a longer text."""
         names = frozenset(extras)
         if names not in self._per_token:
             longer_ids, longer = self._process(visuals, f"{text} one two three")
@@ -490,7 +501,7 @@ class Encoder:
         return self._per_token[names]
 
     def _picture(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...]]:
-        """The picture as the model is shown it, with notes on its conversion."""
+        """Return an image as the model sees it, with notes on its conversion."""
         if image.digest not in self._decoded:
             picture, notes, pixels = self._lookahead.take(image) or _decoded(image, images, None)
             self._decoded[image.digest] = picture, notes
@@ -503,7 +514,7 @@ class Encoder:
         return self._decoded[image.digest]
 
     def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
-        """Prepare pictures in the background that will be encoded soon."""
+        """Prepare images in the background that will be encoded soon."""
         for image in pictures:
             if image.digest not in self._decoded:
                 self._lookahead.expect(image, images)
@@ -511,16 +522,16 @@ class Encoder:
     def _prepared(
         self, image: ImageRef, images: Images
     ) -> tuple[Any, tuple[str, ...], Pixels | None]:
-        """What `_picture` needs, made in another thread, in which code of unknown origin is not run."""
+        """Return the decoded image for `_picture`, in another thread. Code of unknown origin is not run there."""
         return _decoded(image, images, self._pixels if self._pixels.is_known else None)
 
     def _adds_specials(self, text: str) -> bool:
-        """Whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
+        """Return whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
         opening = getattr(self.tokenizer, "bos_token", None)
         return not (self._complete or (opening and text.startswith(opening)))
 
     def seen_pixels(self, picture: Any) -> list[Any]:
-        """What the image processor leaves of a picture."""
+        """Return an image as the image processor passes it to the model."""
         return self._pixels.tiles(picture)
 
     def _spell(self, text: str) -> TokenizedText:
@@ -540,7 +551,7 @@ class Encoder:
 def _decoded(
     image: ImageRef, images: Images, pixels: PixelCache | None
 ) -> tuple[Any, tuple[str, ...], Pixels | None]:
-    """A picture as the model is shown it, notes on its conversion, and its pixels if there is a processor for them."""
+    """Return an image as the model sees it, notes on its conversion, and its pixels if there is a processor for them."""
     decoded = decode_image(images.read(image), f"image {image.digest[:12]}")
     picture = decoded.upright
     return picture, decoded.notes, None if pixels is None else pixels.compute(picture)
@@ -551,17 +562,17 @@ def _require_some(continuations: Sequence[str]) -> None:
         raise ValueError(NO_CONTINUATIONS)
 
 
-def _picture_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
-    """The picture (channels x height x width) whose patches stand in rows, one merged block after the other."""
+def _image_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
+    """Return the image (channels x height x width) from patches in rows, one merged block after the other."""
     _, rows, columns = grid
     merged, side = processor.merge_size, processor.patch_size
     blocks = pixels.reshape(rows // merged, columns // merged, merged, merged, 3, -1, side, side)
-    blocks = blocks[:, :, :, :, :, 0]  # a still picture stands there twice
+    blocks = blocks[:, :, :, :, :, 0]  # a still image stands there twice
     return blocks.transpose(4, 0, 2, 5, 1, 3, 6).reshape(3, rows * side, columns * side)
 
 
 def _alike(first: Any, second: Any) -> bool:
-    """Whether two outputs of a processor are equal."""
+    """Return whether two outputs of a processor are equal."""
     import torch
 
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
@@ -583,7 +594,7 @@ def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
 
 
 def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:
-    """The first `length` tokens."""
+    """Return the first `length` tokens of a prompt."""
     if length >= len(encoded.ids):
         return encoded
     extras = {
@@ -594,10 +605,10 @@ def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:
 
 
 def extend(encoded: EncodedPrompt, ids: Sequence[int], token_type: int) -> EncodedPrompt:
-    """The prompt with plain-text `ids` appended, which see the images that the last token sees.
+    """Return the prompt with plain-text `ids` appended, which see the same images as the last token.
 
-    An input that labels tokens, [1, tokens], is 0 for text, and `token_type` in `token_type_ids`; one that says what
-    each token sees, [1, tokens, images, ...], is repeated.
+    Inputs of shape [1, tokens] that label tokens are 0 for text, or `token_type` in `token_type_ids`. Inputs of shape
+    [1, tokens, images, ...], which say what each token sees, are repeated.
     """
     if not ids:
         return encoded
@@ -616,16 +627,16 @@ def _append(values: Any, last: Any, times: int) -> Any:
     return torch.cat([values, last.expand(-1, times, *last.shape[2:])], dim=1)
 
 
-# --- pictures made ready in threads of their own while the model works on those before them --------------------------
+# --- images made ready in threads of their own while the model works on those before them --------------------------
 
 
 P = TypeVar("P")
 
 
 class Lookahead(Generic[P]):
-    """Prepares up to `most` pictures that are expected; of more, the first expected are given up.
+    """Prepares up to `most` expected images in threads; beyond that, the earliest expected are dropped.
 
-    Its threads, `threads` at most, live as long as there are pictures to make ready.
+    Its threads, at most `threads`, end when no images are left to prepare.
     """
 
     def __init__(
@@ -638,7 +649,7 @@ class Lookahead(Generic[P]):
         self._working = 0
 
     def expect(self, image: ImageRef, images: Images) -> None:
-        """Start on a picture as soon as those expected before it are ready."""
+        """Prepare an image after those that were expected before it."""
         if image.digest in self._coming:
             return
         coming = self._coming[image.digest] = Future()
@@ -661,12 +672,14 @@ class Lookahead(Generic[P]):
             if coming.set_running_or_notify_cancel():
                 try:
                     coming.set_result(self._prepare(image, images))
-                except BaseException as error:  # kept for whoever takes the picture
+                except BaseException as error:  # kept for whoever takes the image
                     coming.set_exception(error)
 
     def take(self, image: ImageRef) -> P | None:
-        """What was prepared, given out once. None if nothing was prepared, not even begun, or if that failed: then the
-        caller prepares the picture itself, and sees why."""
+        """Return a prepared image, once. None if preparing it was not started or failed.
+
+        Then the caller prepares the image itself, and gets the error.
+        """
         coming = self._coming.pop(image.digest, None)
         if coming is None or coming.cancel() or coming.exception() is not None:
             return None

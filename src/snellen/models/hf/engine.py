@@ -72,9 +72,9 @@ class _CachedPrefix:
 
 
 class PrefixCache:
-    """Prefixes cached within `room` bytes, one for each set of pictures.
+    """Prefixes cached within `room` bytes, one for each set of images.
 
-    A prefix serves texts that begin with the same tokens and see the same pictures, whose digest is its
+    A prefix serves texts that begin with the same tokens and see the same images, whose digest is its
     key. When the cache is full, recently used prefixes stay and nothing is added: a window larger than the
     cache would otherwise evict each prefix just before it is needed.
     """
@@ -172,7 +172,7 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
         state.mask[row_slice, :length],
         state.position[row_slice],
         state.logits[row_slice].clone(),
-        whole=True,
+        has_no_holes=True,
     )
 
 
@@ -194,7 +194,7 @@ def _joined(served: Sequence[tuple[SharingGroup, _CachedPrefix]]) -> CachedState
         # Only text is cut off, whose positions increase by one.
         position=torch.cat([state.position for state in states]) - (full_lengths - prefix_lengths),
         logits=torch.cat([state.logits for state in states]),
-        whole=len(set(lengths)) == 1,
+        has_no_holes=len(set(lengths)) == 1,
     )
 
 
@@ -220,7 +220,7 @@ class DoesNotFitError(ModelError):
 
     def __init__(self) -> None:
         super().__init__(
-            "a single question does not fit in memory; use smaller pictures, a smaller number format "
+            "a single question does not fit into memory; use smaller images, a smaller number format "
             "(?dtype=bf16), or a larger machine"
         )
 
@@ -260,7 +260,7 @@ class Engine:
         within = [
             i
             for i, prompt in enumerate(prompts)
-            if proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
+            if is_proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
         ]
         run = self._by_groups if fast_paths.cache else self._by_full_rows
         with inference(), self._undoing_for_the_largest():
@@ -282,7 +282,7 @@ class Engine:
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
         by_prefixes = fast_paths.cache and fast_paths.writing == "shared"
         within = [
-            i for i, row in enumerate(rows) if by_prefixes and proved(fast_paths, row, longest)
+            i for i, row in enumerate(rows) if by_prefixes and is_proved(fast_paths, row, longest)
         ]
         beyond = [i for i in range(len(rows)) if i not in set(within)]
 
@@ -485,7 +485,7 @@ def _room(layout: ModelLayout) -> int:
     return total_memory(input_device(layout.model)) // 16
 
 
-def proved(fast_paths: FastPaths, context: EncodedPrompt, more: int) -> bool:
+def is_proved(fast_paths: FastPaths, context: EncodedPrompt, more: int) -> bool:
     """Whether `fast_paths` were proved for a prompt with up to `more` tokens after it."""
     return fast_paths.proved.covers(len(context.ids), more, len(context.digests))
 

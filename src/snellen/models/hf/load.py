@@ -25,8 +25,10 @@ from snellen.common.foreign import open_file
 from snellen.common.late import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
 from snellen.fetching.attendance import attendance, is_offline
-from snellen.models.model_strings import ModelSpec, locate_checkpoint
-from snellen.models.request_options import SamplingOptions
+from snellen.models.hf.adapters import add_adapter
+from snellen.models.hf.processor_settings import load_processor
+from snellen.models.model_strings import STATE_FILES, ModelSpec, locate_checkpoint
+from snellen.models.request_options import DTYPES, Dtype, ProcessorOptions
 
 Kind = Literal["cpu", "accelerator"]
 OUT_OF_MEMORY = (
@@ -93,7 +95,7 @@ def _memory(device: Any) -> tuple[int, int]:
     return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
-def sent(values: Any, device: Any) -> Any:
+def copy_to_device(values: Any, device: Any) -> Any:
     """A CPU tensor copied to `device`, in the background where that is possible."""
     if device.type in PINNED and values.device.type == "cpu":
         # torch keeps the pinned pages until the copy is done.
@@ -106,7 +108,7 @@ def inference() -> Iterator[None]:
     """Within this context torch keeps no gradients, and leaves out two of cuDNN's habits.
 
     Of convolutions in float32 it rounds some shapes to TF32 and others not: on an H100 a row in a batch was off by 9e-4
-    nats from the same row alone, and a picture by 8e-4 from what a CPU sees. Its attention is compiled anew for each
+    nats from the same row alone, and an image by 8e-4 from what a CPU sees. Its attention is compiled anew for each
     length of a text, so for each token that is written: that took two thirds of the time.
     """
     import torch
@@ -150,35 +152,34 @@ def unless_out_of_memory(run: Callable[[], R]) -> R | None:
     return None
 
 
-DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 SOFT_DEPENDENCY = re.compile("torchvision|num2words|sentencepiece|timm|tiktoken|protobuf")
 """Packages that transformers names where a processor needs them and they are not installed."""
-STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
-"""Suffixes of the files in a model folder that its answers depend on."""
 
 SMALL = 20_000_000
 """Parameters below which a model runs on one CPU thread."""
 
 
-class HfOptions(SamplingOptions, frozen=True):
+class HfOptions(ProcessorOptions, frozen=True):
     """Options after `?` in an hf: model string."""
 
-    dtype: Literal["auto", "float32", "fp32", "bf16", "fp16"] = "auto"
+    dtype: Dtype = "auto"
     """auto: as stored on an accelerator, float32 on a CPU, where half precision is slow and inaccurate."""
     device: str = "auto"
     device_map: str = ""
-    attn: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
-    """auto: the best that the architecture supports; GIT supports only eager."""
+    attn_implementation: str = "auto"
+    """As transformers spells it. auto: the best that the architecture supports; GIT supports only eager."""
     batch_size: str = "auto"
     trust_remote_code: bool = False
     pickle: bool = False
     """Weights may be read from a pickle (`.bin`); of objects in it only tensors are made."""
     load_in_4bit: bool = False
     load_in_8bit: bool = False
+    peft: str = ""
+    """Folder or repository of a PEFT adapter (LoRA and the like) that is put into the model."""
     scoring: Literal["fast", "exact"] = "fast"
     """exact: full forward passes one by one, nothing shared."""
-    clips: Literal["auto", "video", "pictures"] = "auto"
-    """How the model is given the frames of a clip: as one video, or as pictures. auto: as video where it takes one."""
+    clips: Literal["auto", "video", "images"] = "auto"
+    """How the model is given the frames of a clip: as one video, or as images. auto: as video where it takes one."""
 
     def rows(self, automatic: int) -> int:
         """Rows per batch. Raises ValueError for a size that is not a positive number."""
@@ -212,7 +213,7 @@ def load_pretrained(
     `choose` selects a class other than that of image-text-to-text models.
     """
     try:
-        import torch
+        import torch  # noqa: F401  # the error names what is missing
 
         transformers = import_transformers()
     except ImportError as error:
@@ -228,18 +229,26 @@ def load_pretrained(
     with without_warnings(), _explained(spec, target):
         text_alone = choose is None and reads_text_alone(transformers, target, common)
         if text_alone:
+            if settings := options.processor_settings():
+                raise ModelError(
+                    f"{spec.text}: the model reads text alone and shows no image to a processor; leave out "
+                    f"{', '.join(settings)}"
+                )
             processor: Any = TextProcessor(
                 transformers.AutoTokenizer.from_pretrained(target, **common)
             )
             form = transformers.AutoModelForCausalLM
         else:
-            processor = transformers.AutoProcessor.from_pretrained(target, **common)
+            processor = load_processor(spec, target, options.processor_settings(), common)
             form = (
                 choose(transformers, target, common)
                 if choose
                 else transformers.AutoModelForImageTextToText
             )
         placing = _placing(spec, options, device)
+        if "local_files_only" in common:
+            # Else transformers looks on the hub for an adapter of these weights, for 23 s.
+            placing["adapter_kwargs"] = {"local_files_only": True}
         with _broken_weights_named(spec, target):
             model, report = form.from_pretrained(
                 target,
@@ -248,28 +257,44 @@ def load_pretrained(
                 **common,
                 **placing,
             )
+        adapter_facts: dict[str, str] = {}
+        if options.peft and not report["missing_keys"]:
+            with _broken_weights_named(spec, options.peft):
+                model, adapter_facts = add_adapter(model, options.peft, spec.text)
         if not hasattr(model, "hf_device_map"):
             model = model.to(device)
     if report["missing_keys"]:
         names = sorted(report["missing_keys"])
         raise ModelError(
             f"{spec.text}: the weights lack {len(names)} tensors of {type(model).__name__} (first: {names[0]}); "
-            "they are cut short or belong to another architecture"
+            "they are truncated or belong to another architecture"
         )
     model.eval()
+    facts = {"weights": _weights(target, model), **model_facts(model, processor), **adapter_facts}
+    if options.load_in_4bit or options.load_in_8bit:
+        facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
+    facts.update(options.processor_facts())
+    return LoadedModel(model, processor, facts, not text_alone)
+
+
+def model_facts(model: Any, processor: Any) -> dict[str, str]:
+    """Return the facts that the replies of a loaded model depend on, except its weights."""
+    import torch
+
     facts = {
-        "weights": _weights(target, model),
         "dtype": str(model.dtype).removeprefix("torch."),
         "class": type(model).__name__,
         "processor": _processor_names(processor),
         "attention": str(getattr(model.config, "_attn_implementation", "")),
         "device": input_device(model).type,
         "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        "transformers": import_transformers().__version__,
     }
-    if options.load_in_4bit or options.load_in_8bit:
-        facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
-    return LoadedModel(model, processor, facts, not text_alone)
+    quantisation = getattr(model.config, "quantization_config", None)
+    if quantisation is not None:
+        method = getattr(quantisation, "quant_method", "")
+        facts["quantised"] = str(getattr(method, "value", method))
+    return facts
 
 
 @contextlib.contextmanager
@@ -332,11 +357,11 @@ def _device(spec: ModelSpec, options: HfOptions) -> str:
         ) from None
     if kind not in ("cpu", accelerator_kind):
         fault = (
-            f"sees no GPU but {accelerator_kind}; use device={accelerator_kind}"
+            f"finds no GPU, only {accelerator_kind}; use device={accelerator_kind}"
             if accelerator_kind
-            else "sees no GPU; use device=cpu"
+            else "finds no GPU; use device=cpu"
         )
-        raise ModelError(f"{spec.text}: device {options.device} was asked for, but torch {fault}")
+        raise ModelError(f"{spec.text}: device {options.device} was requested, but torch {fault}")
     return options.device
 
 
@@ -346,8 +371,8 @@ def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]
 
     name = DTYPES.get(options.dtype) or ("float32" if device == "cpu" else "")
     placing: dict[str, Any] = {"dtype": getattr(torch, name) if name else "auto"}
-    if options.attn != "auto":
-        placing["attn_implementation"] = options.attn
+    if options.attn_implementation != "auto":
+        placing["attn_implementation"] = options.attn_implementation
     if options.device_map:
         _require("accelerate", spec, "device_map")
         placing["device_map"] = options.device_map
@@ -398,11 +423,11 @@ def _check_cached(spec: ModelSpec, target: str, revision: str, fault: str) -> No
     )
     if not isinstance(cached, str):
         raise ModelError(
-            f"{spec.text}: {fault}, and the hub's cache does not hold {target}; give a folder with the model "
-            "(hf:./folder), or copy a cache that holds it here and set HF_HUB_OFFLINE=1"
+            f"{spec.text}: {fault}, and {target} is not in the hub's cache; give a folder with the model "
+            "(hf:./folder), or copy a cache that contains it to this machine and set HF_HUB_OFFLINE=1"
         )
     attendance().say(
-        f"{fault}; {target} is loaded from the hub's cache, as HF_HUB_OFFLINE=1 does without asking"
+        f"{fault}; loading {target} from the hub's cache instead (HF_HUB_OFFLINE=1 always does so)"
     )
 
 
@@ -426,9 +451,10 @@ def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
             raise _missing_package(spec, error) from error
         if isinstance(error, OSError) and not Path(target).is_dir():
             hint = (
-                "it is not in the local cache and HF_HUB_OFFLINE is set; download it first, or unset HF_HUB_OFFLINE"
+                "it is not in the local cache, and HF_HUB_OFFLINE is set; download it first, or unset "
+                "HF_HUB_OFFLINE"
                 if is_offline()
-                else "check the name and the revision, your network, and `hf auth login` for a gated model"
+                else "check the name, the revision and your network; for a gated model, run `hf auth login`"
             )
             raise ModelError(f"{spec.text}: cannot load {target}: {hint}") from error
         raise ModelError(f"{spec.text}: cannot load {target}: {first}") from error
@@ -450,9 +476,9 @@ def _broken_weights_named(spec: ModelSpec, target: str) -> Iterator[None]:
     except UnpicklingError as error:
         # torch makes tensors alone of a pickle, and says at length how to let it run anything.
         call = re.search(r"GLOBAL (\S+)", str(error))
-        why = f"would call {call[1]}, which is not run" if call else "cannot be read"
+        why = f"would call {call[1]}, which Snellen does not allow" if call else "cannot be read"
         raise ModelError(
-            f"{spec.text}: the pickle of {target} {why}; ask for safetensors"
+            f"{spec.text}: the pickle of {target} {why}; request safetensors weights"
         ) from error
     except (SafetensorError, EOFError, RuntimeError, KeyError) as error:
         raise ModelError(
@@ -460,11 +486,11 @@ def _broken_weights_named(spec: ModelSpec, target: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         if error.errno == errno.EINVAL:  # of a seek in a file that is cut short
-            raise ModelError(f"{broken} (a file is cut short); download them again") from error
+            raise ModelError(f"{broken} (a file is truncated); download them again") from error
         if "safetensors" in str(error) and list(Path(target).glob("*.bin")):
             raise ModelError(
-                f"{spec.text}: {target} has weights in pickles (.bin) alone, which can hold more than weights; "
-                "ask for safetensors, or add ?pickle=true, which makes tensors alone of them"
+                f"{spec.text}: {target} has only pickled weights (.bin), which can contain code; request "
+                "safetensors weights, or add ?pickle=true, which loads only tensors"
             ) from error
         raise
 
@@ -528,7 +554,7 @@ def _sha256(path: str, size: int, modified: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# --- language models without eyes: other roles of a run are theirs, a question about a picture is not -----------------
+# --- language models without eyes: other roles of a run are theirs, a question about an image is not -----------------
 
 
 class TextProcessor:
@@ -540,9 +566,9 @@ class TextProcessor:
         self.tokenizer = tokenizer
 
     def __call__(self, *, text: str, images: Any = None, **settings: Any) -> Any:
-        """The text as tensors. Raises ValueError for pictures."""
+        """The text as tensors. Raises ValueError for images."""
         if images:
-            raise ValueError("this model reads text alone, and the request has a picture")
+            raise ValueError("this model reads only text, but the request contains an image")
         return self.tokenizer(text, **settings)
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
@@ -24,8 +24,8 @@ from snellen.models.hf.decoding import (
     to_response,
     token_picker,
 )
-from snellen.models.hf.encode import KEPT_PICTURES, ContinuedPrompt, EncodedPrompt, Encoder
-from snellen.models.hf.engine import Engine, batches_by_form, proved
+from snellen.models.hf.encode import KEPT_IMAGES, ContinuedPrompt, EncodedPrompt, Encoder
+from snellen.models.hf.engine import Engine, batches_by_form, is_proved
 from snellen.models.hf.load import (
     HfOptions,
     LoadedModel,
@@ -36,15 +36,14 @@ from snellen.models.hf.load import (
     without_warnings,
 )
 from snellen.models.hf.load import Kind as DeviceKind
-from snellen.models.hf.model_layout import ModelLayout, input_names, read_layout
-from snellen.models.hf.probe import REFUSALS, REPLY, Shows, build_probe
-from snellen.models.hf.reference import Scores, reference_reply, reference_scores
+from snellen.models.hf.model_layout import input_names, read_layout
+from snellen.models.hf.probe import REFUSALS, Shows, build_probe, refusals
+from snellen.models.hf.reference import Scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
+from snellen.models.hf.spot_checks import Group, SpotChecks, group_of
 from snellen.models.hf.thresholds import (
-    Tolerance,
     UnrepeatableError,
-    largest_difference,
     longest_text,
 )
 from snellen.models.model_strings import ModelSpec, parse_spec
@@ -55,8 +54,8 @@ from snellen.records import (
     ErrorKind,
     Failure,
     ImageRef,
-    Kind,
     Request,
+    RequestKind,
     Response,
     Usage,
 )
@@ -72,7 +71,7 @@ rows as on a CPU at least, since a few rows may be long."""
 PROOFS = 10_000
 """How many finished conversations are remembered to begin as their prompts do."""
 UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
-"""Errors of one request on its way to the model: a broken picture, a prompt too long, a processor that gives up."""
+"""Errors of one request on its way to the model: a broken image, a prompt too long, a processor that gives up."""
 logger = logging.getLogger("snellen")
 
 
@@ -90,38 +89,48 @@ def open_hf(
         raise ModelError(
             f"{spec.text}: batch_size is a positive number or auto, not {options.batch_size}"
         ) from None
-    return HFModel(spec.text, load(spec, options), options)
+    checkpoint = parse_spec(spec.text).target
+    return HFModel(spec.text, load(spec, options), options, checkpoint)
 
 
 class HFModel(ShownByName):
-    """A transformers model that generates replies and scores continuations."""
+    """A transformers model that generates replies and scores continuations.
 
-    def __init__(self, name: str, loaded: LoadedModel, options: HfOptions) -> None:
+    Args:
+        name: Name that results show.
+        loaded: The model and its processor.
+        options: How it answers.
+        checkpoint: Repository or folder of the weights, whose name says whether the model reasons.
+    """
+
+    def __init__(
+        self, name: str, loaded: LoadedModel, options: HfOptions, checkpoint: str = ""
+    ) -> None:
         self.name = name
-        self.kinds: frozenset[Kind] = ALL_KINDS
+        self.kinds: frozenset[RequestKind] = ALL_KINDS
         kind = kind_of(loaded.model)
         self.batch_size = options.rows(ROWS[kind])
         self._on_accelerator = kind == "accelerator"
         self._options, self._reasoning_tokens = (
             options,
-            options.reasoning_budget(parse_spec(name).target),
+            options.reasoning_budget(checkpoint),
         )
-        self._facts = loaded.facts | options.facts(parse_spec(name).target)
+        self._facts = loaded.facts | options.facts(checkpoint)
         self._conversation = Conversation(
             loaded.processor,
             loaded.model.config.model_type,
             options.chat_template_kwargs,
-            clips_as_video=options.clips != "pictures",
+            clips_as_video=options.clips != "images",
             date=declared_date(options.date),
         )
         if chance := self._conversation.chance:
             raise ModelError(
-                f"{name}: its chat template draws at random ({chance}), so no prompt could be repeated"
+                f"{name}: its chat template is random ({chance}), so prompts are not reproducible"
             )
         if options.clips == "video" and not self._conversation.takes_video:
             raise ModelError(
-                f"{name}: clips=video was asked for, but its processor or its chat template takes no video; "
-                "write clips=pictures"
+                f"{name}: clips=video was requested, but its processor or chat template does not support video; "
+                "use clips=images"
             )
         self._layout = read_layout(
             loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id
@@ -137,11 +146,13 @@ class HFModel(ShownByName):
             input_names(loaded.model),
             closes=self._layout.encoder_decoder,
             complete=self._conversation.complete,
-            keep=max(KEPT_PICTURES, 2 * self.batch_size),  # those of a window and of the next
+            keep=max(KEPT_IMAGES, 2 * self.batch_size),  # those of a window and of the next
         )
         self._longest = longest_text(loaded.model)
         self._exact = options.scoring == "exact"
         self._self_checks = loaded.self_checks
+        self._distrusted: set[Group] = set()
+        """Groups of requests in which an earlier session of a run found a difference."""
         rows = 1 if self._exact else self.batch_size
         self._engine = Engine(
             self._layout, rows, max(self.batch_size, ROWS["cpu"]) * TOKENS_A_ROW[kind]
@@ -168,7 +179,7 @@ class HFModel(ShownByName):
 
     @property
     def _clips_given(self) -> str:
-        as_video = self._conversation.takes_video and self._options.clips != "pictures"
+        as_video = self._conversation.takes_video and self._options.clips != "images"
         return "as video" if as_video else "as pictures"
 
     def findings(self) -> tuple[str, ...]:
@@ -182,19 +193,34 @@ class HFModel(ShownByName):
             f"clips were given {form} in {count} request{'s' * (count != 1)}{scoring if form == 'as video' else ''}"
             for form, count in self._clips_seen.items()
         )
-        checks = (proof.spot_checks for proof in self._proofs.values())
-        return (
-            *clips,
-            *dict.fromkeys(line for check in checks if check for line in check.findings),
-        )
+        lines = [line for check in self._spot_checks() for line in check.findings]
+        return (*clips, *dict.fromkeys(lines))
+
+    @property
+    def has_doubts(self) -> bool:
+        return any(check.disproved for check in self._spot_checks())
+
+    def distrust(self, request: Request) -> None:
+        """Answer requests of the group of this one by the plain path from now on."""
+        self._distrusted.add(group_of(request))
+
+    def doubts(self, request: Request) -> bool:
+        """Return whether the answer to an earlier request may be wrong, since a spot check found one like it to be."""
+        sent = self._options.applied(request)
+        if request.kind == "generate":
+            sent = self._with_room(sent)
+        return any(check.doubts(sent) for check in self._spot_checks())
+
+    def _spot_checks(self) -> list[SpotChecks]:
+        return [proof.spot_checks for proof in self._proofs.values() if proof.spot_checks]
 
     def seen_pixels(self, picture: Any) -> Sequence[Any]:
-        """A picture as the network is given it, in arrays of channels x height x width: one, or one for each tile. None
+        """An image as the network is given it, in arrays of channels x height x width: one, or one for each tile. None
         where the processor makes a row of patches."""
         return self._encoder.seen_pixels(picture)
 
     def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
-        """Decode and resize pictures of later requests while an accelerator works on earlier ones.
+        """Decode and resize images of later requests while an accelerator works on earlier ones.
 
         On a CPU nothing would be gained: both would share its cores.
         """
@@ -254,8 +280,8 @@ class HFModel(ShownByName):
             with quiet_and_single_threaded(self._layout.model):
                 proof = self._proof_of(row)
                 checks = proof.spot_checks
-                group = request.kind, len(row.digests)
-                paths = PLAIN if checks and group in checks.disproved else proof.fast_paths
+                is_disproved = checks is not None and group_of(request) in checks.disproved
+                paths = PLAIN if is_disproved else proof.fast_paths
                 [tokens] = self._engine.generate(
                     [row], pick, request.decoding.max_new_tokens, paths
                 )
@@ -339,7 +365,7 @@ class HFModel(ShownByName):
         engine, longest = self._engine, requests[0].decoding.max_new_tokens
         generating = fast_paths.writing.startswith("generate")
         by_generate = [
-            i for i, row in enumerate(rows) if generating and proved(fast_paths, row, longest)
+            i for i, row in enumerate(rows) if generating and is_proved(fast_paths, row, longest)
         ]
         token_by_token = [i for i in range(len(rows)) if i not in set(by_generate)]
         with quiet_and_single_threaded(self._layout.model):
@@ -385,7 +411,7 @@ class HFModel(ShownByName):
         agrees: Callable[[SpotChecks, Row, R], bool],
     ) -> list[R]:
         """What `run` makes of a group by fast paths; if a spot check finds a difference in it, of the whole group again
-        by the plain path, which later requests with as many pictures go by too.
+        by the plain path, which later requests with as many images go by too. `doubts` names the earlier ones.
 
         The reference takes more memory than the path it checks; if there is not enough, nothing is checked or counted.
         """
@@ -394,19 +420,18 @@ class HFModel(ShownByName):
         checks = proof.spot_checks
         if checks is None:
             return run(proof.fast_paths)
-        group = requests[0].kind, len(first.digests)
-        if group in checks.disproved:
+        groups = {group_of(request) for request in requests}
+        if groups & (checks.disproved | self._distrusted):
+            checks.asked_plainly.update(request.key for request in requests)
             return run(PLAIN)
         results = run(proof.fast_paths)
-        differs = False
         for request, row, result in zip(requests, rows, results, strict=True):
-            if not checks.drawn(request, group):
+            if not checks.is_selected(request, row):
                 continue
             self._check_processor(request, images, checks)
             check = partial(agrees, checks, row, result)
             if unless_out_of_memory(check) is not False:
                 continue
-            differs = True
             logger.warning(
                 "%s: %s differs from the same request run alone by more than rounding; it and what was asked with it "
                 "are asked again one row at a time (%s)",
@@ -414,11 +439,10 @@ class HFModel(ShownByName):
                 request.sample_id,
                 "; ".join(checks.findings),
             )
-        if not differs:
-            return results
-        checks.disproved.add(group)
-        checks.asked_again += len(requests)
-        return run(PLAIN)
+            checks.disproved |= groups
+            checks.asked_plainly.update(request.key for request in requests)
+            return run(PLAIN)
+        return results
 
     def _check_processor(self, request: Request, images: Images, checks: SpotChecks) -> None:
         """Warn if the processor makes different inputs of `request` a second time."""
@@ -468,16 +492,16 @@ class HFModel(ShownByName):
                 engine.layout = verdict.laid_out(engine.layout)
         except UnrepeatableError as error:
             raise ModelError(f"{name}: {error}") from error
-        except REFUSALS as error:
+        except refusals() as error:
             first = " ".join(str(error).split())[:200]
             if shows == "clips":
                 raise ModelError(
-                    f"{name}: a clip cannot be given to it as video ({type(error).__name__}: {first}); write "
-                    "?clips=pictures"
+                    f"{name}: it cannot process a clip as video ({type(error).__name__}: {first}); use "
+                    "?clips=images"
                 ) from error
             raise ModelError(
-                f"{name}: a picture and a question cannot be put to it ({type(error).__name__}: {first}); "
-                "it may not be a vision-language model, or of an architecture that this adapter does not know"
+                f"{name}: it cannot process an image and a question ({type(error).__name__}: {first}); it may not "
+                "be a vision-language model, or its architecture is not supported"
             ) from error
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
@@ -542,7 +566,8 @@ class HFModel(ShownByName):
             together = max(len(encoded.ids), more)
         if self._longest and together > self._longest:
             raise ValueError(
-                f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, the model takes {self._longest}"
+                f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, but the model takes at "
+                f"most {self._longest}"
             )
         return encoded
 
@@ -557,7 +582,7 @@ def _group_of(row: EncodedPrompt) -> tuple[Any, ...]:
 
 
 def _shows(row: EncodedPrompt) -> Literal["pictures", "clips", "both"]:
-    """What a prompt shows; one of words alone is run as those with pictures are."""
+    """What a prompt shows; one of words alone is run as those with images are."""
     if not row.clips:
         return "pictures"
     return "clips" if row.clips == len(row.digests) else "both"
@@ -611,100 +636,6 @@ def _pad_token(loaded: LoadedModel) -> int:
     ends = loaded.model.generation_config.eos_token_id
     first = ends[0] if isinstance(ends, (list, tuple)) else ends
     return int(next((i for i in (tokenizer.pad_token_id, first) if i is not None), 0))
-
-
-# --- spot checks on real requests during a run: a seeded share is answered by the reference too -----------------------
-# A self-check sees a handful of texts when a model is loaded; these are the texts that count.
-
-
-ONE_IN = 1000
-"""One in so many requests is checked, chosen by its key, besides the first of each kind and number of pictures."""
-
-
-@dataclass
-class SpotChecks:
-    """Checks requests of one run, and remembers the largest difference from the reference."""
-
-    layout: ModelLayout
-    tolerance: Tolerance
-    stepwise: bool = False
-    """Whether a reply is checked by one forward pass for each of its first tokens, and not by one for all: here later
-    text changes the logits before it."""
-    checked: dict[str, int] = field(default_factory=dict)
-    """Requests checked, by kind."""
-    score_difference: float = 0.0
-    """The largest difference of a token's log-probability, in nats."""
-    reply_deficit: float = 0.0
-    """By how much, at most, another token was likelier than the one in a greedy reply, in nats."""
-
-    unrepeatable: int = 0
-    """Checked requests for which the processor made different inputs a second time."""
-    disproved: set[tuple[Kind, int]] = field(default_factory=set)
-    """Kinds of requests, with the number of pictures that they show, in which a check found a difference."""
-    asked_again: int = 0
-    """Requests that were answered again one row at a time, since one of them differed."""
-    _seen: set[tuple[Kind, int]] = field(default_factory=set)
-
-    def drawn(self, request: Request, group: tuple[Kind, int]) -> bool:
-        """Whether `request` is to be checked: the first of each kind and number of pictures (`group`), and some others;
-        sampled replies are not."""
-        if request.kind == "generate" and request.decoding.temperature > 0:
-            return False
-        is_first = group not in self._seen
-        self._seen.add(group)
-        return is_first or int(request.key, 16) % ONE_IN == 0
-
-    def check_scores(self, prompt: ContinuedPrompt, scores: Scores) -> bool:
-        """Whether scores agree with the reference within the tolerance."""
-        off = largest_difference(reference_scores(self.layout, [prompt]), [scores])
-        self._count("loglikelihood")
-        self.score_difference = max(self.score_difference, off)
-        return off <= self.tolerance.token
-
-    def check_reply(self, row: EncodedPrompt, tokens: Sequence[int]) -> bool:
-        """Whether a greedy reply agrees with the reference within the tolerance."""
-        ends = self.layout.end_tokens
-        count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
-        count = next(
-            (i for i, token in enumerate(tokens[:count]) if token in self.layout.seen_tokens), count
-        )
-        count = min(count, REPLY) if self.stepwise else count
-        reference = (
-            reference_reply(self.layout, row, tokens[:count], stepwise=self.stepwise)
-            if count
-            else None
-        )
-        deficit = max(reference.deficits) if reference else 0.0
-        self._count("generate")
-        self.reply_deficit = max(self.reply_deficit, deficit)
-        return deficit <= self.tolerance.token
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """One sentence for each kind of request, for the manifest of the run."""
-        off = {
-            "loglikelihood": f"largest difference of a token's log-probability {self.score_difference:.2g} nats",
-            "generate": f"largest lead of another token than the one written {self.reply_deficit:.2g} nats",
-        }
-        lines = []
-        if self.unrepeatable:
-            lines.append(
-                "spot checks: requests of which the processor made other inputs a second time: "
-                f"{self.unrepeatable}"
-            )
-        if self.asked_again:
-            lines.append(
-                "spot checks: a fast path was off, so that requests were answered again one row at a time: "
-                f"{self.asked_again}"
-            )
-        return tuple(lines) + tuple(
-            f"spot checks ({kind}): {count} request{'s' * (count != 1)} answered one row at a time too, {off[kind]} "
-            f"(noise allows {self.tolerance.token:.2g})"
-            for kind, count in sorted(self.checked.items())
-        )
-
-    def _count(self, kind: str) -> None:
-        self.checked[kind] = self.checked.get(kind, 0) + 1
 
 
 @dataclass(frozen=True)

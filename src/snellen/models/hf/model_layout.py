@@ -23,7 +23,7 @@ TAKES_INPUTS = re.compile(
 )
 """Methods whose parameters are inputs of a model."""
 PER_QUESTION = ("qformer_input_ids", "qformer_attention_mask")
-"""Inputs through which a question changes what is seen of the picture (InstructBLIP)."""
+"""Inputs through which a question changes what is seen of the image (InstructBLIP)."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class ModelLayout:
     reply_type: int
     origin: int
     seen_tokens: frozenset[int]
-    """The tokens that stand for what is seen: pictures, or clips."""
+    """The tokens that stand for what is seen: images, or clips."""
     rotary: Any
-    """The module that gives a picture's tokens places in a plane (M-RoPE, the Qwen-VL family), or None."""
+    """The module that gives an image's tokens places in a plane (M-RoPE, the Qwen-VL family), or None."""
     tower: Any
     """The vision encoder, or None."""
     text_encoder: Any
@@ -50,7 +50,7 @@ class ModelLayout:
     end_tokens: frozenset[int]
     """The tokens that end a reply."""
     all_logits: bool = False
-    """Whether logits are computed at all places, since the model counts places otherwise (GIT puts a picture's before
+    """Whether logits are computed at all places, since the model counts places otherwise (GIT puts an image's before
     the text's)."""
     given_cache: bool = False
     """Whether the model creates no cache itself and has to be given one, as `generate` does (Granite 4 Vision)."""
@@ -79,7 +79,7 @@ class ModelLayout:
 
         `is_token` [rows, tokens] is 1 for a token; `per_token` names the inputs with one entry per token. Positions are
         [rows, tokens], or [3, rows, tokens] for
-        M-RoPE, where a picture's tokens lie in a plane.
+        M-RoPE, where an image's tokens lie in a plane.
         """
         import torch
 
@@ -146,7 +146,7 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
 def input_names(model: Any) -> frozenset[str] | None:
     """Names of all inputs that the code of `model` mentions; None where foreign code may take any.
 
-    Part of what `forward` passes on without a name is named by the inner model, or by a method that reads pictures.
+    Part of what `forward` passes on without a name is named by the inner model, or by a method that reads images.
     """
     if not type(model).__module__.startswith("transformers."):
         return None
@@ -192,14 +192,14 @@ def vision_digest(encoded: EncodedPrompt) -> str:
 
 
 def encoder_input_digest(encoded: EncodedPrompt) -> str:
-    """Digest of everything that an encoder reads: tokens and pictures."""
+    """Digest of everything that an encoder reads: tokens and images."""
     return hashlib.blake2b(
         f"{vision_digest(encoded)}{encoded.ids}".encode(), digest_size=16
     ).hexdigest()
 
 
 def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
-    """Number of tokens up to and including the last token of a picture or clip; all tokens if none can be
+    """Number of tokens up to and including the last token of an image or clip; all tokens if none can be
     identified."""
     if not encoded.digests:
         return 0

@@ -1,4 +1,4 @@
-"""Scoring and generation for a batch of groups, running shared prefixes once; token trees after prefixes."""
+"""Score and generate for a batch of groups, running shared prefixes once, with token trees after the prefixes."""
 
 from __future__ import annotations
 
@@ -25,21 +25,24 @@ from snellen.models.hf.cached_forward import (
     with_room,
 )
 from snellen.models.hf.encode import EncodedPrompt, extend
-from snellen.models.hf.load import input_device, sent
+from snellen.models.hf.load import copy_to_device, input_device
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores
 from snellen.models.hf.sharing_plan import PREFIX_END, PrefixItem, RowsTogether, SharingGroup, Tree
 
 # --- token trees after prefixes: run in one forward pass, extended node by node in generation -------------------------
 # A tree is stored in its prefix's row of the cache, one node after another; a mask says which of them each node sees.
-# Twenty prompts about one picture therefore store the picture's keys and values once.
+# Twenty prompts about one image therefore store the image's keys and values once.
 
 
 FEW = 64
-"""Largest tree, in nodes, run in one forward pass with its prefix: reading the weights then dominates the cost."""
+"""Maximum nodes of a tree that is run in one forward pass with its prefix, where reading the weights dominates the cost."""
 AT_ONCE = 1024
-"""Largest prefix and tree, in tokens, run in one forward pass. The mask makes attention over the prefix half
-as expensive again, which grows with the square of its length; the saving of a second pass does not."""
+"""Maximum tokens of a prefix with its tree that are run in one forward pass.
+
+The mask makes attention over the prefix half as expensive again, which grows with the square of its length, while the
+saving of a second pass does not grow.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,14 +50,14 @@ class TreeState:
     """Prefixes with the trees after them."""
 
     prefix: CachedState
-    """The state before the trees. Growth does not change its cache, which is None where it cannot be separated."""
+    """The state before the trees. Its cache is not changed by them; it is None if it cannot be separated."""
     cache: Any
     sees: Any
-    """[rows, nodes, tokens], true where a node sees a token of its row; trees are aligned at the end."""
+    """[rows, nodes, tokens], true if a node sees a token of its row; trees are aligned at the end."""
     position: Any
     """[rows, nodes], the position of each node."""
     logits: Any
-    """[rows, most scored, vocabulary]: for the last nodes, which predict scored tokens; None without nodes."""
+    """[rows, most scored, vocabulary] for the last nodes, which predict scored tokens; None without nodes."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,10 @@ class Branches:
 
     cache: Any
     mask: Any
-    """[rows, branches, tokens], 0 where a branch sees a token, the least number elsewhere; None where each row has one
-    branch, which sees all tokens."""
+    """[rows, branches, tokens], 0 if a branch sees a token, otherwise the lowest number.
+
+    None if each row has one branch, which sees all tokens.
+    """
     position: Any
     """[rows, branches], the position of the next token."""
     tile_mask: Any
@@ -73,7 +78,7 @@ class Branches:
 def run_trees(
     layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree], at_once: bool
 ) -> TreeState:
-    """Run prefixes from the beginning, then their trees, in one forward pass if allowed and worthwhile."""
+    """Run prefixes from the beginning, and then their trees; in one forward pass if that is allowed and faster."""
     width = max(len(prefix.ids) for prefix in prefixes) + max(len(tree.tokens) for tree in trees)
     if at_once and width <= AT_ONCE and 0 < max(len(tree.tokens) for tree in trees) <= FEW:
         return _read_at_once(layout, prefixes, trees)
@@ -103,7 +108,7 @@ def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree])
 def branches_of(
     layout: ModelLayout, grown: TreeState, trees: Sequence[Tree], stems: Sequence[Sequence[int]]
 ) -> Branches:
-    """One branch after each node of `stems[row]` (PREFIX_END: after the prefix); shorter rows get dead branches."""
+    """Return a branch after each node of `stems[row]` (PREFIX_END: after the prefix), padded with dead branches."""
     import torch
 
     device, most = grown.sees.device, max(map(len, stems))
@@ -124,10 +129,9 @@ def branches_of(
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
-    """Run `ids` [rows, branches], one token per branch. Returns the new branches and their logits
-    [rows, branches, vocabulary].
+    """Run `ids` [rows, branches], one token per branch. The cache of `branches` is consumed.
 
-    Consumes the cache of `branches`.
+    Returns the new branches and their logits [rows, branches, vocabulary].
     """
     import torch
 
@@ -150,17 +154,17 @@ def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[
 
 
 def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Branches:
-    """The branches `chosen[row]` of each row, in that order; rows with fewer are padded with dead ones."""
+    """Return the branches `chosen[row]` of each row, in that order, padded with dead branches."""
     import torch
 
     most, device = max(map(len, chosen)), branches.position.device
-    index = sent(
+    index = copy_to_device(
         torch.tensor([[*places, *[0] * (most - len(places))] for places in chosen]), device
     )
     position = branches.position.gather(1, index)
     if branches.mask is None:
         return replace(branches, position=position)
-    dead = sent(
+    dead = copy_to_device(
         torch.tensor([[place >= len(places) for place in range(most)] for places in chosen]), device
     )
     mask = branches.mask.take_along_dim(index[:, :, None], 1)
@@ -172,7 +176,7 @@ def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Bran
 
 
 def additive(layout: ModelLayout, sees: Any) -> Any:
-    """0 where a token is seen, the least number of the model's format elsewhere."""
+    """Return 0 where a token is seen, and the lowest number of the model's format elsewhere."""
     import torch
 
     dtype = layout.model.dtype
@@ -184,7 +188,7 @@ def additive(layout: ModelLayout, sees: Any) -> Any:
 def _read_at_once(
     layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]
 ) -> TreeState:
-    """Run prefix and tree as one text, in which the last tokens see their ancestors rather than all before."""
+    """Run prefix and tree as one text, in which tokens of the tree see only their ancestors."""
     import torch
 
     model, pad, device = layout.model, layout.pad, input_device(layout.model)
@@ -240,7 +244,7 @@ def _read_at_once(
 
 
 def _laid_out(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:
-    """Ids and depths [rows, width], and node visibility [rows, width, width]; trees are aligned at the end."""
+    """Return ids and depths [rows, width], and node visibility [rows, width, width]; trees are aligned at the end."""
     import torch
 
     ids = torch.full((len(trees), width), pad)
@@ -252,11 +256,11 @@ def _laid_out(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple
             ids[row, start:] = torch.tensor(tree.tokens)
             depths[row, start:] = torch.tensor(tree.depths)
             sees[row, start:, start:] = _lineage(tree)
-    return sent(ids, device), sent(depths, device), sent(sees, device)
+    return copy_to_device(ids, device), copy_to_device(depths, device), copy_to_device(sees, device)
 
 
 def _lineage(tree: Tree) -> Any:
-    """[nodes, nodes]: which nodes each node sees, including itself."""
+    """Return which nodes each node sees, including itself: [nodes, nodes]."""
     import torch
 
     sees = torch.eye(len(tree.tokens), dtype=torch.bool)
@@ -279,7 +283,7 @@ def score_by_tree(
     trees: Sequence[Tree],
     grown: TreeState,
 ) -> dict[int, Scores]:
-    """Scores from the logits of prefixes and of the nodes after them; nothing is run."""
+    """Return scores from the logits of prefixes and of the nodes after them, without running the model."""
     scores: dict[int, Scores] = {}
     for row, (group, tree) in enumerate(zip(groups, trees, strict=True)):
         nodes = None if grown.logits is None else grown.logits[row]
@@ -295,9 +299,9 @@ def generate_by_tree(
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
-    """New tokens of every request, each at most `longest`, as branches of the trees in the rows of the prefixes.
+    """Return new tokens of every request, at most `longest`, generated as branches of the trees.
 
-    Every member has one tail of one token, which stands for the text to generate.
+    Every member has one tail of one token, which represents the text to generate.
     """
     import torch
 
@@ -331,14 +335,16 @@ def generate_by_tree(
         ids = torch.tensor(
             [[*(tokens[m] for m in row), *[layout.pad] * (most - len(row))] for row in live]
         )
-        branches, grown_logits = extend_branches(layout, branches, sent(ids, logits.device))
+        branches, grown_logits = extend_branches(
+            layout, branches, copy_to_device(ids, logits.device)
+        )
         rows, member_branches, targets = places
         logits = logits.index_copy(0, targets, grown_logits[rows, member_branches])
     return dict(zip(members, replies.tokens, strict=True))
 
 
 def _places(live: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any, Any]:
-    """Row, branch and member of every live branch."""
+    """Return row, branch and member of every live branch."""
     import torch
 
     positions = [
@@ -346,7 +352,7 @@ def _places(live: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any, Any]:
         for row, members in enumerate(live)
         for branch, member in enumerate(members)
     ]
-    rows, branches, members = sent(torch.tensor(positions), device).unbind(1)
+    rows, branches, members = copy_to_device(torch.tensor(positions), device).unbind(1)
     return rows, branches, members
 
 
@@ -357,7 +363,7 @@ def score_by_rows(
     prefixes: CachedState,
     together: RowsTogether,
 ) -> dict[int, Scores]:
-    """After the prefixes run the rest of every prompt, then every continuation, each as a batch of rows."""
+    """Run the rest of every prompt after the prefixes, and then every continuation, each as a batch of rows."""
     scores: dict[int, Scores] = {}
     for block in _blocks(items, groups, together):
         state = _read_rests(layout, prefixes, items, groups, block)
@@ -380,7 +386,7 @@ def generate_by_rows(
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
-    """New tokens of every request, each at most `longest`, one row per request."""
+    """Return new tokens of every request, at most `longest`, with one row per request."""
     new_tokens: dict[int, list[int]] = {}
     for block in _blocks(items, groups, together):
         members = [member for _, member in block]
@@ -397,7 +403,7 @@ def generate_by_rows(
 
 
 def _predicting(grown: TreeState, trees: Sequence[Tree], row: int, node: int) -> Any:
-    """[vocabulary]: the logits at a predicting node of a row's tree."""
+    """Return the logits [vocabulary] at a predicting node of a row's tree."""
     if node == PREFIX_END:
         return grown.prefix.logits[row]
     return grown.logits[row, grown.logits.shape[1] - len(trees[row].tokens) + node]
@@ -406,7 +412,7 @@ def _predicting(grown: TreeState, trees: Sequence[Tree], row: int, node: int) ->
 def _blocks(
     items: Sequence[PrefixItem], groups: Sequence[SharingGroup], together: RowsTogether
 ) -> list[list[tuple[int, int]]]:
-    """(group, member) pairs to run as one batch: all, those of equal length where holes are not allowed, or one."""
+    """Return the (group, member) pairs of each batch: all, those of equal length if holes are not allowed, or one."""
     pairs = [(row, member) for row, group in enumerate(groups) for member in group.members]
     if together == "ragged":
         return [pairs]
@@ -421,7 +427,7 @@ def _blocks(
 def _tail_scores(
     layout: ModelLayout, state: CachedState, tails: Sequence[tuple[int, Sequence[int]]]
 ) -> list[list[float]]:
-    """Token scores of continuations, each after a row of `state`, run as one batch."""
+    """Return token scores of continuations, each after a row of `state`, run as one batch."""
     first, later = state.logits, None
     if any(len(tail) > 1 for _, tail in tails):
         repeated = select_rows(state, [row for row, _ in tails])
@@ -439,7 +445,7 @@ def _read_rests(
     groups: Sequence[SharingGroup],
     block: Sequence[tuple[int, int]],
 ) -> CachedState:
-    """The state after the prompts of `block`, given the state after their prefixes."""
+    """Return the state after the prompts of `block`, given the state after their prefixes."""
     state = select_rows(prefixes, [row for row, _ in block])
     rests = [items[member].tokens[groups[row].prefix :] for row, member in block]
     return advance(layout, state, rests)[0] if any(rests) else state
@@ -460,7 +466,7 @@ def _row_scores(first: Any, later: Any, tail: Sequence[int]) -> list[float]:
 def _tree_scores(
     prefix: Any, grown: Any, items: Sequence[PrefixItem], group: SharingGroup, tree: Tree
 ) -> dict[int, Scores]:
-    """Scores of a group's members from the logits of its prefix's last token and of its tree's scored nodes."""
+    """Return scores of a group's members from the logits of its prefix's last token and of its tree's scored nodes."""
     import torch
 
     logits = (

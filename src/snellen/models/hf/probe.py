@@ -1,10 +1,8 @@
-"""Test prompts for a model when it is loaded, to see which fast paths it allows: short ones, and some that are longer
-than a length at which its behaviour may begin.
+"""Test prompts that show which fast paths a model allows, and a comparison of its replies with the reference.
 
-Whether replies equal those of the reference: one row, no cache, a full forward pass for every token.
-
-Greedy tokens alone would show little: a path that is off by a nat changes few of them. So the log-probabilities
-that a path chose its tokens by are compared as well.
+Some prompts exceed a length at which behaviour may change. The reference of a reply is one row without a cache, with a
+full forward pass for every token. Greedy tokens alone would show little, because a path that is off by a nat changes
+few of them, so the log-probabilities by which tokens were chosen are compared as well.
 """
 
 from __future__ import annotations
@@ -36,23 +34,23 @@ QUESTIONS = (
 )
 REPLIES = ("yes", "a red square and two circles")
 REPEATS = 4
-"""How often each prompt is put together twice, to see whether a processor acts at random."""
+"""How often each prompt is encoded twice, to see whether a processor is random."""
 BRIEF = 16
-"""Tokens of a text without a picture, where nothing is known to begin at a length."""
+"""Tokens of a text without an image, if no length with a change of behaviour is known."""
 COMPUTE: dict[Kind, float] = {"cpu": 3e12, "accelerator": 3e15}
-"""Floating-point operations that long probes may take: about ten seconds."""
+"""Floating-point operations for long probes: about ten seconds."""
 PASSES = 16
-"""How often, at most, a text of the full length is read over all paths that are tried."""
+"""Maximum number of forward passes over a text of full length, for all paths that are tried."""
 
 
 Shows = Literal["words", "pictures", "clips"]
-"""What a prompt shows: nothing, pictures, or clips that are given as video."""
+"""Content of a prompt: text only, images, or clips given as video."""
 FRAMES, SECONDS = 4, 4.0
-"""Of a test clip, and between two of them: so long that a place in time is behind all other places."""
+"""Number of frames of a test clip, and seconds between two. They are so far apart that times exceed other positions."""
 
 
 class _Noise(dict[str, bytes]):
-    """Synthetic pictures, in memory."""
+    """Synthetic images, in memory."""
 
     def add(self, seed: int, size: tuple[int, int]) -> ImageRef:
         from PIL import Image
@@ -65,7 +63,7 @@ class _Noise(dict[str, bytes]):
         return image
 
     def shown(self, shows: Shows, seed: int, size: tuple[int, int]) -> list[ImageRef]:
-        """What a prompt of a kind shows: nothing, one picture, or the frames of a clip."""
+        """Return the images for a kind of prompt: none, one image, or the frames of a clip."""
         if shows == "clips":
             return [
                 replace_struct(self.add(10 * seed + i, size), time=i * SECONDS)
@@ -80,10 +78,11 @@ class _Noise(dict[str, bytes]):
 def build_probe(
     conversation: Conversation, encoder: Encoder, encoder_decoder: bool, shows: Shows = "pictures"
 ) -> list[ContinuedPrompt]:
-    """Two questions about one picture or clip, one about another, and two that show two of them each, where the
-    processor takes two; or their words alone.
+    """Return prompts with two questions about one image or clip, one about another, and two about two of them each.
 
-    Raises ValueError when the processor rejects them, UnrepeatableError when it makes other inputs of the same.
+    Prompts with two are left out if the processor rejects them. With `shows="words"` prompts have text only.
+
+    Raises ValueError if the processor rejects the prompts, UnrepeatableError if it encodes the same prompt differently.
     """
     noise = _Noise()
 
@@ -93,8 +92,8 @@ def build_probe(
         )
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
             raise UnrepeatableError(
-                "its processor makes other inputs of the same picture and question a second time, so no answer could "
-                "be repeated; switch off what it does at random"
+                "its processor produces different inputs when it processes the same image and question again, so "
+                "replies are not reproducible; disable its random steps"
             )
         encoded = encoder.encode(prompt, noise)
         if encoder_decoder:
@@ -110,7 +109,7 @@ def build_probe(
     ]
     if shows == "words":
         return prompts
-    # Of the same shapes as the first two, so that different pictures share a batch.
+    # Of the same shapes as the first two, so that different images share a batch.
     third, fourth = noise.shown(shows, 3, (96, 72)), noise.shown(shows, 4, (64, 80))
     try:
         pairs = [
@@ -125,15 +124,17 @@ def build_probe(
 
 
 def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
-    """The longest continuation again at the end: it scores differently if reading the others left a trace."""
+    """Return the prompt with its longest continuation repeated at the end, which shows if reading the others has effects."""
     return replace(prompt, tails=(*prompt.tails, max(prompt.tails, key=len)))
 
 
-def without_picture(
+def without_image(
     probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
 ) -> list[ContinuedPrompt]:
-    """Two prompts of a few words without a picture, each with a short continuation and a longer one; the first's
-    reaches `length` tokens."""
+    """Return two short prompts without an image, each with a short and a longer continuation.
+
+    The longer continuation of the first prompt reaches `length` tokens.
+    """
     words = _words(probe, layout)
     rng = random.Random(1)
     prompts = []
@@ -147,10 +148,10 @@ def without_picture(
 def stretched(
     probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
 ) -> list[ContinuedPrompt]:
-    """Three prompts of up to `length` tokens, made from the first of `probe` and tokens that occur in it.
+    """Return three prompts of up to `length` tokens, made from the first of `probe` and tokens that occur in it.
 
-    A short one with a continuation that reaches `length`, so that it crosses whatever begins on the way; one whose
-    prompt is that long, with continuations of unequal length; and one half as long about the same picture.
+    The first is short with a continuation that reaches `length`. The second has a prompt of that length, with
+    continuations of unequal length. The third is half as long and about the same image.
     """
     first, few = probe[0], max(len(tail) for tail in probe[0].tails)
     words = _words(probe, layout)
@@ -174,20 +175,20 @@ def stretched(
 
 
 def _words(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
-    """Tokens of text that occur in the probe."""
+    """Return tokens of text that occur in the probe."""
     return sorted(
         {token for prompt in probe for tail in prompt.tails for token in tail} - layout.seen_tokens
     )
 
 
 def affordable_length(model: Any) -> int:
-    """Tokens of the longest probe that `model` reads in some ten seconds."""
+    """Return the number of tokens of the longest probe that `model` reads in about ten seconds."""
     size = sum(values.numel() for values in model.parameters())
     return int(COMPUTE[kind_of(model)] / (2 * size * PASSES))
 
 
 def text_length(prompt: ContinuedPrompt, encoder_decoder: bool) -> int:
-    """Tokens of a prompt with its longest continuation, which an encoder-decoder reads separately."""
+    """Return the tokens of a prompt with its longest continuation; an encoder-decoder reads them separately."""
     after = max(len(tail) for tail in prompt.tails)
     return (
         max(len(prompt.context.ids), after) if encoder_decoder else len(prompt.context.ids) + after
@@ -208,9 +209,16 @@ REFUSALS = (
 """Errors that architectures raise when they cannot be run in parts."""
 
 
+def refusals() -> tuple[type[Exception], ...]:
+    """Return the errors that models and processors raise on inputs or settings which they cannot use."""
+    from huggingface_hub.errors import StrictDataclassError
+
+    return (*REFUSALS, StrictDataclassError)
+
+
 @dataclass
 class GreedyPicker:
-    """Picks the likeliest tokens, and keeps their log-probabilities by (request, place)."""
+    """Picks the most likely tokens, and records their log-probabilities by (request, position)."""
 
     ends: frozenset[int]
     scores: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -229,14 +237,14 @@ class GreedyPicker:
 
 @dataclass(frozen=True)
 class ProbeReply:
-    """A reply as a path wrote it, and the log-probabilities that it chose its tokens by."""
+    """A reply of a path, and the log-probabilities by which it chose the tokens."""
 
     tokens: list[int]
     scores: list[float]
 
 
 def picked_replies(picker: GreedyPicker, replies: Sequence[Sequence[int]]) -> list[ProbeReply]:
-    """Replies that were written with `picker`."""
+    """Return replies that were written with `picker`."""
     return [
         ProbeReply(
             list(reply),
@@ -247,7 +255,7 @@ def picked_replies(picker: GreedyPicker, replies: Sequence[Sequence[int]]) -> li
 
 
 def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> list[ProbeReply]:
-    """Replies by the model's own `generate`, in one batch."""
+    """Return replies by the model's own `generate`, in one batch."""
     steps, transformers = list[list[float]](), import_transformers()
 
     class Watch(transformers.LogitsProcessor):
@@ -270,12 +278,12 @@ def reply_flaw(
     tolerance: Tolerance,
     stepwise: bool = False,
 ) -> str:
-    """How a reply of at most REPLY tokens differs from the reference; empty if it does not."""
+    """Return how a reply of at most REPLY tokens differs from the reference; empty if it does not."""
     if not reply.tokens or (
         len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens
     ):
         return "stops early"
-    # A token that stands for a picture cannot be read back without one.
+    # A token that stands for an image cannot be read back without one.
     count = next(
         (i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens),
         len(reply.tokens),
@@ -296,10 +304,10 @@ def choose_writing(
     tolerance: Tolerance,
     cached: bool = True,
 ) -> tuple[Writing, dict[str, str]]:
-    """The fastest way to write replies to `rows` that equals the reference, and why the faster ones are refused.
+    """Return the fastest way to write replies to `rows` that equals the reference, and why faster ones are refused.
 
-    Without `cached` none that keeps what was read of a text is tried. Raises ValueError where not even a forward pass
-    for each token writes what the reference says.
+    Without `cached`, ways that cache parts of a text are not tried. Raises ValueError if not even a forward pass for
+    each token equals the reference.
     """
     alone = [[row] for row in rows]
     by_form: dict[str, list[EncodedPrompt]] = {}
@@ -334,7 +342,7 @@ def choose_writing(
 def batch_flaw(
     engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance
 ) -> str:
-    """How a reply to one of `rows` differs from the reference when they are written together; empty if none does."""
+    """Return how a reply differs from the reference when `rows` are answered together; empty if none does."""
     engine.prefix_cache.clear()
     if fast_paths.writing == "shared":
         picker = GreedyPicker(engine.layout.end_tokens)
@@ -350,5 +358,5 @@ def batch_flaw(
 
 
 def error_line(error: Exception) -> str:
-    """An error in one line."""
+    """Return an error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"

@@ -77,7 +77,7 @@ def _logits(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -
 
 
 def _inputs(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Tensors:
-    """The inputs of one row. Where there is one entry per token, a text has a picture's view of the last token before
+    """The inputs of one row. Where there is one entry per token, a text has an image's view of the last token before
     it, or the kind of a reply."""
     import torch
 

@@ -1,8 +1,9 @@
-"""Walks down the ladder when a model is loaded: which fast paths reproduce its own scores and replies.
+"""Check, when a model is loaded, which fast paths reproduce its own scores and replies.
 
-The architecture's name is not enough: a picture read before its question is right for LLaVA, but wrong for PaliGemma,
-and a prompt kept from call to call is wrong for GIT. So every fast path scores a probe and is used only if it agrees
-with the reference, token by token, within measured noise. What no probe can show is decided by facts (`thresholds`).
+The name of an architecture is not enough: reading an image before its question is correct for LLaVA but wrong for
+PaliGemma, and keeping a prompt between calls is wrong for GIT. Each fast path therefore scores a probe, and is used
+only if it agrees with the reference, token by token, within measured noise. What no probe can show is decided by facts
+(`thresholds`). Sets of fast paths form a ladder of rungs, the slowest and safest last.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from snellen.models.hf.probe import (
     stretched,
     text_length,
     with_repetition,
-    without_picture,
+    without_image,
 )
 from snellen.models.hf.reference import Scores, reference_scores
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths, ProvedRange
@@ -68,20 +69,20 @@ NEEDS = {
 }
 """Fast paths that another one requires."""
 ACROSS = tuple(WIDER)
-"""Fast paths by which one text could change another."""
+"""Fast paths in which one text could change another."""
 TOGETHER = tuple(name for name in WIDER if name != "vision_cache")
-"""Fast paths that do more than keep what is seen of a picture."""
+"""Fast paths that do more than cache the encoded images."""
 HOLES = ("ragged", "tree", "at_once")
-"""Fast paths that put tokens elsewhere in the cache than their positions say."""
+"""Fast paths whose tokens have other places in the cache than their positions."""
 MARGIN = 32
-"""Tokens by which a long probe exceeds the length that it crosses."""
+"""Tokens by which a long probe exceeds the length that it must cross."""
 LONGEST_UNKNOWN = 2048
-"""Tokens of the longest probe where it is not known at which length behaviour changes, or what follows."""
+"""Tokens of the longest probe if the lengths at which behaviour changes are unknown."""
 
 
 @dataclass(frozen=True)
 class SelfCheckResult:
-    """Which fast paths a model allows, and why not the others."""
+    """Fast paths that a model allows, and why others are refused."""
 
     fast_paths: FastPaths
     differences: dict[str, float]
@@ -90,18 +91,18 @@ class SelfCheckResult:
     tolerance: Tolerance
     facts: ModelFacts
     alone: bool = True
-    """Whether scores of a text do not depend on the text after it."""
+    """Whether the scores of a text are independent of the text after it."""
     all_logits: bool = False
     given_cache: bool = False
-    """Fields of the layout with which the paths hold; the engine checked has them, another needs them set."""
+    """Layout settings with which the paths hold. The checked engine has them; other engines must set them."""
 
     def laid_out(self, layout: ModelLayout) -> ModelLayout:
-        """The layout of another engine of the model, as the paths need it."""
+        """Return the layout of another engine of the model with these settings."""
         return replace(layout, all_logits=self.all_logits, given_cache=self.given_cache)
 
     @property
     def line(self) -> str:
-        """One line on the paths that failed; empty when all agreed."""
+        """One line on the paths that failed; empty if all agreed."""
         wrong = [
             f"{name} is off by {value:.2g} nats"
             for name, value in self.differences.items()
@@ -126,12 +127,12 @@ class _Case:
 def choose_fast_paths(
     engine: Engine, probe: Sequence[ContinuedPrompt], facts: ModelFacts | None = None
 ) -> SelfCheckResult:
-    """The fast paths that agree with the reference on `probe` and on longer texts made from it.
+    """Return the fast paths that agree with the reference on `probe` and on longer texts made from it.
 
-    The probe asks two questions of different length about one picture, one about another and two about two pictures
-    each, with continuations of unequal length. `facts` are read from the model unless they are given.
+    The probe asks two questions of different length about one image, one about another and two about two images each,
+    with continuations of unequal length. By default, `facts` are read from the model.
 
-    Raises UnrepeatableError, or another ValueError, when the model cannot be scored even one row at a time.
+    Raises UnrepeatableError, or another ValueError, if the model cannot be scored even one row at a time.
     """
     check = _SelfCheck(engine, list(probe), facts)
     fast_paths = check.fast_paths()
@@ -155,7 +156,7 @@ def choose_fast_paths(
 
 
 def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
-    """The last rung; replies are written by the model's own `generate` if that equals the reference."""
+    """Return the last rung. Replies are written by the model's own `generate` if that equals the reference."""
     check = _SelfCheck(engine, list(probe), ModelFacts())
     alone = check.scores_stand_alone()
     writing, _ = choose_writing(
@@ -165,7 +166,7 @@ def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
 
 
 class _SelfCheck:
-    """One walk down the ladder."""
+    """One run of the self-check."""
 
     def __init__(
         self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None
@@ -177,11 +178,11 @@ class _SelfCheck:
         self.differences: dict[str, float] = {}
         self.refusals: dict[str, str] = {}
         self.long_prompts: list[ContinuedPrompt] = []
-        """Prompts beyond a length, if what was chosen holds there."""
+        """Prompts beyond a length, if the chosen paths hold there."""
         self.alone = True
         """Whether no text was found whose scores depend on the text after it."""
         self.keeps = True
-        """Whether what was read of a text may be kept for what follows."""
+        """Whether cached parts of a text may be used for what follows."""
         scores = reference_scores(engine.layout, probe)
         self.tolerance = measure_tolerance(
             engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]]
@@ -202,7 +203,7 @@ class _SelfCheck:
         del self.differences[PLAINLY]
 
     def fast_paths(self) -> FastPaths:
-        """The highest rung that holds, and the range that it holds for."""
+        """Return the highest rung that holds, with the range of texts that it holds for."""
         layout = self.engine.layout
         chosen = FastPaths(cache=not layout.encoder_decoder and self._cache_agrees())
         if self._given is None:
@@ -230,7 +231,7 @@ class _SelfCheck:
         return self._from_its_shortest(self._in_its_range(chosen))
 
     def _cache_agrees(self) -> bool:
-        """Whether a cached prompt agrees, if need be with another layout, which is then the engine's."""
+        """Return whether a cached prompt agrees, if necessary with another layout, which the engine then gets."""
         cached, engine, first = FastPaths(cache=True), self.engine, self.engine.layout
         if self._agrees(CACHE, cached, self._case):
             return True
@@ -246,7 +247,7 @@ class _SelfCheck:
         return False
 
     def _other_layouts(self, why: str) -> list[tuple[str, ModelLayout]]:
-        """Layouts with which a cache that was refused because of `why` may be right, each with what it does without."""
+        """Return layouts with which a refused cache may agree, each with the name of what it avoids."""
         layout = self.engine.layout
         if NO_CACHE in why:
             return [(NO_CACHE, replace(layout, given_cache=True))]
@@ -256,12 +257,12 @@ class _SelfCheck:
         )
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
-        """`chosen` with the longest text that it holds for, or a lower rung that holds on long texts."""
+        """Return `chosen` with the longest text that it holds for, or a lower rung that holds on long texts."""
         facts, length_of_probe = self.facts, self._longest_text()
         if not chosen.runs_together or not (facts.doubt or facts.lengths):
             return chosen
         ahead, crossing = facts.ahead(length_of_probe), crossing_length(facts)
-        if not (facts.doubt or facts.odd_layers or facts.reached(length_of_probe)):
+        if not (facts.doubt or facts.odd_layers or facts.settings_reached(length_of_probe)):
             return replace(chosen, proved=ProvedRange(longest=ahead - 1 if ahead else None))
         surely = facts.endless and not facts.doubt
         length = crossing + MARGIN if surely else max(crossing + MARGIN, LONGEST_UNKNOWN)
@@ -276,13 +277,13 @@ class _SelfCheck:
         )
 
     def _from_its_shortest(self, chosen: FastPaths) -> FastPaths:
-        """`chosen` with the shortest prompt and the numbers of pictures that it was proved for."""
+        """Return `chosen` with the shortest prompt and the numbers of images that it was proved for."""
         shortest = min(len(prompt.context.ids) for prompt in self.probe)
         pictures = frozenset(len(prompt.context.digests) for prompt in self.probe)
-        unsure = bool(self.facts.doubt or self.facts.reached(shortest))
+        unsure = bool(self.facts.doubt or self.facts.settings_reached(shortest))
         if not chosen.runs_together or (pictures == {0} and not unsure):
             return chosen
-        prompts = without_picture(
+        prompts = without_image(
             self.probe, self.engine.layout, self._longest_text() if unsure else BRIEF
         )
         try:
@@ -306,7 +307,7 @@ class _SelfCheck:
         return replace(chosen, proved=proved)
 
     def _beyond(self, chosen: FastPaths, length: int, proved: ProvedRange) -> FastPaths:
-        """The first rung from `chosen` down that agrees on texts of `length` tokens."""
+        """Return the first rung from `chosen` down that agrees on texts of `length` tokens."""
         prompts = stretched(self.probe, self.engine.layout, length)
         try:
             case = _Case(prompts, reference_scores(self.engine.layout, prompts))
@@ -323,14 +324,14 @@ class _SelfCheck:
         return replace(rung, proved=proved)
 
     def scores_stand_alone(self) -> bool:
-        """Whether the scores of the probe's continuations do not depend on what follows."""
+        """Return whether the scores of the probe's continuations are independent of the text after them."""
         return self._scores_stand_alone(self._case)
 
     def _scores_stand_alone(self, case: _Case) -> bool:
-        """Whether the first half of a prompt's longest continuation scores the same without the second.
+        """Return whether the first half of a prompt's longest continuation has the same scores without the second half.
 
-        Every cache relies on that, and so does a reply that is written token by token. A sparse attention breaks it
-        whose indexer gives many keys the same score: which of them its top-k takes depends on their number.
+        Caches and replies written token by token rely on that. It fails for sparse attention whose indexer gives many
+        keys the same score: which of them its top-k selects depends on their number.
         """
         halves, expected = list[ContinuedPrompt](), list[Scores]()
         for prompt, scores in zip(case.prompts, case.scores, strict=True):
@@ -346,7 +347,7 @@ class _SelfCheck:
         return difference <= self.tolerance.token
 
     def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
-        """Whether scores by `fast_paths` equal the reference; what was found is kept under `name`."""
+        """Return whether scores by `fast_paths` equal the reference, and record the result under `name`."""
         engine = self.engine
         engine.prefix_cache.clear()
         served = engine.prefix_cache.served
@@ -366,18 +367,18 @@ class _SelfCheck:
         return name not in self.refusals
 
     def _read_facts(self, cached: bool) -> ModelFacts:
-        """The facts of the model, and of a cache that it fills."""
+        """Return the facts of the model, and of a cache that it fills."""
         layout = self.engine.layout
         with inference():
             cache = prefill(layout, [self.probe[0].context]).cache if cached else None
         return read_facts(layout.model, longest_text(layout.model), cache)
 
     def _longest_text(self) -> int:
-        """Tokens of the longest text of the probe."""
+        """Return the number of tokens of the probe's longest text."""
         return max(text_length(prompt, self.engine.layout.encoder_decoder) for prompt in self.probe)
 
     def _limits(self) -> int:
-        """Tokens of the longest text that can be tried."""
+        """Return the number of tokens of the longest text that can be tried."""
         model = self.engine.layout.model
         most = longest_text(model)
         length = affordable_length(model)
@@ -387,7 +388,7 @@ class _SelfCheck:
 def without_refused_pairs(
     layout: ModelLayout, probe: Sequence[ContinuedPrompt]
 ) -> list[ContinuedPrompt]:
-    """The prompts of `probe` without those of several pictures, if the model takes one alone (GIT, BLIP)."""
+    """Return `probe` without prompts of several images, if the model accepts only one image (GIT, BLIP)."""
     single = [prompt for prompt in probe if len(prompt.context.digests) < 2]
     several = [prompt for prompt in probe if len(prompt.context.digests) > 1]
     try:
@@ -398,7 +399,7 @@ def without_refused_pairs(
 
 
 def selects(facts: ModelFacts, length: int) -> str:
-    """Why nothing that was read of a text may be kept, in texts of `length` tokens; empty if it may."""
+    """Return why nothing may be cached in texts of `length` tokens; empty if it may."""
     if facts.selecting is None or facts.selecting[1] > length:
         return ""
     return (
@@ -407,23 +408,21 @@ def selects(facts: ModelFacts, length: int) -> str:
 
 
 def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:
-    """Fast paths that no finite probe could prove, by the facts, on texts of `length` tokens; and why."""
+    """Return fast paths that no finite probe could prove on texts of `length` tokens, each with the reason."""
     if facts.doubt:
         return dict.fromkeys(ACROSS, facts.doubt)
-    forbidden = (
-        dict.fromkeys(("batch", "ragged"), facts.picture_doubt) if facts.picture_doubt else {}
-    )
+    forbidden = dict.fromkeys(("batch", "ragged"), facts.image_doubt) if facts.image_doubt else {}
     if facts.odd_layers:
         forbidden |= dict.fromkeys(
             HOLES, f"its cache has other layers than plain ones ({', '.join(facts.odd_layers)})"
         )
-    elif reached := facts.reached(length):
+    elif reached := facts.settings_reached(length):
         forbidden |= dict.fromkeys(HOLES, f"behaviour begins at a length ({', '.join(reached)})")
     return forbidden
 
 
 def rungs_below(chosen: FastPaths) -> list[FastPaths]:
-    """`chosen`, and what is left of it on the lower rungs, down to one row at a time."""
+    """Return `chosen` and its remainders on the lower rungs, down to one row at a time."""
     within = FastPaths(cache=chosen.cache, batch=chosen.batch, vision_cache=chosen.vision_cache)
     rungs = [chosen, within, replace(within, batch=False), replace(within, cache=False)]
     rungs += [FastPaths(vision_cache=chosen.vision_cache), PLAIN]

@@ -26,12 +26,12 @@ class ProvedRange:
     longest: int | None = None
     """Tokens of the longest text, continuation included; None: any length."""
     pictures: frozenset[int] | None = None
-    """Numbers of pictures in a text; None: any number."""
+    """Numbers of images in a text; None: any number."""
     blind: bool = True
-    """Whether texts without a picture are among them."""
+    """Whether texts without an image are among them."""
 
     def covers(self, tokens: int, more: int, pictures: int) -> bool:
-        """Whether a prompt of `tokens` with up to `more` after it, and with so many pictures, is within it."""
+        """Whether a prompt of `tokens` with up to `more` after it, and with so many images, is within it."""
         return (
             self.shortest <= tokens
             and (self.longest is None or tokens + more <= self.longest)
@@ -59,11 +59,11 @@ class FastPaths:
     """What may be shared without changing a score or a reply. If all are false, one row is run at a time."""
 
     vision_cache: bool = False
-    """Encoders may run once per picture, or once per prompt."""
+    """Encoders may run once per image, or once per prompt."""
     cache: bool = False
     """A prompt may be run once for all its continuations."""
     shared: bool = False
-    """A picture's keys and values may serve another question too."""
+    """An image's keys and values may serve another question too."""
     batch: bool = False
     """Rows of equal length, or padded at their ends, may share a forward pass."""
     ragged: bool = False
@@ -139,7 +139,7 @@ PLAIN = FastPaths(writing="token by token")
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------
-# Requests about one picture begin with the same tokens: the picture, often the instruction, sometimes the question.
+# Requests about one image begin with the same tokens: the image, often the instruction, sometimes the question.
 # This shared prefix is run once. What follows is a trie of tokens, each node of which is run once, whichever question,
 # template, option order or option it belongs to.
 
@@ -153,10 +153,10 @@ class PrefixItem:
     """A tokenised request."""
 
     key: str
-    """Digest of what must be equal besides the tokens for a prefix to be shared: the pictures."""
+    """Digest of what must be equal besides the tokens for a prefix to be shared: the images."""
     tokens: tuple[int, ...]
     anchor: int = 0
-    """Number of tokens up to and including the last picture's: a shared prefix has at least these."""
+    """Number of tokens up to and including the last image's: a shared prefix has at least these."""
     tails: tuple[tuple[int, ...], ...] = ()
     """The continuations that are scored after `tokens`; none for generation."""
     form: str = ""
@@ -247,7 +247,7 @@ def build_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
 def reusable_length(
     items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool
 ) -> int:
-    """How many tokens of `known`, a prefix read earlier with the same pictures, `group` can reuse.
+    """How many tokens of `known`, a prefix read earlier with the same images, `group` can reuse.
 
     Without `shared` only an identical prefix counts. The logits after the last token of a part are not known.
     """
@@ -290,7 +290,7 @@ def _joined(items: Sequence[PrefixItem], group: SharingGroup, i: int, shared: bo
 
 
 def _worth(item: PrefixItem) -> int:
-    """The minimum length of a shared prefix: the pictures, or half of a text without pictures."""
+    """The minimum length of a shared prefix: the images, or half of a text without images."""
     return item.anchor or (len(item.tokens) + 1) // 2
 
 

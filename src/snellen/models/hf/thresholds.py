@@ -1,9 +1,8 @@
-"""Where a model's behaviour may begin at a length, or one row may change another: read from the model, not its name.
+"""Facts about where a model's behaviour may change with length, and a measured tolerance for its scores.
 
-A window of 4,096 tokens, blocks of which the best 16 are read, rotary frequencies that change at 8,192 tokens: a
-probe shorter than that cannot reveal what a cache or a batch does to it.
-
-What rounding does to a model's scores, measured, and so how far a fast path may be off.
+Facts are read from the model, not from its name: a window of 4,096 tokens, a selection of 16 blocks, rotary frequencies
+that change at 8,192 tokens. A probe shorter than that cannot show what a cache or a batch does to the scores. The
+tolerance limits how far a fast path may differ from the reference, given the measured effect of rounding.
 """
 
 from __future__ import annotations
@@ -25,21 +24,23 @@ from snellen.models.hf.load import free_memory, input_device
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores, reference_scores
 
-KNOWN_PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "timm", "snellen")
+KNOWN_PACKAGES = ("torch", "transformers", "accelerate", "bitsandbytes", "peft", "timm", "snellen")
 """Packages whose modules, wrappers and hooks are known."""
 OPAQUE = ("torch.jit", "torch._ops", "torch._C")
-"""Where torch keeps kinds of objects that run what others have written, compiled."""
+"""Modules of torch whose objects run compiled code of unknown origin."""
 POINTWISE = frozenset({"gelu", "relu", "selu", "sigmoid", "silu", "softplus", "tanh"})
-"""Functions of torch without Python code that a module may hold as its activation. Others may mix places."""
+"""Functions of torch without Python code that a module may have as its activation. Other functions may mix positions."""
 CACHED = type(functools.cache(lambda: None))
-"""What `functools.cache` makes of a function."""
-PLAIN_DATA = ("builtins", "collections", "collections.abc", "types", "typing")
-"""Where kinds of objects come from that run nothing of their own: collections, and annotations."""
+"""Type of the result of `functools.cache`."""
+PLAIN_DATA = ("abc", "builtins", "collections", "collections.abc", "types", "typing")
+"""Modules whose types run no code of their own: collections and annotations."""
 
 
 def unknown_code(model: Any) -> tuple[str, ...]:
-    """Names of the modules of `model` that run code of other packages, in order: by their class or a base of it, by a
-    method, a hook or anything else that is called and is theirs."""
+    """Return the names of the modules of `model` that run code of other packages, in order.
+
+    Such code may be their class or one of its bases, a method, a hook or any other callable of theirs.
+    """
     import torch
 
     global_hooks = [
@@ -58,19 +59,19 @@ def unknown_code(model: Any) -> tuple[str, ...]:
 
 
 def in_training_mode(model: Any) -> tuple[str, ...]:
-    """Names of the modules that still behave as in training, dropout and batch statistics included."""
+    """Return the names of the modules that still behave as in training, such as with dropout."""
     return tuple(name or "the model" for name, module in model.named_modules() if module.training)
 
 
 def _of_class(kind: type) -> Iterator[Any]:
-    """A class and its bases, with what they define."""
+    """Yield a class and its bases, with what they define."""
     for base in kind.__mro__[:-1]:
         yield base
         yield from vars(base).values()
 
 
 def _of_instance(module: Any) -> Iterator[Any]:
-    """What an instance has of its own that may run: patched methods, hooks, objects, kinds of parameters."""
+    """Yield the attributes of an instance that may run code: patched methods, hooks, objects, types of parameters."""
     for name, value in vars(module).items():
         if name in ("_parameters", "_buffers"):
             yield from {type(part) for part in value.values() if part is not None}
@@ -80,7 +81,7 @@ def _of_instance(module: Any) -> Iterator[Any]:
 
 
 def _is_known(part: Any) -> bool:
-    """Whether what is called, if it is called at all, is code of a known package, whatever known code wraps it."""
+    """Return whether an object is not callable, or runs only code of known packages, including what it wraps."""
     if isinstance(part, property):
         return all(_is_known(accessor) for accessor in (part.fget, part.fset) if accessor)
     if isinstance(part, functools.partial):
@@ -109,7 +110,7 @@ def _is_known(part: Any) -> bool:
 
 @functools.cache
 def _folders() -> tuple[tuple[str, ...], str]:
-    """Where the known packages are, and the standard library, whose decorators say what they wrap."""
+    """Return the folders of the known packages, and the folder of the standard library."""
     specs = [find_spec(name) for name in KNOWN_PACKAGES]
     places = [
         Path(place)
@@ -124,32 +125,34 @@ def _folders() -> tuple[tuple[str, ...], str]:
 LENGTH_SETTING = re.compile(
     r"window|chunk|block|top_?k|sparse|compress|stride|local|segment|landmark|kpool|dilat|span|original_max"
 )
-"""Settings whose names contain one of these may be lengths at which behaviour begins."""
+"""Settings whose names match may be lengths at which behaviour changes."""
 OTHER_SETTING = re.compile(
     r"layers|heads?_|_heads|num_local|expert|group|moe|pattern|_dim|dim_|theta|_step|feed_forward|types|ffn|_prob|_token"
     r"|dropout|^top_k$|factor|spatial_|res_block"
 )
-"""Settings that are counts of something else, of pictures, or sampling."""
+"""Settings whose names match are not such lengths: counts of something else, images, or sampling."""
 SELECTION = re.compile(r"top_?k|keep_window|landmark|sparse|rope$")
-"""Settings of how many tokens are read of a longer text, chosen by what the text says, or of a text's last place. What
-such a model says of a token may depend on how many others were read with it, in one text and not in the next."""
+"""Settings by which a model reads only selected tokens of a longer text, or treats a text's last position differently.
+
+The scores of a token may then depend on how many other tokens were read with it, and differ from text to text.
+"""
 UNIT_SETTING = re.compile(r"block|chunk|compress|stride|kpool")
-"""Settings that are the size of a unit, of which a selection may be a number."""
+"""Settings that are the size of a unit of which a selection may be a number."""
 WINDOW = "sliding_window"
-"""The setting behind which each token is read as the one before it, however long the text is."""
-PICTURE_PART = re.compile(
+"""Setting beyond which each token is read like the one before it, however long the text is."""
+IMAGE_PART = re.compile(
     r"(model\.)?[a-z_]*(vision|visual|image_encoder|multi_modal_projector|connector)"
 )
-"""Beginnings of the names that the code of a model gives to what it puts pictures through, and nothing else."""
+"""Prefixes of the names that models use for modules which only process images."""
 ROW_SETTING = re.compile(r"capacity|drop_tokens")
-"""Settings that make tokens of one forward pass compete with one another."""
+"""Settings that make tokens of one forward pass compete with each other."""
 STATIC_ROPE = ("default", "linear", "yarn", "llama3", "proportional", "mrope", "axial")
-"""Rotary embeddings that depend on nothing but a token's position."""
+"""Rotary embeddings that depend only on a token's position."""
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What can be read from a model about where its behaviour changes."""
+    """Facts about where a model's behaviour changes."""
 
     unknown_code: tuple[str, ...] = ()
     """Modules whose code is not that of a known package, or is patched."""
@@ -158,41 +161,42 @@ class ModelFacts:
     competing: tuple[str, ...] = ()
     """Settings that make tokens of one forward pass compete."""
     lengths: tuple[tuple[str, int], ...] = ()
-    """Settings that name a length, in tokens, and that length."""
+    """Settings that are lengths, with their values in tokens."""
     odd_layers: tuple[str, ...] = ()
-    """Kinds of cache layers that hold other things than all keys and values, such as a window."""
+    """Types of cache layers that do not hold all keys and values, such as a window."""
 
     @property
     def doubt(self) -> str:
-        """Why no finite probe could show that texts do not change one another; empty if none."""
-        if not self.in_pictures_alone(self.unknown_code):
+        """Why no finite probe could show that texts do not change each other; empty if there is no reason."""
+        if not self.in_images_alone(self.unknown_code):
             return f"code of unknown origin: {_listed(self.unknown_code)}"
-        if not self.in_pictures_alone(self.training):
+        if not self.in_images_alone(self.training):
             return f"in training mode: {_listed(self.training)}"
         if self.competing:
             return f"tokens compete: {_listed(self.competing)}"
         return ""
 
     @property
-    def picture_doubt(self) -> str:
-        """Why no finite probe could show that pictures of a batch do not change one another; empty if none."""
+    def image_doubt(self) -> str:
+        """Why no finite probe could show that images of a batch do not change each other; empty if there is no reason."""
         strange = tuple(dict.fromkeys((*self.unknown_code, *self.training)))
         return f"code of unknown origin, or in training mode: {_listed(strange)}" if strange else ""
 
     @staticmethod
-    def in_pictures_alone(modules: Sequence[str]) -> bool:
-        """Whether modules are inside what pictures are put through by known code, so that no text reaches them."""
-        return all(PICTURE_PART.match(name) for name in modules)
+    def in_images_alone(modules: Sequence[str]) -> bool:
+        """Return whether modules process only images, so that no text reaches them."""
+        return all(IMAGE_PART.match(name) for name in modules)
 
-    def reached(self, length: int) -> tuple[str, ...]:
-        """Names of the settings that act on texts of `length` tokens already."""
+    def settings_reached(self, length: int) -> tuple[str, ...]:
+        """Return the names of the settings that affect texts of `length` tokens."""
         return tuple(f"{name}={value}" for name, value in self.lengths if value <= length)
 
     @property
     def selecting(self) -> tuple[str, int] | None:
-        """The first setting by which a part of a text is selected, and from how many tokens; None if none does.
+        """The first setting that selects part of a text, and from how many tokens; None if there is none.
 
-        Of blocks so many are read: 16 blocks of 128 are 2,048 tokens."""
+        If it counts blocks, their size is included: 16 blocks of 128 are 2,048 tokens.
+        """
         units = [
             value
             for name, value in self.lengths
@@ -208,16 +212,16 @@ class ModelFacts:
 
     @property
     def endless(self) -> bool:
-        """Whether the lengths that are named are windows, beyond which nothing else begins."""
+        """Whether all lengths are windows, beyond which nothing else changes."""
         return all(name == WINDOW for name, _ in self.lengths)
 
     def ahead(self, length: int) -> int | None:
-        """The first length beyond `length` at which something begins."""
+        """Return the first length beyond `length` at which behaviour may change."""
         return min((value for _, value in self.lengths if value > length), default=None)
 
 
 def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelFacts:
-    """The facts of `model`, whose texts have at most `longest` tokens, and of a cache that it filled."""
+    """Return the facts of `model`, for texts of at most `longest` tokens, and of a cache that it filled."""
     lengths = {
         name: value for name, value in _lengths(model) if longest is None or value <= longest
     }
@@ -235,19 +239,19 @@ def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelFacts
 
 
 def longest_text(model: Any) -> int | None:
-    """Tokens that the model takes at most, if its settings say so."""
+    """Return the maximum number of tokens that the model accepts, if its settings say so."""
     text = getattr(model.config, "text_config", model.config)
     longest = getattr(text, "max_position_embeddings", None)
     return int(longest) if longest else None
 
 
 def crossing_length(facts: ModelFacts) -> int:
-    """Tokens of a text on which all lengths act that are named, but for selections; 0 if none is named."""
+    """Return the number of tokens of a text that reaches all lengths except selections; 0 if there are none."""
     return max((value for name, value in facts.lengths if not SELECTION.search(name)), default=0)
 
 
 def _lengths(model: Any) -> Iterator[tuple[str, int]]:
-    """Names and values of the settings that may be lengths."""
+    """Yield names and values of the settings that may be lengths."""
     for name, value in _settings(model):
         if not LENGTH_SETTING.search(name) or OTHER_SETTING.search(name) or "original_max" in name:
             continue
@@ -258,7 +262,7 @@ def _lengths(model: Any) -> Iterator[tuple[str, int]]:
 
 
 def _rope_lengths(model: Any) -> Iterator[tuple[str, int]]:
-    """Where rotary frequencies change with the length of the text."""
+    """Yield the lengths at which rotary frequencies change."""
     text = model.config.get_text_config(decoder=True)
     whole = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
     for settings in (whole, *(part for part in whole.values() if isinstance(part, dict))):
@@ -271,7 +275,7 @@ def _rope_lengths(model: Any) -> Iterator[tuple[str, int]]:
 
 
 def _settings(model: Any) -> Iterator[tuple[str, Any]]:
-    """All settings that the text decoder may read, from its configuration and as attributes of its modules."""
+    """Yield all settings that the text decoder may read, from its configuration and the attributes of its modules."""
     text = model.config.get_text_config(decoder=True)
     for config in (model.config, text):
         yield from (
@@ -294,7 +298,7 @@ def _whole_numbers(value: Any) -> Iterator[int]:
 
 
 def _plain(layer: Any) -> bool:
-    """Whether a cache layer holds the keys and values of all tokens, and nothing else."""
+    """Return whether a cache layer holds the keys and values of all tokens, and nothing else."""
     return (
         type(layer).__name__ == "DynamicLayer"
         and type(layer).__module__ == "transformers.cache_utils"
@@ -313,40 +317,39 @@ def _listed(names: Sequence[str]) -> str:
 
 
 WIDER = {"float32": "float64", "float16": "float32", "bfloat16": "float32"}
-"""The number format in which rounding is measured."""
+"""The number format in which rounding is measured, for each format."""
 LEAST = {"float32": 1e-4, "float16": 0.005, "bfloat16": 0.02}
-"""Tolerances below which nothing is refused, in nats: a few rows may be luckier than the rest."""
+"""Minimum tolerances in nats, since rounding in a few rows may be smaller than in others."""
 UNMEASURED = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.08}
-"""Tolerances where the weights do not fit in memory a second time, or cannot be widened."""
+"""Tolerances if the weights do not fit in memory a second time, or cannot be widened."""
 MOST = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.2}
-"""Tolerances beyond which nothing is accepted, in nats: scores that a wider format moves further are not rounded."""
+"""Maximum tolerances in nats. Larger differences from a wider format are not due to rounding."""
 FACTOR = 4.0
-"""A path and its reference round independently, and many more tokens are compared than were measured."""
+"""Multiple of the measured noise, because a path rounds independently and more tokens are compared than were measured."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far scores may be off."""
+    """Maximum differences of scores from the reference."""
 
     token: float
-    """Nats, for each token."""
+    """For each token, in nats."""
     option: float
-    """Nats, for the sum over a continuation; a lead that is larger may not change hands."""
+    """For the sum over a continuation, in nats. An option that leads by more must still lead."""
     noise: float | None = None
-    """The largest difference of a token that rounding caused, in nats; None where it was not measured."""
+    """Largest difference of a token's score due to rounding, in nats; None if it was not measured."""
 
 
 class UnrepeatableError(ValueError):
-    """A model that scores the same prompt differently from one forward pass to the next, or whose processor changes the
-    prompt."""
+    """The model scores the same prompt differently in two forward passes, or its processor changes the prompt."""
 
 
 def measure_tolerance(
     layout: ModelLayout, prompts: Sequence[ContinuedPrompt], scores: Sequence[Scores]
 ) -> Tolerance:
-    """The tolerance from the noise on `prompts`, whose reference scores are `scores`.
+    """Return the tolerance from the noise on `prompts`, whose reference scores are `scores`.
 
-    Raises UnrepeatableError when the reference itself gives other scores a second time.
+    Raises UnrepeatableError if the reference gives other scores a second time.
     """
     form = str(layout.model.dtype).removeprefix("torch.")
     assumed = UNMEASURED.get(form, UNMEASURED["bfloat16"])
@@ -356,8 +359,8 @@ def measure_tolerance(
     noise = None if wide is None else max(largest_difference(scores, wide), repeated)
     if repeated > assumed:
         raise UnrepeatableError(
-            f"the same prompt scored twice differs by {repeated:.2g} nats, so no score of this model could be trusted; "
-            "is a part of it in training mode (dropout)?"
+            f"two scores of the same prompt differ by {repeated:.2g} nats, so scores of this model are "
+            "unreliable; check whether a part of it is in training mode (dropout)"
         )
     if wide is None or noise is None:
         return Tolerance(assumed, 2 * assumed)
@@ -369,7 +372,7 @@ def measure_tolerance(
 
 
 def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolerance) -> str:
-    """How scores differ from the reference by more than the tolerance allows; empty if they do not."""
+    """Return how scores differ from the reference by more than the tolerance; empty if they do not."""
     if not largest_difference(expected, scored) <= tolerance.token:
         return "differs"
     for reference, scores in zip(expected, scored, strict=True):
@@ -381,7 +384,7 @@ def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolera
 
 
 def largest_difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
-    """Largest difference of any token's log-probability, in nats; infinite where one is NaN or missing."""
+    """Return the largest difference of any token's log-probability in nats; infinite if one is NaN or missing."""
     missing = float("nan")
     values = [
         abs(a - b)
@@ -399,7 +402,7 @@ def _sums(scores: Sequence[Scores]) -> list[Scores]:
 def _wide_scores(
     layout: ModelLayout, prompts: Sequence[ContinuedPrompt], form: str
 ) -> list[Scores] | None:
-    """Reference scores in a wider number format; None if that is not possible."""
+    """Return reference scores in a wider number format; None if that is not possible."""
     import torch
 
     if form not in WIDER or not _fits_twice(layout.model, getattr(torch, WIDER[form])):
@@ -414,7 +417,7 @@ def _wide_scores(
 
 @contextlib.contextmanager
 def _widened(model: Any, wide: Any) -> Iterator[None]:
-    """Within this context weights are in the format `wide`; afterwards they are the same tensors as before."""
+    """Convert weights to the format `wide` inside the block; afterwards they are the same tensors as before."""
     narrow = [part for part in chain(model.parameters(), model.buffers()) if _widens(part, wide)]
     narrow_values = [part.data for part in narrow]
     try:
@@ -431,7 +434,7 @@ def _widens(part: Any, wide: Any) -> bool:
 
 
 def _fits_twice(model: Any, wide: Any) -> bool:
-    """Whether wide weights take less than half of the free memory, and the model is in one place and not quantised."""
+    """Return whether wide weights take less than half of the free memory, on one device and without quantisation."""
     parts = list(chain(model.parameters(), model.buffers()))
     device = input_device(model)
     if {part.device for part in parts} != {device} or getattr(model, "is_quantized", False):

@@ -1,4 +1,4 @@
-"""Caches the outputs of an encoder, so that it runs once per picture, or once per prompt."""
+"""Caches the outputs of an encoder, so that it runs once per image, or once per prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 class VisionCache:
     """Wraps the forward method of a module. Outside `rows` the module runs unchanged.
 
-    Where the module's batch does not correspond to rows (patches of several pictures in one long row),
+    Where the module's batch does not correspond to rows (patches of several images in one long row),
     whole calls are cached by all keys together.
     """
 
@@ -70,7 +70,7 @@ class VisionCache:
             i for i, key in enumerate(keys) if key not in self._cached and keys.index(key) == i
         ]
         if len(keys) > 1 and shapes not in self._keeps_rows:
-            # A single row does not tell: Pixtral's tower puts all pictures into one row.
+            # A single row does not tell: Pixtral's tower puts all images into one row.
             missing = (missing + [i for i in range(len(keys)) if i not in missing])[
                 : max(2, len(missing))
             ]

@@ -1,0 +1,554 @@
+"""Batch endpoints of services: requests are submitted together, answered within a day, and cost half.
+
+A line of a batch has the body that the same request has when it is sent alone, and its result is read as that reply.
+Nothing here knows runs: `snellen.runs.batch_driver` decides what is submitted, and keeps which batch holds what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.common.images import Images
+from snellen.errors import ModelError
+from snellen.formats.json_files import JSON_FAULTS
+from snellen.models.base import AsyncModel
+from snellen.models.client import Client, ClientOptions, Clock
+from snellen.models.connections import HttpReply, HttpRequest
+from snellen.models.key_removal import presentable
+from snellen.models.retry import Retry
+from snellen.models.server_faults import ServerFault, fault_of_status, read_reported_error
+from snellen.records import BATCH_HOURS, Request, Response, in_batch
+
+MEGABYTE = 1_000_000
+TRANSFER_SECONDS = 1800.0
+"""Time limit for sending or fetching the file of a batch."""
+MOST_RESULT_BYTES = 2_000 * MEGABYTE
+CLOCK_SKEW = 600.0
+"""Seconds by which the clock of a service may differ from this machine's."""
+LISTED = 100
+"""Batches on one page of a list."""
+BATCHED = "sent in batch "
+"""Beginning of the note on a reply that came from a batch; the id of the batch follows."""
+
+
+class BatchLimits(Struct, frozen=True):
+    """The largest batch that a service accepts."""
+
+    requests: int
+    size: int
+    """Bytes of the file, or of the body."""
+
+
+class BatchState(Struct, frozen=True):
+    """How far a batch is."""
+
+    status: Literal["running", "ended", "failed"]
+    """A batch that failed was not carried out at all, and costs nothing."""
+    word: str
+    """The service's own word, such as in_progress, completed or expired."""
+    finished: int = 0
+    """Requests that are finished."""
+    detail: str = ""
+    """Why a batch failed."""
+    is_overfull: bool = False
+    """Whether it failed because too many tokens of this account wait in batches already."""
+
+
+class BatchError(ModelError):
+    """A batch endpoint refused a call, or could not be reached."""
+
+    def __init__(self, message: str, fault: ServerFault) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+class BatchResult(Struct, frozen=True):
+    """What became of one request of a batch."""
+
+    key: str
+    """The key of the request, which was its `custom_id`."""
+    outcome: HttpReply | ServerFault
+    """The reply that the request would have got alone, or why it got none."""
+
+
+class BatchEndpoint(Protocol):
+    """How the batches of one service are written and read."""
+
+    limits: BatchLimits
+    overhead: int
+    """Bytes of a file or body besides its lines."""
+
+    def line(self, key: str, body: bytes) -> bytes:
+        """Return one request of a batch, with the body that it has when it is sent alone."""
+        ...
+
+    async def submit(
+        self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
+    ) -> str:
+        """Submit a batch and return its id.
+
+        Args:
+            lines: The requests.
+            mark: Identifies the submission.
+            since: Time of the first attempt, in seconds since 1970.
+            known: Ids of other batches, of the run and of the account.
+        """
+        ...
+
+    async def earlier(self, since: float) -> list[str]:
+        """Return the ids of batches that `find` could take for one submitted at a time, in seconds since 1970."""
+        ...
+
+    async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
+        """Return the id of a batch whose submission was not answered, or an empty string if there is none.
+
+        Args:
+            mark: Identifies the submission.
+            since: When it was made, in seconds since 1970.
+            count: The number of its requests.
+            known: Ids of other batches, of the run and of the account.
+        """
+        ...
+
+    async def state(self, batch: str) -> BatchState:
+        """Ask how far a batch is."""
+        ...
+
+    async def results(self, batch: str) -> bytes:
+        """Fetch the results of a batch that has ended, as JSON lines of the service."""
+        ...
+
+    async def cancel(self, batch: str) -> None:
+        """Cancel a batch. Requests that are finished keep their result."""
+        ...
+
+    def read(self, line: bytes) -> BatchResult:
+        """Read a line of `results`. Raises ValueError or msgspec's errors for one of another form."""
+        ...
+
+
+class BatchingModel(AsyncModel, Protocol):
+    """A model whose requests can be submitted in batches."""
+
+    batch_endpoint: BatchEndpoint | None
+    """Where they are submitted; None if the model string does not say `batch=true`."""
+
+    @property
+    def batch_form(self) -> str:
+        """In which variant of the service's format requests are written now; the results are read with it."""
+        ...
+
+    async def batch_body(self, request: Request, images: Images) -> bytes:
+        """Return the JSON body that a request has when it is sent alone. Raises DataError for a damaged image."""
+        ...
+
+    def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
+        """Read a reply to a request that was written in a form."""
+        ...
+
+    def adapt_batches(self, fault: ServerFault) -> bool:
+        """Leave out what a fault says the model does not take. Returns whether the next form differs."""
+        ...
+
+
+def batched_response(response: Response, batch: str) -> Response:
+    """Return a response with the facts that it came from a batch, and which of its tokens cost half."""
+    usage = None if response.usage is None else in_batch(response.usage)
+    return replace(response, usage=usage, notes=(*response.notes, BATCHED + batch))
+
+
+def only_one_server(name: str, urls: Sequence[str]) -> None:
+    """Raise ModelError if a model with `batch=true` has several servers: a batch is known to one of them."""
+    if len(urls) > 1:
+        raise ModelError(f"{name}: batch=true needs one server; give one address")
+
+
+# --- calls of an endpoint ---------------------------------------------------------------------------------------------
+
+
+class BatchCalls:
+    """Calls about batches, repeated after faults that may pass.
+
+    Args:
+        name: Model string, for messages.
+        url: Base of the service's addresses.
+        options: Options of the model string.
+        key: The API key, which is removed from messages.
+        headers: Headers of every call.
+        clock: Where time comes from.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        options: ClientOptions,
+        key: str,
+        headers: Mapping[str, str],
+        clock: Clock,
+    ) -> None:
+        patient = msgspec.structs.replace(
+            options,
+            timeout=max(options.timeout, TRANSFER_SECONDS),
+            reply_bytes=max(options.reply_bytes, MOST_RESULT_BYTES),
+        )
+        self._name = name
+        self._key = key
+        self._clock = clock
+        self._client = Client(name, (url,), patient, key, headers, clock)
+        self._retry = Retry(retries=options.retries, patience=options.patience)
+
+    async def get(self, path: str) -> bytes:
+        """Return the body of a page."""
+        return await self._call(HttpRequest("GET", path))
+
+    async def post(self, path: str, body: bytes = b"", content_type: str = "") -> bytes:
+        """Post a body that may be posted twice without harm, and return the reply's."""
+        headers = {"content-type": content_type} if content_type else {}
+        return await self._call(HttpRequest("POST", path, body, headers))
+
+    async def create(self, path: str, body: bytes, find: Callable[[], Awaitable[str]]) -> str:
+        """Create a batch and return its id.
+
+        Args:
+            path: Where it is created.
+            body: What to post.
+            find: Looks for the batch after an attempt of which nobody knows whether it arrived, as a second batch with
+                the same requests would be paid twice.
+
+        Raises:
+            BatchError: It was refused; or, with a fault that may pass, nobody knows whether it arrived.
+        """
+        request = HttpRequest("POST", path, body)
+        attempt = 1
+        may_have_arrived = False
+        while True:
+            outcome = await self._exchange(request)
+            if isinstance(outcome, bytes):
+                return str(_read_object(outcome, self._name)["id"])
+            wait = self._wait(attempt, outcome)
+            if wait is None:
+                raise self._error(request, outcome)
+            await self._clock.sleep(wait)
+            may_have_arrived |= outcome.kind != "rate_limit"
+            if may_have_arrived:
+                try:
+                    found = await find()
+                except BatchError as error:
+                    raise BatchError(str(error), replace(error.fault, retry=True)) from None
+                if found:
+                    return found
+            attempt += 1
+
+    async def _call(self, request: HttpRequest) -> bytes:
+        attempt = 1
+        while True:
+            outcome = await self._exchange(request)
+            if isinstance(outcome, bytes):
+                return outcome
+            wait = self._wait(attempt, outcome)
+            if wait is None:
+                raise self._error(request, outcome)
+            await self._clock.sleep(wait)
+            attempt += 1
+
+    async def _exchange(self, request: HttpRequest) -> bytes | ServerFault:
+        async def compose() -> HttpRequest:
+            return request
+
+        reply = await self._client.exchange(compose)
+        if isinstance(reply, ServerFault):
+            return reply
+        if reply.status in (HTTPStatus.OK, HTTPStatus.CREATED):
+            return reply.body
+        error = read_reported_error(reply.body)
+        hint = "is there a batch endpoint at this address"
+        return fault_of_status(reply, error, self._client.now(), hint)
+
+    def _wait(self, attempt: int, fault: ServerFault) -> float | None:
+        if not fault.retry:
+            return None
+        return self._retry.wait(attempt, self._name, fault.retry_after)
+
+    def _error(self, request: HttpRequest, fault: ServerFault) -> BatchError:
+        path = request.path.partition("?")[0]
+        detail = presentable(fault.detail, self._key)
+        return BatchError(f"{self._name}: {request.method} {path}: {detail}", fault)
+
+    def read(self, body: bytes) -> dict[str, Any]:
+        """Return a JSON object. Raises ModelError for anything else."""
+        return _read_object(body, self._name)
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._client.close()
+
+
+def _read_object(body: bytes, name: str) -> dict[str, Any]:
+    try:
+        content = msgspec.json.decode(body, type=dict[str, Any])
+    except JSON_FAULTS as error:
+        raise ModelError(f"{name}: the reply about a batch is not JSON: {error}") from None
+    if "id" not in content and "data" not in content:
+        raise ModelError(f"{name}: the reply about a batch has neither 'id' nor 'data'")
+    return content
+
+
+# --- OpenAI and compatible servers ------------------------------------------------------------------------------------
+# platform.openai.com/docs/guides/batch: a file of at most 50,000 requests and 200 MB, uploaded with the purpose
+# "batch". Results are in two files, one for requests that were answered and one for those that failed.
+
+
+class _OpenAIResponse(Struct):
+    status_code: int = 0
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _OpenAIError(Struct):
+    code: str | None = None
+    message: str | None = None
+
+
+class _OpenAILine(Struct):
+    custom_id: str
+    response: _OpenAIResponse | None = None
+    error: _OpenAIError | None = None
+
+
+_ENDED = frozenset({"completed", "expired", "cancelled", "canceled"})
+_MARK = "snellen"
+"""Field of a batch's metadata that identifies the submission."""
+_OVERFULL = "token_limit_exceeded"
+_BOUNDARY = "snellen-batch-4f1d6c8f0b7e4a0c"
+
+
+class OpenAIBatches:
+    """`/files` and `/batches` of OpenAI and of compatible servers."""
+
+    limits = BatchLimits(50_000, 200 * MEGABYTE)
+    overhead = 1024
+
+    def __init__(self, calls: BatchCalls) -> None:
+        self.calls = calls
+
+    def line(self, key: str, body: bytes) -> bytes:
+        return b'{"custom_id":"%b","method":"POST","url":"/v1/chat/completions","body":%b}\n' % (
+            key.encode(),
+            body,
+        )
+
+    async def submit(
+        self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
+    ) -> str:
+        head = (
+            f'--{_BOUNDARY}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--{_BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="{mark}.jsonl"\r\n'
+            "content-type: application/jsonl\r\n\r\n"
+        )
+        form = b"".join([head.encode(), *lines, f"\r\n--{_BOUNDARY}--\r\n".encode()])
+        uploaded = await self.calls.post(
+            "/files", form, f"multipart/form-data; boundary={_BOUNDARY}"
+        )
+        batch = {
+            "input_file_id": self.calls.read(uploaded)["id"],
+            "endpoint": "/v1/chat/completions",
+            "completion_window": f"{BATCH_HOURS}h",
+            "metadata": {_MARK: mark},
+        }
+
+        async def find() -> str:
+            return await self.find(mark, since, len(lines), known)
+
+        return await self.calls.create("/batches", msgspec.json.encode(batch), find)
+
+    async def earlier(self, since: float) -> list[str]:
+        return []  # their metadata tell batches apart
+
+    async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
+        after = ""
+        while True:
+            page = self.calls.read(await self.calls.get(f"/batches?limit={LISTED}{after}"))
+            batches = page.get("data") or []
+            for batch in batches:
+                if (batch.get("metadata") or {}).get(_MARK) == mark:
+                    return str(batch["id"])
+            is_last = not page.get("has_more") or not batches
+            if is_last or (batches[-1].get("created_at") or 0) < since - CLOCK_SKEW:
+                return ""
+            after = f"&after={batches[-1]['id']}"
+
+    async def state(self, batch: str) -> BatchState:
+        stated = self.calls.read(await self.calls.get(f"/batches/{batch}"))
+        word = str(stated.get("status")).lower()
+        counts = stated.get("request_counts") or {}
+        finished = (counts.get("completed") or 0) + (counts.get("failed") or 0)
+        if word in _ENDED:
+            return BatchState("ended", word, finished)
+        if word != "failed":
+            return BatchState("running", word, finished)
+        errors = (stated.get("errors") or {}).get("data") or [{}]
+        detail = str(errors[0].get("message") or errors[0].get("code") or "no reason given")
+        line = errors[0].get("line")
+        if line:
+            detail = f"line {line}: {detail}"
+        return BatchState("failed", word, 0, detail, errors[0].get("code") == _OVERFULL)
+
+    async def results(self, batch: str) -> bytes:
+        stated = self.calls.read(await self.calls.get(f"/batches/{batch}"))
+        parts = []
+        for field in ("output_file_id", "error_file_id"):
+            file = stated.get(field)
+            if file:
+                part = await self.calls.get(f"/files/{file}/content")
+                parts.append(part if part.endswith(b"\n") else part + b"\n")
+        return b"".join(parts)
+
+    async def cancel(self, batch: str) -> None:
+        await self.calls.post(f"/batches/{batch}/cancel")
+
+    def read(self, line: bytes) -> BatchResult:
+        result = msgspec.json.decode(line, type=_OpenAILine)
+        if result.error is not None:
+            detail = result.error.message or result.error.code or "no reason given"
+            return BatchResult(result.custom_id, unfinished(result.error.code or "", detail))
+        if result.response is None:
+            raise ValueError("the line has neither a response nor an error")
+        reply = HttpReply(result.response.status_code, {}, bytes(result.response.body))
+        return BatchResult(result.custom_id, reply)
+
+
+def unfinished(word: str, detail: str = "") -> ServerFault:
+    """Return the fault of a request that a batch did not carry out.
+
+    Args:
+        word: The service's word for why, such as expired or batch_cancelled.
+        detail: Its sentence, if there is one.
+    """
+    if "expired" in word:
+        expired = f"the batch expired before the request was carried out ({BATCH_HOURS} hours)"
+        return ServerFault("timeout", expired, retry=True)
+    if "cancel" in word:
+        return ServerFault("server", "the batch was cancelled before the request was carried out")
+    return ServerFault("server", detail or "the batch has no result for the request", retry=True)
+
+
+# --- Anthropic --------------------------------------------------------------------------------------------------------
+# platform.claude.com/docs/en/build-with-claude/batch-processing: one body of at most 100,000 requests or 256 MB.
+# Results are kept for 29 days. A batch has no metadata: one whose id is not known is found by its time and size, and
+# its results then show by their `custom_id` whether it is the right one.
+
+
+class _AnthropicError(Struct):
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _AnthropicResult(Struct):
+    type: str
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    error: _AnthropicError | None = None
+
+
+class _AnthropicLine(Struct):
+    custom_id: str
+    result: _AnthropicResult
+
+
+STATUS_OF_ERROR = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Status that each type of error has for a request that is sent alone (platform.claude.com/docs/en/api/errors)."""
+
+
+class AnthropicBatches:
+    """`/messages/batches` of Anthropic."""
+
+    limits = BatchLimits(100_000, 256 * MEGABYTE)
+    overhead = 1024
+
+    def __init__(self, calls: BatchCalls) -> None:
+        self.calls = calls
+
+    def line(self, key: str, body: bytes) -> bytes:
+        return b'{"custom_id":"%b","params":%b},' % (key.encode(), body)
+
+    async def submit(
+        self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
+    ) -> str:
+        body = b'{"requests":[%b]}' % b"".join(lines).removesuffix(b",")
+
+        async def find() -> str:
+            return await self.find(mark, since, len(lines), known)
+
+        return await self.calls.create("/messages/batches", body, find)
+
+    async def earlier(self, since: float) -> list[str]:
+        return [str(batch["id"]) async for batch in self._listed(since)]
+
+    async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
+        oldest = ""
+        async for batch in self._listed(since):
+            total = sum((batch.get("request_counts") or {}).values())
+            if total == count and batch["id"] not in known:
+                oldest = str(batch["id"])
+        return oldest
+
+    async def _listed(self, since: float) -> AsyncIterator[dict[str, Any]]:
+        """Yield the batches of the account that may have been created since a time, the latest first."""
+        after = ""
+        while True:
+            page = self.calls.read(await self.calls.get(f"/messages/batches?limit={LISTED}{after}"))
+            batches = page.get("data") or []
+            for batch in batches:
+                if _seconds(batch["created_at"]) < since - CLOCK_SKEW:
+                    return
+                yield batch
+            if not page.get("has_more") or not batches:
+                return
+            after = f"&after_id={batches[-1]['id']}"
+
+    async def state(self, batch: str) -> BatchState:
+        stated = self.calls.read(await self.calls.get(f"/messages/batches/{batch}"))
+        word = str(stated.get("processing_status"))
+        counts = stated.get("request_counts") or {}
+        finished = sum(counts.values()) - (counts.get("processing") or 0)
+        return BatchState("ended" if word == "ended" else "running", word, finished)
+
+    async def results(self, batch: str) -> bytes:
+        return await self.calls.get(f"/messages/batches/{batch}/results")
+
+    async def cancel(self, batch: str) -> None:
+        await self.calls.post(f"/messages/batches/{batch}/cancel")
+
+    def read(self, line: bytes) -> BatchResult:
+        read = msgspec.json.decode(line, type=_AnthropicLine)
+        result = read.result
+        if result.type == "succeeded":
+            return BatchResult(read.custom_id, HttpReply(HTTPStatus.OK, {}, bytes(result.message)))
+        if result.type == "errored" and result.error is not None:
+            body = b'{"type":"error","error":%b}' % bytes(result.error.error)
+            code = read_reported_error(body).code
+            # The documentation's example of a batch calls it invalid_request.
+            status = STATUS_OF_ERROR.get(code, STATUS_OF_ERROR.get(f"{code}_error", 500))
+            return BatchResult(read.custom_id, HttpReply(status, {}, body))
+        return BatchResult(read.custom_id, unfinished(result.type))
+
+
+def _seconds(time: str) -> float:
+    """Return a time of RFC 3339 in seconds since 1970."""
+    return datetime.fromisoformat(time).timestamp()

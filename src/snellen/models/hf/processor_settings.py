@@ -1,0 +1,86 @@
+"""Load a processor with the user's settings, such as `max_pixels`, and make sure that they have an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from snellen.errors import ModelError
+from snellen.models.model_strings import ModelSpec
+
+_PARTS = ("image_processor", "video_processor", "tokenizer", "feature_extractor")
+_OF_LOADING = frozenset(
+    "pretrained_model_name_or_path trust_remote_code revision code_revision token cache_dir subfolder force_download "
+    "local_files_only config".split()
+)
+"""Arguments of `from_pretrained` that say what is loaded, and from where. The model string has options of its own."""
+
+
+def load_processor(
+    spec: ModelSpec, target: str, settings: Mapping[str, Any], common: Mapping[str, Any]
+) -> Any:
+    """Load the processor of a checkpoint.
+
+    transformers ignores a setting that a processor does not have, so that a misspelt `max_pixel` would leave the images
+    as they were. Such a setting is refused here.
+
+    Args:
+        spec: The model string, for errors.
+        target: Folder or repository of the checkpoint.
+        settings: Values that replace those of the checkpoint.
+        common: Further arguments of `from_pretrained`, such as `revision`.
+
+    Raises:
+        ModelError: A setting has no effect on this processor, or is none of a processor.
+    """
+    from transformers import AutoProcessor
+
+    for name in settings:
+        if name in _OF_LOADING or name in _PARTS:
+            raise ModelError(f"{spec.text}: {name!r} is no setting of the processor; leave it out")
+    try:
+        processor = AutoProcessor.from_pretrained(target, **settings, **common)
+    except TypeError as error:
+        if not settings:
+            raise
+        reason = " ".join(str(error).split())
+        raise ModelError(
+            f"{spec.text}: the processor does not take the settings {dict(settings)} ({reason})"
+        ) from error
+    for name, value in settings.items():
+        if _has_setting(processor, name, value):
+            continue
+        others = {other: kept for other, kept in settings.items() if other != name}
+        without = AutoProcessor.from_pretrained(target, **others, **common)
+        if _state(without) == _state(processor):
+            raise ModelError(_without_effect(spec, processor, name))
+    return processor
+
+
+def _parts(processor: Any) -> list[Any]:
+    parts = [getattr(processor, name, None) for name in _PARTS]
+    return [processor, *(part for part in parts if part is not None)]
+
+
+def _has_setting(processor: Any, name: str, value: Any) -> bool:
+    """Return whether a part of the processor has an attribute of this name and value."""
+    missing = object()
+    return any(getattr(part, name, missing) == value for part in _parts(processor))
+
+
+def _state(processor: Any) -> list[Any]:
+    return [part.to_dict() for part in _parts(processor) if hasattr(part, "to_dict")]
+
+
+def _without_effect(spec: ModelSpec, processor: Any, name: str) -> str:
+    image_processor = getattr(processor, "image_processor", processor)
+    settings = image_processor.to_dict() if hasattr(image_processor, "to_dict") else {}
+    known = sorted(
+        setting
+        for setting, value in settings.items()
+        if value is not None and not setting.endswith(("_type", "_class"))
+    )
+    return (
+        f"{spec.text}: the processor setting {name!r} has no effect on {type(image_processor).__name__}; "
+        f"its settings are {', '.join(known)}"
+    )

@@ -1,0 +1,189 @@
+"""Spot checks during a run: the reference answers some of the real requests again, one row at a time.
+
+The self-check sees a handful of texts when a model is loaded. The requests of a run are the texts that count. The first
+request of each stratum is checked, and a random share of the others, so that the run can state how many of its answers
+may differ. After a difference the model answers the requests of that group by the plain path, and withdraws its earlier
+answers to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
+from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.probe import REPLY
+from snellen.models.hf.reference import Scores, reference_reply, reference_scores
+from snellen.models.hf.thresholds import Tolerance, largest_difference
+from snellen.records import Request, RequestKind
+
+CHECKED_SHARE = 0.05
+"""Tokens that random checks read, as a share of those that the run reads."""
+STATED_BOUND = 0.01
+"""Random checks end when at most this share of the requests can differ."""
+CONFIDENCE = 0.95
+KEY_RANGE = 16.0**32
+"""Number of different keys of requests."""
+
+
+class Group(NamedTuple):
+    """Requests that one difference makes doubtful."""
+
+    kind: RequestKind
+    images: int
+    """Number of images of each request."""
+
+
+def group_of(request: Request) -> Group:
+    """Return the group of a request."""
+    return Group(request.kind, len(request.images))
+
+
+def largest_share(checks: int) -> float:
+    """Return the largest share of requests that may differ although none of the randomly chosen ones did.
+
+    It is the upper end of the exact one-sided 95 % interval of Clopper and Pearson (1934) for no event in `checks`
+    trials, 1 - 0.05 ** (1 / checks).
+
+    Examples:
+        >>> round(largest_share(59), 3)
+        0.05
+    """
+    if checks == 0:
+        return 1.0
+    return float(1 - (1 - CONFIDENCE) ** (1 / checks))
+
+
+@dataclass
+class SpotChecks:
+    """Selects requests of one run, checks their answers, and remembers what it found."""
+
+    layout: ModelLayout
+    tolerance: Tolerance
+    stepwise: bool = False
+    """Whether a reply is checked by one forward pass for each of its first tokens, and not by one for all: here later
+    text changes the logits before it."""
+    checked: dict[str, int] = field(default_factory=dict)
+    """Requests checked, by kind."""
+    random_checks: dict[str, int] = field(default_factory=dict)
+    """Those of them that were chosen at random, by kind."""
+    score_difference: float = 0.0
+    """The largest difference of a token's log-probability, in nats."""
+    reply_deficit: float = 0.0
+    """By how much, at most, another token was likelier than the one in a greedy reply, in nats."""
+    unrepeatable: int = 0
+    """Checked requests for which the processor made different inputs a second time."""
+    disproved: set[Group] = field(default_factory=set)
+    """Groups in which a check found a difference."""
+    asked_plainly: set[str] = field(default_factory=set)
+    """Keys of the requests of these groups that the plain path answered."""
+    _seen: set[tuple[Group, int]] = field(default_factory=set)
+
+    def is_selected(self, request: Request, row: EncodedPrompt | ContinuedPrompt) -> bool:
+        """Return whether to check a request: the first of its stratum, or one that is chosen by its key.
+
+        A stratum is a group and a range of lengths, each twice as long as the one before. Sampled replies are not
+        checked.
+        """
+        if request.kind == "generate" and request.decoding.temperature > 0:
+            return False
+        length = _fast_tokens(row)
+        stratum = group_of(request), length.bit_length()
+        is_first = stratum not in self._seen
+        self._seen.add(stratum)
+        if largest_share(self.random_checks.get(request.kind, 0)) <= STATED_BOUND:
+            return is_first
+        chance = CHECKED_SHARE * length / _reference_tokens(row)
+        is_random = int(request.key, 16) < chance * KEY_RANGE
+        if is_random:
+            self.random_checks[request.kind] = self.random_checks.get(request.kind, 0) + 1
+        return is_first or is_random
+
+    def check_scores(self, prompt: ContinuedPrompt, scores: Scores) -> bool:
+        """Return whether scores agree with the reference within the tolerance."""
+        difference = largest_difference(reference_scores(self.layout, [prompt]), [scores])
+        self._count("loglikelihood")
+        self.score_difference = max(self.score_difference, difference)
+        return difference <= self.tolerance.token
+
+    def check_reply(self, row: EncodedPrompt, tokens: Sequence[int]) -> bool:
+        """Return whether a greedy reply agrees with the reference within the tolerance."""
+        ends = self.layout.end_tokens
+        count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
+        count = next(
+            (i for i, token in enumerate(tokens[:count]) if token in self.layout.seen_tokens), count
+        )
+        count = min(count, REPLY) if self.stepwise else count
+        reference = (
+            reference_reply(self.layout, row, tokens[:count], stepwise=self.stepwise)
+            if count
+            else None
+        )
+        deficit = max(reference.deficits) if reference else 0.0
+        self._count("generate")
+        self.reply_deficit = max(self.reply_deficit, deficit)
+        return deficit <= self.tolerance.token
+
+    def doubts(self, request: Request) -> bool:
+        """Return whether an earlier answer to a request may be wrong: its group was disproved, and the plain path did
+        not answer it."""
+        return group_of(request) in self.disproved and request.key not in self.asked_plainly
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """One sentence for each kind of request, for the manifest of the run."""
+        lines = []
+        if self.unrepeatable:
+            lines.append(
+                "spot checks: requests of which the processor made other inputs a second time: "
+                f"{self.unrepeatable}"
+            )
+        if self.asked_plainly:
+            lines.append(
+                "spot checks: a fast path was off, so that requests were answered one row at a time: "
+                f"{len(self.asked_plainly)}"
+            )
+        return (*lines, *(self._finding(kind) for kind in sorted(self.checked)))
+
+    def _finding(self, kind: str) -> str:
+        found = {
+            "loglikelihood": f"largest difference of a token's log-probability {self.score_difference:.2g} nats",
+            "generate": f"largest lead of another token than the one written {self.reply_deficit:.2g} nats",
+        }
+        count = self.checked[kind]
+        sentence = (
+            f"spot checks ({kind}): {count} request{'s' * (count != 1)} answered one row at a time too, {found[kind]} "
+            f"(noise allows {self.tolerance.token:.2g})"
+        )
+        chosen = self.random_checks.get(kind, 0)
+        is_disproved = any(group.kind == kind for group in self.disproved)
+        if chosen and not is_disproved:
+            share = math.ceil(1000 * largest_share(chosen)) / 10
+            sentence += (
+                f"; {chosen} of them chosen at random, so at most {share:.1f} % of the requests differ by more "
+                f"({CONFIDENCE:.0%} confidence)"
+            )
+        return sentence
+
+    def _count(self, kind: str) -> None:
+        self.checked[kind] = self.checked.get(kind, 0) + 1
+
+
+def _fast_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:
+    """Return how many tokens the fast paths read for a request, at least."""
+    if isinstance(row, EncodedPrompt):
+        return len(row.ids)
+    return len(row.context.ids) + sum(map(len, row.tails))
+
+
+def _reference_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:
+    """Return how many tokens the reference reads for a request, at least."""
+    if isinstance(row, EncodedPrompt):
+        return max(len(row.ids), 1)
+    tokens = 0
+    for tail in row.tails:
+        tokens += len(row.context.ids) + len(tail)
+    return max(tokens, 1)
