@@ -6,19 +6,19 @@ The rules behind published numbers stand beside the suites whose papers printed 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from snellen import registry
-from snellen.errors import UnknownNameError
+from snellen.callers import for_caller, setting
+from snellen.errors import HookError, UnknownNameError
 from snellen.extraction.reading import (
     Confidence,
     ExtractedChoice,
     Extractor,
     NamedExtractor,
     RuleMethod,
-    as_extractor,
 )
 
 if TYPE_CHECKING:
@@ -41,11 +41,21 @@ def find_extractor(name: str) -> NamedExtractor:
 
     Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none or cannot be set,
     HookError for one that cannot be imported or is not an extractor.
+
+    Examples:
+        >>> find_extractor("standard").read("The answer is (B).", ["a cat", "a dog"], ["A", "B"]).choice
+        1
     """
     base, _, error = name.partition("?error=")
-    registered = registry.find("extractors", base)
+    short_name = registry.code_attribute(base)
+    if short_name != base and short_name not in registry.own_targets("extractors"):
+        registered = _unavailable
+    else:
+        registered = registry.find_registered("extractors", short_name)
     key = base, id(registered)  # asked for with every reply
     if key not in _EXTRACTORS:
+        from snellen.extraction.registered import as_extractor
+
         _EXTRACTORS[key] = registered, as_extractor(base, registered)
     extractor = _EXTRACTORS[key][1]
     if not error:
@@ -53,6 +63,13 @@ def find_extractor(name: str) -> NamedExtractor:
     if extractor.allowing is None:
         raise UnknownNameError(f"extractor {name!r}: {base} has no error rate that can be set")
     return _with_error(extractor.allowing, name, error)
+
+
+def _unavailable(reply: str, options: Sequence[str], labels: Sequence[str]) -> Any:
+    """Stands for an extractor in code of the user that this process was not given."""
+    raise HookError(
+        f"the extractor of this run is code that this {for_caller('command', 'call')} was not given; add {setting('extractor')}"
+    )
 
 
 @lru_cache(maxsize=64)
@@ -71,7 +88,12 @@ def _with_error(
 
 
 def named_extractors() -> dict[str, NamedExtractor]:
-    """All extractors by name, Snellen's own first."""
+    """All extractors by name, Snellen's own first.
+
+    Examples:
+        >>> "standard" in named_extractors()
+        True
+    """
     return {name: find_extractor(name) for name in registry.targets("extractors")}
 
 

@@ -1,7 +1,7 @@
-"""Yes, no and numbers in replies to open questions that have one such answer. Pure.
+"""Read yes, no, letters and numbers from replies to open questions.
 
-Metrics that compare with a reference use these functions, so that every reply passes the same door as replies to questions
-with options: thoughts, turn tokens, frames and markup are gone before anything is compared.
+Metrics that compare replies with references use these functions. They remove reasoning, turn tokens, frames and markup
+in the same way as for questions with options.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Literal
 from snellen.common.late import late_pattern
 from snellen.extraction.asked_reply import question_of
 from snellen.extraction.cue_words import refusal_count
-from snellen.extraction.normalisation import find_final_answer, normalise_reply
+from snellen.extraction.final_answer import find_final_answer
+from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.standard import read_choice
 from snellen.extraction.tokens import tokenise
 
@@ -21,15 +22,21 @@ LETTERS = tuple("ABCDEFGHIJ")
 
 
 def answer_text(reply: str) -> str:
-    """Return the answer in a reply, without thoughts, turn tokens, frames, markup and LaTeX."""
+    """Return the answer in a reply, without reasoning, turn tokens, frames, markup and LaTeX.
+
+    Example:
+        >>> answer_text("<think>Two cups.</think> **Two**")
+        'Two'
+    """
     part = find_final_answer(reply)
     return normalise_reply(reply[part.start : part.end]).text.strip()
 
 
 def says_yes_or_no(reply: str) -> YesNo | None:
-    """Return what a reply says to its yes-no question, or None if that is neither.
+    """Return whether a reply says yes or no to its question, or None if it says neither.
 
     Examples:
+        >>> from snellen.extraction.asked_reply import AskedReply
         >>> says_yes_or_no(AskedReply("There are three pens.", "Are there two pens?"))
         'no'
     """
@@ -38,38 +45,79 @@ def says_yes_or_no(reply: str) -> YesNo | None:
 
 
 def letter_in(reply: str) -> str | None:
-    """Return the letter of the option that a reply means, where the options are in the image alone; None for none."""
+    """Return the letter from A to J that a reply means, or None, for questions whose options are only in the image."""
     choice = read_choice(
         str(reply), tuple(f"option {letter}" for letter in LETTERS), LETTERS
     ).choice
     return None if choice is None else LETTERS[choice]
 
 
-_ANNOUNCED = late_pattern(
+_ANNOUNCED_ANSWER = late_pattern(
     r"(?:^|\b)(?:final |correct |my |short )?answer\b(?: is| would be)?\s*[:=]?\s*([^\n]{1,80}?)(?=\.(?:\s|$)|\n|$)",
 )
-_EXPLAINS = late_pattern(
+"""An answer (group 1) behind "the answer is" or the like."""
+_PLAINLY_ANNOUNCED = late_pattern(r"\banswer\b\W{0,3}(?: is| would be|\s*[:=])")
+"""What says that an announcement is one, and not the verb: "not needed to answer the question" is none."""
+_EXPLAINED_ANSWER = late_pattern(
     r"\A([^\n]{1,60})\n\s*\n?(?:explanation|reason|reasoning|rationale|because)\b"
 )
+"""An answer in the first line (group 1), before an explanation."""
 
 
 def stated_answer(reply: str) -> str:
-    """Return the words that a reply announces as its answer ("Answer: 8"), or all of its answer text."""
+    """Return the words that a reply announces as its answer, or its complete answer text if it announces none.
+
+    Examples:
+        >>> stated_answer("I count the rows. Answer: 8")
+        '8'
+        >>> stated_answer("8\\n\\nExplanation: two rows of four")
+        '8'
+    """
     text = answer_text(reply)
     lowered = text.casefold()
-    announced = list(_ANNOUNCED.finditer(lowered))
+    announced = list(_ANNOUNCED_ANSWER.finditer(lowered))
+    plainly = [match for match in announced if _PLAINLY_ANNOUNCED.search(match[0])]
     if announced:
-        return text[slice(*announced[-1].span(1))].strip()
-    explained = _EXPLAINS.match(lowered)
-    return text[: explained.end(1)].strip() if explained else text
+        start, end = (plainly or announced)[-1].span(1)
+        return text[start:end].strip()
+    explained = _EXPLAINED_ANSWER.match(lowered)
+    if explained is not None:
+        return text[: explained.end(1)].strip()
+    return text
+
+
+_RESULT = late_pattern(r"[=≈]")
+
+
+def worked_result(reply: str) -> str:
+    """Return the words in which a calculation over several lines ends; the whole reply if it is none.
+
+    They are the last line with a number, there what follows the last equals sign.
+
+    Examples:
+        >>> worked_result("**Step 1:** 3 + 6 = 9\\n\\nTotal = 9 + 20 = **29 liters**")
+        ' **29 liters**'
+        >>> worked_result("2 dogs and 3 cats")
+        '2 dogs and 3 cats'
+    """
+    lines = [line for line in reply.splitlines() if number_forms(line)]
+    if len(lines) < 2 or not _RESULT.search(reply):
+        return reply
+    *_, result = _RESULT.split(lines[-1])
+    return result if number_forms(result) else lines[-1]
 
 
 def number_forms(text: str) -> tuple[str, ...]:
-    """Return the numbers of a text in figures, however they are written: "minus seven" is `-7`."""
+    """Return the numbers of a text in digits.
+
+    Example:
+        >>> number_forms("minus seven of 3,000")
+        ('-7', '3000')
+    """
     return tuple(token.form[1:] for token in tokenise(text) if token.form[0] == "#")
 
 
 def declines(reply: str) -> bool:
-    """Whether a reply says that it gives no answer, and announces none."""
+    """Return whether a reply says that it gives no answer ("I cannot determine that") and announces none."""
     text = answer_text(reply)
     return refusal_count(text) > 0 and stated_answer(reply) == text

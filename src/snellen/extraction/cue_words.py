@@ -1,4 +1,11 @@
-"""Words that tell what a reply does with an option, in 17 languages; the words are in `cue_words.toml`."""
+"""Cue words: words that tell what a reply does with an option, in 17 languages.
+
+Cue words have *classes*. "not" is a `negation` and "wrong" is of the class `wrong`; both deny an option next to them.
+"is" is a `copula`, "answer" announces an answer, "wait" is a `correction`. A word can have several classes. All words
+are in `cue_words.toml`, where `_` joins the words of a phrase: `second_thought`.
+
+*Dense* words are Chinese, Japanese or Korean. They have no blanks around them and are searched for within a text.
+"""
 
 from __future__ import annotations
 
@@ -10,55 +17,74 @@ from typing import Any
 
 from snellen.common.late import late_pattern
 
-
-@cache
-def _table() -> dict[str, Any]:
-    text = files("snellen.extraction").joinpath("cue_words.toml").read_text("utf-8")
-    return tomllib.loads(text)
-
-
 _CLASSES = (
     "negation", "wrong", "contrast", "correction", "conclusion", "tentative", "supposition", "answer", "option",
     "correct", "choose", "final", "hedge", "alternative", "comparison", "others", "speech", "ignorance", "copula",
 )  # fmt: skip
-"""What words do, from the most telling on; a word that does several things has all of them."""
+"""Classes of cue words, the most telling ones first."""
+
+
+@cache
+def _table() -> dict[str, Any]:
+    """Return the content of `cue_words.toml`."""
+    text = files("snellen.extraction").joinpath("cue_words.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 @cache
 def cue_classes() -> dict[str, tuple[str, ...]]:
-    """Each single word -> what it does. A phrase is known by its last word if that has three letters at least."""
+    """Return the classes of each cue word that is a single word, such as `("negation",)` for "not"."""
     classes: dict[str, list[str]] = {}
     for name in _CLASSES:
         for phrase in _table()[name].split():
-            if "_" in phrase:
-                continue
-            classes.setdefault(phrase, []).append(name)
+            is_single_word = "_" not in phrase
+            if is_single_word:
+                classes.setdefault(phrase, []).append(name)
     return {word: tuple(names) for word, names in classes.items()}
+
+
+def has_cue(form: str, *classes: str) -> bool:
+    """Return whether a word has one of some classes.
+
+    Args:
+        form: The word in its compared form (`Token.form`).
+        classes: Names of classes, such as `negation`.
+
+    Examples:
+        >>> has_cue("not", "negation", "wrong"), has_cue("cat", "negation", "wrong")
+        (True, False)
+    """
+    classes_of_word = cue_classes().get(form, ())
+    return any(name in classes_of_word for name in classes)
 
 
 @cache
 def words_of(name: str) -> frozenset[str]:
-    """The words of one class that are single words."""
+    """Return the single words of a class or another list of the table, such as `yes` or `articles`."""
     return frozenset(word for word in _table()[name].split() if "_" not in word)
 
 
 @cache
 def dense_words(name: str) -> tuple[str, ...]:
-    """The Chinese, Japanese and Korean words of a class, which are found inside a run of characters."""
+    """Return the Chinese, Japanese and Korean words of a class. They are searched for within a text."""
     return tuple(word for word in words_of(name) if word[0] >= "\u3040")
 
 
 @cache
 def phrases_of(name: str) -> re.Pattern[str]:
-    """A pattern for the phrases of several words of a class."""
+    """Return a pattern that finds the phrases of a class, such as "on second thought". The longest phrase matches."""
     phrases = [phrase.replace("_", " ") for phrase in _table()[name].split() if "_" in phrase]
-    ordered: list[str] = sorted((re.escape(phrase) for phrase in phrases), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(ordered)})\b")
+    escaped = [re.escape(phrase) for phrase in phrases]
+    escaped.sort(key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(escaped)})\b")
 
 
 @cache
 def number_words() -> dict[str, int]:
-    """Each number word -> its value. A word with another meaning in some language is left out there."""
+    """Return the value of each number word: 3 for "three" and "drei".
+
+    A number word that means something else in another language is left out of the table.
+    """
     values: dict[str, int] = {}
     for language in _table()["numbers"]:
         for value, word in enumerate(language.split()):
@@ -69,33 +95,32 @@ def number_words() -> dict[str, int]:
 
 @cache
 def opposites() -> dict[str, frozenset[str]]:
-    """Each word -> the words that deny it: "open" -> "closed", "shut"."""
-    contrary: dict[str, frozenset[str]] = {}
-    for words, others in _table()["opposites"]:
-        for one, another in ((words, others), (others, words)):
-            for word in one.split():
-                contrary[word] = contrary.get(word, frozenset()) | frozenset(another.split())
-    return contrary
+    """Return, for each word with opposites, the words that deny it: `{"closed", "shut"}` for "open"."""
+    opposite_words: dict[str, set[str]] = {}
+    for first_side, second_side in _table()["opposites"]:
+        first_words = first_side.split()
+        second_words = second_side.split()
+        for word in first_words:
+            opposite_words.setdefault(word, set()).update(second_words)
+        for word in second_words:
+            opposite_words.setdefault(word, set()).update(first_words)
+    return {word: frozenset(others) for word, others in opposite_words.items()}
 
 
 @cache
 def exclusives() -> tuple[frozenset[str], ...]:
-    """Groups of words of which only one is true of a thing: colours, shapes, materials."""
+    """Return groups of words of which only one is true of a thing: the colours, the shapes, the materials."""
     return tuple(frozenset(words.split()) for words in _table()["exclusives"])
 
 
-@cache
-def _refusals() -> re.Pattern[str]:
-    return re.compile("|".join(_table()["refused"]), re.IGNORECASE)
-
-
-_DECIDE = (
+_KNOWING_VERBS = (
     "determin|answer|assist|help|identif|see|view|provid|tell|say|know|process|analy|access|comply|make|give|choose|decide|"
     "confirm|infer|judge|respond|select|open|read|interpret|recogni|pick|conclude"
 )
-_REFUSAL = late_pattern(
-    rf"\b(?:sorry|apologi[sz]e|unable to|(?:can(?:not| not|'t)|could(?: not|n't)) (?:\w+ly )?(?:be )?(?:\w+ly )?(?:{_DECIDE})\w*|"
-    rf"(?:not possible|impossible|difficult|hard|challenging) to (?:\w+ly )?(?:{_DECIDE})\w*|"
+"""Verbs that a refusal denies: "I cannot determine"."""
+_ENGLISH_REFUSAL = late_pattern(
+    rf"\b(?:sorry|apologi[sz]e|unable to|(?:can(?:not| not|'t)|could(?: not|n't)) (?:\w+ly )?(?:be )?(?:\w+ly )?(?:{_KNOWING_VERBS})\w*|"
+    rf"(?:not possible|impossible|difficult|hard|challenging) to (?:\w+ly )?(?:{_KNOWING_VERBS})\w*|"
     r"not (?:able|enough|sufficient|provided|clear enough|known|available)|unknown|unclear|insufficient|"
     r"as an ai|don't know|do not know|not sure|please provide|would need|more (?:information|context)|"
     r"without (?:more|further|additional)|no (?:way to|image|answer|information|mention)|"
@@ -104,6 +129,12 @@ _REFUSAL = late_pattern(
 )
 
 
+@cache
+def _other_refusal() -> re.Pattern[str]:
+    """Return the pattern for refusals in other languages than English."""
+    return re.compile("|".join(_table()["refused"]), re.IGNORECASE)
+
+
 def refusal_count(text: str) -> int:
-    """How many phrases of a text say that it gives no answer."""
-    return len(_REFUSAL.findall(text)) + len(_refusals().findall(text))
+    """Return how many phrases of a text say that it gives no answer: 1 for "I cannot determine the colour"."""
+    return len(_ENGLISH_REFUSAL.findall(text)) + len(_other_refusal().findall(text))

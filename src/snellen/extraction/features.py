@@ -1,43 +1,68 @@
-"""What the reader weighs: features of each option, and of "gives no answer", in a reply.
+"""Features of a reply, from which the reader estimates which option it means.
 
-Features are names with values. Those of an option describe its mentions: how they name it, where they are, the words
-around them, and which explicit statements name it.
+A feature is a name with a value: `{"stated plain announced": 1.0, "share of mentions": 0.5}`. Each option has features,
+which describe how the reply names it, where, between which words and in which explicit statements. One more set of
+features describes the reply as one that gives no answer. `snellen.extraction.reader` multiplies them with learnt
+weights, so the name of a feature must not change without new weights (`training/reader`).
+
+Most values are 1.0: the feature is present. Counts are part of the names, up to a limit: `named, 2 are` means that the
+reply names two options, of which this option is one.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from snellen.common.late import late_pattern
-from snellen.extraction.cue_words import cue_classes, dense_words, refusal_count
-from snellen.extraction.mentions import MarkedReply, Mention, OptionForms
+from snellen.extraction.cue_words import cue_classes, dense_words, has_cue, refusal_count
+from snellen.extraction.denials import DENYING_CLASSES, is_denied
+from snellen.extraction.mentions import MarkedReply, Mention
+from snellen.extraction.option_forms import OptionForms
 from snellen.extraction.propositions import claim_words, last_question, relate
 from snellen.extraction.relations import RelationReading, read_relations
 from snellen.extraction.statements import Statement, asks_what_is_wrong, last_correction
-from snellen.extraction.tokens import tokenise
+from snellen.extraction.tokens import form_at, tokenise
 
 Features = defaultdict[str, float]
+"""Values of features by name; 0 for a feature that is absent."""
 
 
 class ReplyFeatures(NamedTuple):
-    """Features of one reply."""
+    """Features of a reply."""
 
     options: list[Features]
+    """Features of each option, in order."""
     none: Features
+    """Features of the reply as one that gives no answer."""
     related: RelationReading | None
-    """What follows from sentences that relate the things of the question."""
+    """Reading of sentences about the relation of two things, if the question is about one."""
     rejected: frozenset[int]
-    """Options that a reply of one sentence denies and does not name otherwise; all, if a reply to a yes-no question announces
-    an answer that is neither: "The answer is not known"."""
+    """Options that the reply rules out.
+
+    These are the options that a reply of one sentence denies and does not name otherwise. They are all options of a
+    yes-no question if the reply announces an answer that is neither: "The answer is not known".
+    """
 
 
-_WINDOW = 6
-_MOST_MENTIONS = 6
-_BAG = 40
+class _Evidence(NamedTuple):
+    """A reply with what it says about the options without denying them."""
+
+    marked: MarkedReply
+    statements: Sequence[Statement]
+    """Explicit statements of the reply."""
+    asserted: list[Mention]
+    """Mentions that are not denied, by their first token."""
+    whole: list[Mention]
+    """Asserted mentions by a label or a complete text."""
+    named: set[int]
+    """Options of the whole mentions."""
+    mention_at: dict[int, Mention]
+    """All mentions, also denied ones, by their first token."""
+    correction: int | None
+    """Where the last correction begins, as an index into the text of the reply."""
 
 
 def describe(
@@ -49,65 +74,461 @@ def describe(
     *,
     cut: bool = False,
 ) -> ReplyFeatures:
-    """Describe a reply for the reader."""
-    asserted: list[list[Mention]] = [[] for _ in forms.texts]
-    denied: list[list[Mention]] = [[] for _ in forms.texts]
+    """Return the features of a reply.
+
+    Args:
+        marked: The reply, with its mentions of options.
+        forms: Words and labels of the options.
+        statements: Explicit statements of the reply.
+        question: Text of the question.
+        options: Texts of the options.
+        cut: Whether the length limit cut the reply.
+    """
+    asserted: list[Mention] = []
+    asserted_by_option: list[list[Mention]] = [[] for _ in forms.words]
+    denied_by_option: list[list[Mention]] = [[] for _ in forms.words]
     for mention in marked.mentions:
-        (denied if is_denied(marked, mention) else asserted)[mention.option].append(mention)
-    counting = [mention for mentions in asserted for mention in mentions]
-    counting.sort(key=lambda mention: mention.first)
-    full = [mention for mention in counting if mention.kind != "part"]
-    named = {mention.option for mention in full}
-    some_named = {mention.option for mention in counting}
-    at = {mention.first: mention for mention in marked.mentions}
-    taken_back = last_correction(marked)
-    asks_for_denied = asks_what_is_wrong(question)
+        if is_denied(marked, mention):
+            denied_by_option[mention.option].append(mention)
+        else:
+            asserted_by_option[mention.option].append(mention)
+            asserted.append(mention)
+    asserted.sort(key=lambda mention: (mention.first, mention.option))
+    whole = [mention for mention in asserted if mention.kind != "part"]
+    evidence = _Evidence(
+        marked,
+        statements,
+        asserted,
+        whole,
+        named={mention.option for mention in whole},
+        mention_at={mention.first: mention for mention in marked.mentions},
+        correction=last_correction(marked),
+    )
+
     described: list[Features] = []
-    for place, mentions in enumerate(asserted):
-        features = _describe_option(
-            place, mentions, marked, at, statements, counting, full, named, taken_back
-        )
-        if denied[place]:
-            count = min(len(named), 3)
-            kind = "also denied" if mentions else "only denied"
-            features[kind] = 1.0
-            features[f"{kind} while {count} named"] = 1.0
-            if asks_for_denied:
-                features[f"{kind} as asked for"] = 1.0
-            if mentions and denied[place][-1].first > mentions[-1].first:
-                features["denied behind"] = 1.0
-        described.append(features)
-    _add_restated_question(described, marked, claim_words(last_question(question)))
-    if forms.yes is not None and forms.no is not None:
-        _add_yes_no(described, forms.yes, forms.no, marked, question, bool(full))
-    else:
-        _add_claims(described, marked, options, named)
-    count = min(len(forms.texts), 5)
-    for features in described:
+    asks_for_denied = asks_what_is_wrong(question)
+    for option, mentions in enumerate(asserted_by_option):
+        features: Features = defaultdict(float)
+        _add_mentions(features, option, mentions, evidence)
+        denials = denied_by_option[option]
+        if denials:
+            _add_denials(features, mentions, denials, len(evidence.named), asks_for_denied)
         features["option"] = 1.0
-        features[f"of {count}"] = 1.0
-    none = _describe_none(marked, named, some_named, statements, cut)
-    _add_refusing_options(described, none, marked, options, named)
+        features[f"of {min(len(forms.words), 5)}"] = 1.0
+        described.append(features)
+
+    _add_restated_question(described, marked, claim_words(last_question(question)))
+    if forms.yes_option is not None and forms.no_option is not None:
+        yes_features = described[forms.yes_option]
+        no_features = described[forms.no_option]
+        _add_yes_no(yes_features, no_features, evidence, question)
+    else:
+        _add_claims(described, evidence, options)
+
+    none = _describe_no_answer(evidence, cut=cut)
+    _add_refusing_option(described, none, evidence, options)
     related = read_relations(marked, forms, question, options)
     if related is not None:
         _add_related(described, none, related)
-    rejected: frozenset[int] = frozenset()
-    is_plain = len(marked.sentences) == 1 and _EMPHASIS.search(marked.text) is None
-    if is_plain and forms.yes is None and not _may_deny(marked, question):
-        rejected = frozenset(
-            place
-            for place, text in enumerate(forms.texts)
-            if denied[place] and not asserted[place] and not _has_denial(text)
-        )
-    if forms.yes is not None and not full and _announces_no_option(marked):
-        return ReplyFeatures(described, none, related, frozenset(range(len(options))))
-    for place in rejected:
-        described[place]["rejected"] = 1.0
-        described[place][f"rejected of {min(len(described), 3)}"] = 1.0
-    return ReplyFeatures(described, none, related, rejected)
+
+    if forms.yes_option is not None:
+        rejects_all = not whole and _announces_no_option(marked)
+        rejected = frozenset(range(len(options))) if rejects_all else frozenset[int]()
+        return ReplyFeatures(described, none, related, rejected)
+
+    rejecting: set[int] = set()
+    if _can_reject(marked, question):
+        for option, words in enumerate(forms.words):
+            is_only_denied = denied_by_option[option] and not asserted_by_option[option]
+            if is_only_denied and not _has_denial(words):
+                rejecting.add(option)
+    for option in rejecting:
+        described[option]["rejected"] = 1.0
+        described[option][f"rejected of {min(len(described), 3)}"] = 1.0
+    return ReplyFeatures(described, none, related, frozenset(rejecting))
 
 
-_EMPHASIS = late_pattern(
+# --- names of features ------------------------------------------------------------------------------------------------
+
+
+def _share_name(share: float) -> str:
+    """Return the name of the range that a share is in: "all", "most", "half" or "little"."""
+    if share > 0.99:
+        return "all"
+    if share >= 0.6:
+        return "most"
+    if share >= 0.4:
+        return "half"
+    return "little"
+
+
+def _length_name(n_tokens: int) -> str:
+    """Return the name of the range that the length of a reply is in: "tiny", "short", "middle" or "long"."""
+    if n_tokens < 4:
+        return "tiny"
+    if n_tokens < 25:
+        return "short"
+    if n_tokens < 120:
+        return "middle"
+    return "long"
+
+
+def _word_names(form: str) -> tuple[str, ...]:
+    """Return the names of a word in features: its classes and the word itself, `("<negation>", "not")` for "not"."""
+    classes = cue_classes().get(form, ())
+    return (*(f"<{name}>" for name in classes), form)
+
+
+_MOST_EDGE_WORDS = 40
+"""Tokens of the first and of the last sentence that become features."""
+
+
+def _edge_words(marked: MarkedReply) -> Iterator[str]:
+    """Yield the words of the first and of the last sentence, such as "first not" and "last <negation>"."""
+    for edge, sentence in (("first", 0), ("last", -1)):
+        start, end = marked.sentences[sentence]
+        for token in marked.tokens[start:end][:_MOST_EDGE_WORDS]:
+            for name in _word_names(token.form):
+                yield f"{edge} {name}"
+
+
+# --- features of an option --------------------------------------------------------------------------------------------
+
+_MOST_MENTIONS = 6
+"""Mentions of an option, behind the first two, whose surroundings become features. The last ones count."""
+
+
+def _add_mentions(
+    features: Features, option: int, mentions: Sequence[Mention], evidence: _Evidence
+) -> None:
+    """Add how a reply names an option: how often, where, between which words, and in which statements.
+
+    Args:
+        features: Features of the option, which are changed.
+        option: Index of the option.
+        mentions: Asserted mentions of the option.
+        evidence: The reply.
+    """
+    if not mentions:
+        features["not mentioned"] = 1.0
+        return
+    n_named = len(evidence.named)
+    n_whole = sum(mention.kind != "part" for mention in mentions)
+    if n_whole == 0:
+        cover = max(mention.cover for mention in mentions)
+        features["only in part"] = 1.0
+        features[f"part {_share_name(cover)}"] = 1.0
+        features[f"part while {min(n_named, 2)} named"] = 1.0
+    else:
+        features[f"named, {min(n_named, 4)} are"] = 1.0
+        features["share of mentions"] = n_whole / len(evidence.whole)
+        if evidence.whole[0].option == option:
+            features["first named"] = 1.0
+        if evidence.whole[-1].option == option:
+            features["last named"] = 1.0
+    if evidence.asserted[0].option == option:
+        features["first"] = 1.0
+    if evidence.asserted[-1].option == option:
+        features["last"] = 1.0
+
+    if evidence.correction is not None:
+        start = evidence.marked.tokens[mentions[-1].first].start
+        side = "behind" if start > evidence.correction else "before"
+        features[f"{side} the correction"] = 1.0
+
+    plain_options: list[int] = []  # options of the plain statements
+    for statement in evidence.statements:
+        if statement.plain:
+            plain_options.append(statement.option)
+        if statement.option == option:
+            strength = "plain" if statement.plain else "weak"
+            features[f"stated {strength} {statement.kind}"] = 1.0
+    if plain_options:
+        features["last stated"] = float(plain_options[-1] == option)
+        features["first stated"] = float(plain_options[0] == option)
+    if option in plain_options:
+        n_stated = len(set(plain_options))
+        features[f"stated, {min(n_stated, 3)} are"] = 1.0
+
+    _add_context(features, "F", mentions[0], evidence, weight=1.0)
+    _add_context(features, "L", mentions[-1], evidence, weight=1.0)
+    chosen = [*mentions[:2], *mentions[2:][-_MOST_MENTIONS:]]
+    for mention in chosen:
+        _add_context(features, "*", mention, evidence, weight=1 / len(chosen))
+
+
+def _add_denials(
+    features: Features,
+    mentions: Sequence[Mention],
+    denials: Sequence[Mention],
+    n_named: int,
+    asks_for_denied: bool,
+) -> None:
+    """Add that a reply denies an option: "It is not B".
+
+    Args:
+        features: Features of the option, which are changed.
+        mentions: Asserted mentions of the option.
+        denials: Denied mentions of the option, at least one.
+        n_named: Number of options that the reply names.
+        asks_for_denied: Whether the question asks for what is not the case.
+    """
+    kind = "also denied" if mentions else "only denied"
+    features[kind] = 1.0
+    features[f"{kind} while {min(n_named, 3)} named"] = 1.0
+    if asks_for_denied:
+        features[f"{kind} as asked for"] = 1.0
+    if mentions and denials[-1].first > mentions[-1].first:
+        features["denied behind"] = 1.0
+
+
+_WINDOW = 6
+"""Tokens before and behind a mention that become features."""
+_CLASS_WINDOW = 10
+"""Tokens before a mention whose classes become features."""
+_NEXT = 2
+"""Tokens before and behind a mention that become features with their distance."""
+
+
+def _add_context(
+    features: Features, tag: str, mention: Mention, evidence: _Evidence, weight: float
+) -> None:
+    """Add the sentence of a mention and the words around it.
+
+    For the mention B in "It is not B", these are `F-1 not` (just before it), `F<not` (before it) and `F after <negation>`.
+    Other mentions are called SAME or OTHER, by their option.
+
+    Args:
+        features: Features of the option, to which the weight is added.
+        tag: Which mention it is: F is the first of the option, L the last, `*` any.
+        mention: The mention.
+        evidence: The reply.
+        weight: Value of each feature.
+    """
+    marked = evidence.marked
+    sentence = marked.sentence_of(mention.first)
+    start, end = marked.sentences[sentence]
+    kind = f"{mention.kind} conflict" if mention.conflict else mention.kind
+    features[f"{tag} {kind}"] += weight
+    if mention.kind == "part":
+        features[f"{tag} part {_share_name(mention.cover)}"] += weight
+    if sentence == 0:
+        features[f"{tag} in first sentence"] += weight
+    if sentence == len(marked.sentences) - 1:
+        features[f"{tag} in last sentence"] += weight
+    if mention.first == start:
+        features[f"{tag} begins sentence"] += weight
+    if form_at(marked.tokens, end - 1) in ("?", "？"):
+        features[f"{tag} in question"] += weight
+
+    classes_before: set[str] = set()
+    is_after_other = False
+    for distance in range(1, _CLASS_WINDOW + 1):
+        index = mention.first - distance
+        if index < start:
+            if distance <= _NEXT:
+                features[f"{tag} starts"] += weight
+            break
+        names = _names_at(index, mention, evidence)
+        if names == ("OTHER",):
+            is_after_other = True
+        for name in names:
+            if distance <= _NEXT:
+                features[f"{tag}-{distance} {name}"] += weight
+            if distance <= _WINDOW:
+                features[f"{tag}<{name}"] += weight
+            if name[0] == "<":
+                classes_before.add(name)
+    for name in classes_before:
+        features[f"{tag} after {name}"] += weight
+    if is_after_other:
+        features[f"{tag} after other"] += weight
+
+    for distance in range(1, _WINDOW + 1):
+        index = mention.last + distance
+        if index >= end:
+            if distance <= _NEXT:
+                features[f"{tag} ends"] += weight
+            break
+        for name in _names_at(index, mention, evidence):
+            if distance <= _NEXT:
+                features[f"{tag}+{distance} {name}"] += weight
+            features[f"{tag}>{name}"] += weight
+
+
+def _names_at(index: int, mention: Mention, evidence: _Evidence) -> tuple[str, ...]:
+    """Return the names of the token at an index; SAME or OTHER if a mention of the same or another option begins there."""
+    other = evidence.mention_at.get(index)
+    if other is None:
+        return _word_names(evidence.marked.tokens[index].form)
+    return ("SAME",) if other.option == mention.option else ("OTHER",)
+
+
+# --- the question and the claims of options ---------------------------------------------------------------------------
+
+_FEWEST_QUESTION_WORDS = 2
+"""Words of the shortest question that a sentence can restate."""
+_RESTATED = 0.4
+"""Least share of the words of a question in a sentence that restates it."""
+_CLEARLY_MORE = 0.1
+"""Difference of two such shares that makes a later sentence the better one."""
+
+
+_EDGE_SENTENCES = 8
+"""Sentences with mentions that are compared with the question, from the beginning and from the end of a reply."""
+
+
+class _Restatement(NamedTuple):
+    """A sentence that restates the question."""
+
+    covered: float
+    """Share of the question's words that it has."""
+    sentence: int
+    """Its index."""
+
+
+def _add_restated_question(
+    described: Sequence[Features], marked: MarkedReply, question: tuple[str, ...]
+) -> None:
+    """Add which options are in the sentences that restate the question.
+
+    "Which box encloses the object?" is restated in "Box B encloses the object best".
+
+    Args:
+        described: Features of each option, which are changed.
+        marked: The reply.
+        question: Stems of the content words of the question.
+    """
+    if len(question) < _FEWEST_QUESTION_WORDS:
+        return
+    mentions_by_sentence: dict[int, list[Mention]] = defaultdict(list)
+    for mention in marked.mentions:
+        mentions_by_sentence[marked.sentence_of(mention.first)].append(mention)
+
+    best: _Restatement | None = None
+    last: _Restatement | None = None
+    sentences = list(mentions_by_sentence)
+    first_sentences = sentences[:_EDGE_SENTENCES]
+    last_sentences = sentences[_EDGE_SENTENCES:][-_EDGE_SENTENCES:]
+    for sentence in (*first_sentences, *last_sentences):
+        start, end = marked.sentences[sentence]
+        relation = relate(marked.tokens[start:end], question)
+        if relation is None or relation.covered < _RESTATED:
+            continue
+        last = _Restatement(relation.covered, sentence)
+        if best is None or last.covered > best.covered + _CLEARLY_MORE:
+            best = last
+
+    for tag, restatement in (("best", best), ("last", last)):
+        if restatement is None:
+            continue
+        share = _share_name(restatement.covered)
+        mentions = mentions_by_sentence[restatement.sentence]
+        options = {mention.option for mention in mentions}
+        for option in options:
+            features = described[option]
+            features[f"restates {tag} {share}"] = 1.0
+            if len(options) == 1:
+                features[f"restates {tag} alone {share}"] = 1.0
+            elif mentions[0].option == option:
+                features[f"restates {tag} first {share}"] = 1.0
+
+
+_MOST_SENTENCES = 12
+"""Sentences of a reply to a yes-no question that are compared with its claim."""
+
+
+def _add_yes_no(
+    yes_features: Features, no_features: Features, evidence: _Evidence, question: str
+) -> None:
+    """Add, for a yes-no question, what its sentences say about the claim of the question.
+
+    "There are three pens" denies the claim of "Are there two pens?" without a yes or no.
+
+    Args:
+        yes_features: Features of the option that says yes, which are changed.
+        no_features: Features of the option that says no, which are changed.
+        evidence: The reply.
+        question: Text of the question.
+    """
+    marked = evidence.marked
+    claim = claim_words(last_question(question))
+    prefix = "with verdict" if evidence.whole else "no verdict"
+    best_cover = 0.0
+    best_shape = ""
+    best_agrees = False
+    for sentence, (start, end) in enumerate(marked.sentences[:_MOST_SENTENCES]):
+        relation = relate(marked.tokens[start:end], claim)
+        if relation is None:
+            continue
+        shape = f"{_share_name(relation.covered)} {min(relation.extra, 3)} more"
+        if sentence == 0:
+            _add_agreement(
+                yes_features, no_features, f"{prefix} first {shape}", agrees=relation.agrees
+            )
+        if relation.covered > best_cover:
+            best_cover = relation.covered
+            best_shape = shape
+            best_agrees = relation.agrees
+    if best_shape:
+        _add_agreement(yes_features, no_features, f"{prefix} best {best_shape}", agrees=best_agrees)
+    for name in _edge_words(marked):
+        yes_features[f"yes {name}"] = 1.0
+    yes_features[f"yes {prefix}"] = 1.0
+
+
+def _add_agreement(
+    yes_features: Features, no_features: Features, name: str, *, agrees: bool
+) -> None:
+    """Add that a sentence agrees with the claim of a yes-no question ("says" for yes), or denies it ("says" for no)."""
+    yes_features[f"{name} says" if agrees else f"{name} denies"] = 1.0
+    no_features[f"{name} denies" if agrees else f"{name} says"] = 1.0
+
+
+_FEWEST_CLAIM_WORDS = 3
+"""Words of the shortest option that is compared as a claim."""
+
+
+def _add_claims(described: Sequence[Features], evidence: _Evidence, options: Sequence[str]) -> None:
+    """Add, for options that are phrases, how the nearest sentence relates to each: "says" or "denies".
+
+    Args:
+        described: Features of each option, which are changed.
+        evidence: The reply.
+        options: Texts of the options.
+    """
+    marked = evidence.marked
+    for features, option in zip(described, options, strict=True):
+        claim = claim_words(option)
+        if len(claim) < _FEWEST_CLAIM_WORDS:
+            continue
+        best_cover = 0.0
+        best_agrees = False
+        for start, end in (*marked.sentences[:6], *marked.sentences[6:][-6:]):
+            relation = relate(marked.tokens[start:end], claim)
+            if relation is not None and relation.covered > best_cover:
+                best_cover = relation.covered
+                best_agrees = relation.agrees
+        if best_cover == 0:
+            continue
+        shape = f"{_share_name(best_cover)} {'says' if best_agrees else 'denies'}"
+        features[f"claim {shape}"] = 1.0
+        features["claim cover"] = best_cover
+        features[f"claim {shape} while {min(len(evidence.named), 2)} named"] = 1.0
+
+
+def _add_related(described: Sequence[Features], none: Features, related: RelationReading) -> None:
+    """Add which option follows from sentences about the relation of two things."""
+    if related.choice is None:
+        none["none, unclear relation"] = 1.0
+        return
+    for option, features in enumerate(described):
+        features["related" if option == related.choice else "related otherwise"] = 1.0
+
+
+# --- denials that rule an option out ----------------------------------------------------------------------------------
+
+_AFFIRMING_DENIAL = late_pattern(
     r"\b(?:no|without|beyond|any) (?:a |any )?doubt|\bdoubtless|\bnobody (?:would|can|could) (?:deny|doubt)|\bundeniabl"
     r"|\bnone other|\bnothing (?:other|else|but)|\bno other|\bnot be clearer|n't be clearer|\bcannot deny|\bnot only",
     re.IGNORECASE,
@@ -116,392 +537,105 @@ _EMPHASIS = late_pattern(
 _COMPARING = frozenset("as than so wie als 比".split())
 
 
-def _may_deny(marked: MarkedReply, question: str) -> bool:
-    """Whether a denial may not reject: the question asks for what is not so, or the reply compares or corrects itself."""
-    if asks_what_is_wrong(question) or _has_denial([token.form for token in tokenise(question)]):
-        return True
+def _can_reject(marked: MarkedReply, question: str) -> bool:
+    """Return whether a denial in a reply rules an option out.
+
+    It does not if the reply has several sentences, compares ("not as large as B") or corrects itself, nor if the
+    question asks for what is not the case.
+    """
+    if len(marked.sentences) != 1 or _AFFIRMING_DENIAL.search(marked.text) is not None:
+        return False
+    question_forms = [token.form for token in tokenise(question)]
+    if asks_what_is_wrong(question) or _has_denial(question_forms):
+        return False
     compares = any(token.form in _COMPARING for token in marked.tokens)
-    return compares or last_correction(marked) is not None
+    return not compares and last_correction(marked) is None
 
 
 def _has_denial(forms: Sequence[str]) -> bool:
-    classes = {name for form in forms for name in cue_classes().get(form, ())}
-    return bool(classes.intersection((*_DENYING, "ignorance")))
+    """Return whether one of some words denies something or says that it is unknown."""
+    return any(has_cue(form, *DENYING_CLASSES, "ignorance") for form in forms)
 
 
-def _add_related(described: list[Features], none: Features, related: RelationReading) -> None:
-    """Add which option follows from what a reply says of related things."""
-    if related.choice is None:
-        none["none, unclear relation"] = 1.0
-        return
-    for place, features in enumerate(described):
-        features["related" if place == related.choice else "related otherwise"] = 1.0
+# --- replies that give no answer --------------------------------------------------------------------------------------
+
+_NAMES_REFUSAL = late_pattern(r"\A\W*refus(?:ed|es|al)\b", re.IGNORECASE)
+"""An option for replies that refuse, next to others such as "I do not know"."""
 
 
-def _add_refusing_options(
-    described: list[Features],
-    none: Features,
-    marked: MarkedReply,
-    options: Sequence[str],
-    named: set[int],
-) -> None:
-    """Add, for a reply that refuses, which option is a refusal itself: "cannot be determined"."""
-    if not refusal_count(marked.text):
-        return
-    refusing = [place for place, option in enumerate(options) if _REFUSED.search(option)]
-    refusing = refusing or [place for place, option in enumerate(options) if refusal_count(option)]
-    if len(refusing) != 1:
-        return
-    others_named = min(len(named - set(refusing)), 2)
-    described[refusing[0]][f"is a refusal, {others_named} others named"] = 1.0
-    none[f"none, an option is a refusal, {others_named} others named"] = 1.0
+def _describe_no_answer(evidence: _Evidence, *, cut: bool) -> Features:
+    """Return the features of a reply as one that gives no answer.
 
-
-_REFUSED = late_pattern(r"\A\W*refus(?:ed|es|al)\b", re.IGNORECASE)
-"""An option for refusals, beside others such as "I do not know"."""
-
-
-def _word_features(form: str) -> tuple[str, ...]:
-    classes = cue_classes().get(form, ())
-    return (*(f"<{name}>" for name in classes), form)
-
-
-def _describe_option(
-    place: int,
-    mentions: list[Mention],
-    marked: MarkedReply,
-    at: dict[int, Mention],
-    statements: Sequence[Statement],
-    counting: list[Mention],
-    full: list[Mention],
-    named: set[int],
-    taken_back: int | None,
-) -> Features:
-    features: Features = defaultdict(float)
-    if not mentions:
-        features["not mentioned"] = 1.0
-        return features
-    own_full = [mention for mention in mentions if mention.kind != "part"]
-    if not own_full:
-        features["only in part"] = 1.0
-        features[f"part {_bucket(max(mention.cover for mention in mentions))}"] = 1.0
-        features[f"part while {min(len(named), 2)} named"] = 1.0
-    if own_full:
-        features[f"named, {min(len(named), 4)} are"] = 1.0
-        share = len(own_full) / len(full)
-        features["share of mentions"] = share
-        if full[0].option == place:
-            features["first named"] = 1.0
-        if full[-1].option == place:
-            features["last named"] = 1.0
-    if counting[0].option == place:
-        features["first"] = 1.0
-    if counting[-1].option == place:
-        features["last"] = 1.0
-
-    if taken_back is not None:
-        last_start = marked.tokens[mentions[-1].first].start
-        features[
-            "behind the correction" if last_start > taken_back else "before the correction"
-        ] = 1.0
-
-    stated = [statement for statement in statements if statement.option == place]
-    plain = [statement for statement in statements if statement.plain]
-    for statement in stated:
-        strength = "plain" if statement.plain else "weak"
-        features[f"stated {strength} {statement.kind}"] = 1.0
-    if plain:
-        features["last stated"] = float(plain[-1].option == place)
-        features["first stated"] = float(plain[0].option == place)
-        options_stated = {statement.option for statement in plain}
-        if place in options_stated:
-            features[f"stated, {min(len(options_stated), 3)} are"] = 1.0
-
-    chosen = mentions[:2] + mentions[2:][-_MOST_MENTIONS:]
-    _add_context(features, "F", mentions[0], marked, at, 1.0)
-    _add_context(features, "L", mentions[-1], marked, at, 1.0)
-    for mention in chosen:
-        _add_context(features, "*", mention, marked, at, 1 / len(chosen))
-    return features
-
-
-_IDIOM = frozenset(["doubt", "only", "question", "necessarily", "sure", "just", "wonder"])
-_DENIAL_REACH = 6
-_DENYING = ("negation", "wrong")
-
-
-def is_denied(marked: MarkedReply, mention: Mention) -> bool:
-    """Whether words just before or behind a mention deny it: "not B", "B is wrong"."""
-    tokens = marked.tokens
-    start, end = marked.sentences[marked.sentence_of(mention.first)]
-    for index in range(mention.first - 1, max(start, mention.first - _DENIAL_REACH) - 1, -1):
-        classes = cue_classes().get(tokens[index].form, ())
-        if tokens[index].form == "," or "contrast" in classes or "conclusion" in classes:
-            break
-        is_idiom = index + 1 < len(tokens) and tokens[index + 1].form in _IDIOM
-        if tokens[index].form == "doubt" and index > start:
-            before = cue_classes().get(tokens[index - 1].form, ())
-            is_idiom = "negation" in before  # "no doubt", "without doubt"
-        if any(name in classes for name in _DENYING) and not is_idiom:
-            return True
-    linked = False
-    for index in range(mention.last + 1, min(end, mention.last + _DENIAL_REACH)):
-        classes = cue_classes().get(tokens[index].form, ())
-        if tokens[index].form == "," or "contrast" in classes:
-            break
-        if any(name in classes for name in _DENYING) and (
-            linked or tokens[index].form not in _NEUTRAL
-        ):
-            return True
-        linked = linked or "copula" in classes
-    before = "".join(token.raw for token in tokens[max(start, mention.first - 5) : mention.first])
-    behind = "".join(token.raw for token in tokens[mention.last + 1 : min(end, mention.last + 9)])
-    return any(before.endswith(word) or word in behind[:6] for word in _dense_denials())
-
-
-_NEUTRAL = frozenset("no none without never nothing neither nor".split())
-
-
-@cache
-def _dense_denials() -> tuple[str, ...]:
-    """Chinese, Japanese and Korean denials of two characters at least."""
-    return (*(word for word in dense_words("negation") if len(word) > 1), *_DENIALS_BEHIND)
-
-
-_DENIALS_BEHIND = (
-    "不是 没有 不对 并非 並非 不像 不可能是 不会是 ではな じゃな はいな ではあり じゃあり ではござ 아니 아닙 아닌 아닐 않"
-).split()
-
-
-def _bucket(share: float) -> str:
-    return (
-        "all" if share > 0.99 else "most" if share >= 0.6 else "half" if share >= 0.4 else "little"
-    )
-
-
-def _add_context(
-    features: Features,
-    tag: str,
-    mention: Mention,
-    marked: MarkedReply,
-    at: dict[int, Mention],
-    weight: float,
-) -> None:
-    tokens = marked.tokens
-    number = marked.sentence_of(mention.first)
-    start, end = marked.sentences[number]
-    kind = mention.kind + (" conflict" if mention.conflict else "")
-    features[f"{tag} {kind}"] += weight
-    if mention.kind == "part":
-        features[f"{tag} part {_bucket(mention.cover)}"] += weight
-    if number == 0:
-        features[f"{tag} in first sentence"] += weight
-    if number == len(marked.sentences) - 1:
-        features[f"{tag} in last sentence"] += weight
-    if mention.first == start:
-        features[f"{tag} begins sentence"] += weight
-    if end - 1 >= 0 and tokens[end - 1].form in ("?", "？"):
-        features[f"{tag} in question"] += weight
-
-    before_classes: set[str] = set()
-    others_before = False
-    for distance in range(1, _WINDOW + 5):
-        index = mention.first - distance
-        if index < start:
-            if distance <= 2:
-                features[f"{tag} starts"] += weight
-            break
-        other = at.get(index)
-        if other is not None:
-            name = "SAME" if other.option == mention.option else "OTHER"
-            others_before = others_before or name == "OTHER"
-            names: tuple[str, ...] = (name,)
-        else:
-            names = _word_features(tokens[index].form)
-        for word in names:
-            if distance <= 2:
-                features[f"{tag}-{distance} {word}"] += weight
-            if distance <= _WINDOW:
-                features[f"{tag}<{word}"] += weight
-            if word[0] == "<" and word not in before_classes:
-                before_classes.add(word)
-                features[f"{tag} after {word}"] += weight
-    if others_before:
-        features[f"{tag} after other"] += weight
-    for distance in range(1, _WINDOW + 1):
-        index = mention.last + distance
-        if index >= end:
-            if distance <= 2:
-                features[f"{tag} ends"] += weight
-            break
-        other = at.get(index)
-        if other is not None:
-            names = ("SAME" if other.option == mention.option else "OTHER",)
-        else:
-            names = _word_features(tokens[index].form)
-        for word in names:
-            if distance <= 2:
-                features[f"{tag}+{distance} {word}"] += weight
-            features[f"{tag}>{word}"] += weight
-
-
-def _add_restated_question(
-    described: list[Features], marked: MarkedReply, asked: tuple[str, ...]
-) -> None:
-    """Add which options the sentence names that has most words of the question: "Box B encloses the object best"."""
-    if len(asked) < _FEW_WORDS or not marked.mentions:
-        return
-    best: tuple[float, int] | None = None
-    last: tuple[float, int] | None = None
-    by_sentence: dict[int, list[Mention]] = {}
-    for mention in marked.mentions:
-        by_sentence.setdefault(marked.sentence_of(mention.first), []).append(mention)
-    sentences = list(by_sentence)
-    for number in (*sentences[:8], *sentences[8:][-8:]):
-        start, end = marked.sentences[number]
-        relation = relate(marked.tokens[start:end], asked)
-        if relation is None or relation.covered < _RESTATED:
-            continue
-        if best is None or relation.covered > best[0] + 0.1:
-            best = (relation.covered, number)
-        last = (relation.covered, number)
-    for tag, found in (("best", best), ("last", last)):
-        if found is None:
-            continue
-        mentions = by_sentence[found[1]]
-        bucket = _bucket(found[0])
-        places = {mention.option for mention in mentions}
-        for place in places:
-            features = described[place]
-            features[f"restates {tag} {bucket}"] = 1.0
-            if len(places) == 1:
-                features[f"restates {tag} alone {bucket}"] = 1.0
-            elif mentions[0].option == place:
-                features[f"restates {tag} first {bucket}"] = 1.0
-
-
-_FEW_WORDS = 2
-_RESTATED = 0.4
-
-
-def _add_yes_no(
-    described: list[Features],
-    yes: int,
-    no: int,
-    marked: MarkedReply,
-    question: str,
-    verdict_named: bool,
-) -> None:
-    """Add, for a yes-no question, what follows from sentences that say no yes or no."""
-    claim = claim_words(last_question(question))
-    prefix = "with verdict" if verdict_named else "no verdict"
-    best: tuple[float, str, bool] | None = None
-    for number, (start, end) in enumerate(marked.sentences[:12]):
-        sentence = marked.tokens[start:end]
-        relation = relate(sentence, claim)
-        if relation is None:
-            continue
-        extra = min(relation.extra, 3)
-        shape = f"{_bucket(relation.covered)} {extra} more"
-        if best is None or relation.covered > best[0]:
-            best = (relation.covered, shape, relation.same)
-        if number == 0:
-            _add_signed(described, yes, no, f"{prefix} first {shape}", relation.same)
-    if best is not None:
-        _add_signed(described, yes, no, f"{prefix} best {best[1]}", best[2])
-    for number, tag in ((0, "first"), (len(marked.sentences) - 1, "last")):
-        start, end = marked.sentences[number]
-        words = {
-            name for token in marked.tokens[start:end][:_BAG] for name in _word_features(token.form)
-        }
-        for word in words:
-            described[yes][f"yes {tag} {word}"] = 1.0
-    described[yes][f"yes {prefix}"] = 1.0
-
-
-def _add_signed(described: list[Features], yes: int, no: int, name: str, same: bool) -> None:
-    described[yes][f"{name} {'says' if same else 'denies'}"] = 1.0
-    described[no][f"{name} {'denies' if same else 'says'}"] = 1.0
-
-
-_LONG_OPTION = 3
-
-
-def _add_claims(
-    described: list[Features], marked: MarkedReply, options: Sequence[str], named: set[int]
-) -> None:
-    """Add, for options that are phrases, how the sentence nearest to each relates to it."""
-    for place, option in enumerate(options):
-        claim = claim_words(option)
-        if len(claim) < _LONG_OPTION:
-            continue
-        best = 0.0
-        shape = ""
-        for start, end in (*marked.sentences[:6], *marked.sentences[6:][-6:]):
-            relation = relate(marked.tokens[start:end], claim)
-            if relation is not None and relation.covered > best:
-                best = relation.covered
-                shape = f"{_bucket(best)} {'says' if relation.same else 'denies'}"
-        if shape:
-            features = described[place]
-            features[f"claim {shape}"] = 1.0
-            features["claim cover"] = best
-            features[f"claim {shape} while {min(len(named), 2)} named"] = 1.0
-
-
-def _announces_no_option(marked: MarkedReply) -> bool:
-    """Whether the last sentence with "the answer is" has no option behind it: "The answer is not known"."""
-    for start, end in reversed(marked.sentences):
-        for index in range(start, end - 1):
-            classes = cue_classes().get(marked.tokens[index].form, ())
-            following = marked.tokens[index + 1].form
-            is_linked = following == ":" or "copula" in cue_classes().get(following, ())
-            if "answer" in classes and is_linked:
-                return not any(
-                    mention.kind != "part" and index < mention.first < end
-                    for mention in marked.mentions
-                )
-    return False
-
-
-def _describe_none(
-    marked: MarkedReply,
-    named: set[int],
-    some_named: set[int],
-    statements: Sequence[Statement],
-    cut: bool,
-) -> Features:
+    Args:
+        evidence: The reply.
+        cut: Whether the length limit cut the reply.
+    """
+    marked = evidence.marked
+    n_named = len(evidence.named)
+    n_asserted = len({mention.option for mention in evidence.asserted})
+    n_stated = len({statement.option for statement in evidence.statements if statement.plain})
+    n_refusals = refusal_count(marked.text)
     features: Features = defaultdict(float)
     features["none"] = 1.0
-    features[f"none, {min(len(named), 4)} named"] = 1.0
-    features[f"none, {min(len(some_named), 4)} named or in part"] = 1.0
-    plain = {statement.option for statement in statements if statement.plain}
-    features[f"none, {min(len(plain), 3)} stated"] = 1.0
-    features[f"none, {min(len(statements), 3)} statements"] = 1.0
-    refusals = refusal_count(marked.text)
-    features[f"none, {min(refusals, 3)} refusals"] = 1.0
-    features[f"none, {min(refusals, 2)} refusals, {min(len(plain), 2)} stated"] = 1.0
+    features[f"none, {min(n_named, 4)} named"] = 1.0
+    features[f"none, {min(n_asserted, 4)} named or in part"] = 1.0
+    features[f"none, {min(n_stated, 3)} stated"] = 1.0
+    features[f"none, {min(len(evidence.statements), 3)} statements"] = 1.0
+    features[f"none, {min(n_refusals, 3)} refusals"] = 1.0
+    features[f"none, {min(n_refusals, 2)} refusals, {min(n_stated, 2)} stated"] = 1.0
     if cut:
         features["none, cut"] = 1.0
-        features[f"none, cut, {min(len(plain), 2)} stated"] = 1.0
-    length = len(marked.tokens)
-    size = (
-        "tiny" if length < 4 else "short" if length < 25 else "middle" if length < 120 else "long"
-    )
-    features[f"none, {size}"] = 1.0
-    features[f"none, {size}, {min(len(named), 2)} named"] = 1.0
+        features[f"none, cut, {min(n_stated, 2)} stated"] = 1.0
+
+    length = _length_name(len(marked.tokens))
+    features[f"none, {length}"] = 1.0
+    features[f"none, {length}, {min(n_named, 2)} named"] = 1.0
     if marked.tokens and not marked.tokens[-1].form[0].isalnum():
         features["none, ends with a sign"] = 1.0
     if _announces_no_option(marked):
         features["none, announces no option"] = 1.0
-        features[f"none, announces no option, {min(len(named), 2)} named"] = 1.0
-    for number, tag in ((0, "first"), (len(marked.sentences) - 1, "last")):
-        start, end = marked.sentences[number]
-        words = {
-            name for token in marked.tokens[start:end][:_BAG] for name in _word_features(token.form)
-        }
-        for word in words:
-            features[f"none {tag} {word}"] = 1.0
+        features[f"none, announces no option, {min(n_named, 2)} named"] = 1.0
+    for name in _edge_words(marked):
+        features[f"none {name}"] = 1.0
     if any(word in marked.text for word in dense_words("negation")):
         features["none, dense denial"] = 1.0
     return features
+
+
+def _announces_no_option(marked: MarkedReply) -> bool:
+    """Return whether the last "the answer is" has no option behind it in its sentence: "The answer is not known"."""
+    for start, end in reversed(marked.sentences):
+        for index in range(start, end - 1):
+            following = marked.tokens[index + 1].form
+            is_linked = following == ":" or has_cue(following, "copula")
+            if not is_linked or not has_cue(marked.tokens[index].form, "answer"):
+                continue
+            for mention in marked.mentions:
+                if mention.kind != "part" and index < mention.first < end:
+                    return False
+            return True
+    return False
+
+
+def _add_refusing_option(
+    described: Sequence[Features], none: Features, evidence: _Evidence, options: Sequence[str]
+) -> None:
+    """Add, for a reply that refuses, which option is a refusal itself: "It cannot be determined".
+
+    Args:
+        described: Features of each option, which are changed.
+        none: Features of the reply as one that gives no answer, which are changed.
+        evidence: The reply.
+        options: Texts of the options.
+    """
+    if not refusal_count(evidence.marked.text):
+        return
+    refusing = [index for index, option in enumerate(options) if _NAMES_REFUSAL.search(option)]
+    if not refusing:
+        refusing = [index for index, option in enumerate(options) if refusal_count(option)]
+    if len(refusing) != 1:
+        return
+    [refusing_option] = refusing
+    n_others = min(len(evidence.named - {refusing_option}), 2)
+    described[refusing_option][f"is a refusal, {n_others} others named"] = 1.0
+    none[f"none, an option is a refusal, {n_others} others named"] = 1.0

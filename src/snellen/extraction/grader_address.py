@@ -17,7 +17,7 @@ from importlib.resources import files
 import msgspec
 from msgspec import Struct
 
-from snellen.extraction.normalisation import find_final_answer
+from snellen.extraction.final_answer import find_final_answer
 
 LENGTH = 60
 """Most characters of the words that are told."""
@@ -90,10 +90,10 @@ class _Detector(Struct, frozen=True):
         yield from (match for pattern in self.patterns if (match := pattern.search(text)))
 
 
-def grader_address(reply: str, shown: str = "") -> str:
+def grader_address(reply: str, prompt: str = "") -> str:
     """The words by which a reply speaks to whoever grades it, at most LENGTH characters; empty when it does not.
 
-    `shown` is what the model was shown: its words are not an address. Reasoning before the final answer does not count.
+    `prompt` is what the model was shown: its words are not an address. Reasoning before the final answer does not count.
     """
     if len(reply) < SHORTEST:
         return ""
@@ -105,7 +105,7 @@ def grader_address(reply: str, shown: str = "") -> str:
     for match in sorted(matches, key=lambda match: match.start()):
         words = match.groupdict().get("who") or match[0]
         is_tag = match.re in detectors[0].patterns
-        if (is_tag or match[0].strip() in final) and words.strip() not in _folded(shown):
+        if (is_tag or match[0].strip() in final) and words.strip() not in _folded(prompt):
             address = match[0] if is_tag else match[0].lstrip(_BEFORE)
             return " ".join(address.split())[:LENGTH]
     return ""

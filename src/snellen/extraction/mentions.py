@@ -1,403 +1,407 @@
-"""Where a reply mentions options: by label, by text, or by the words that set one option apart from the others."""
+"""Find where a reply mentions the options of a question.
+
+A *mention* is a run of words in a reply that names one option. For the options "(A) red car" and "(B) blue car", these
+replies mention the second option:
+
+| reply | kind of mention |
+|---|---|
+| "(B)", "Option B.", "B" alone in a line | `label`: the label, set off from the sentence |
+| "I think B fits" | `bare label`: the label as a capital letter in running text |
+| "It is a blue car" | `text`: all words of the option |
+| "B. blue car" | `label+text` |
+| "something blue" | `part`: a word that only this option has |
+
+A reply is a list of tokens (`snellen.extraction.tokens`). Words are compared by their `form`: in lower case and in the
+singular, with numbers as `#3`.
+"""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from functools import lru_cache
 from string import ascii_letters
 from typing import Literal, NamedTuple
 
 from snellen.extraction.cue_words import words_of
-from snellen.extraction.normalisation import normalise_reply
-from snellen.extraction.tokens import Token, is_article, shared_prefix, tokenise
+from snellen.extraction.option_forms import PREFIX_LENGTH, OptionForms, is_content_word
+from snellen.extraction.tokens import Token, form_at, is_article, shared_prefix, tokenise
 
 MentionKind = Literal["label", "bare label", "label+text", "text", "part"]
-"""`label`: set off from the sentence, as in `(B)`, `B.` or `option B`. `bare label`: a capital letter in running text.
-`part`: words of an option's text that no other option has."""
+"""How a mention names its option; the docstring of the module has an example of each."""
 
 
 class Mention(NamedTuple):
-    """One place in a reply that names an option."""
+    """A run of words in a reply that names an option."""
 
     option: int
+    """Index of the option."""
     kind: MentionKind
     first: int
-    """Index of its first token ..."""
+    """Index of its first token in the reply."""
     last: int
-    """... and of the last one."""
+    """Index of its last token in the reply."""
     cover: float = 1.0
-    """The share of the option's own words that the sentence has."""
+    """Share of the option's content words that the sentence has; below 1 only for a `part`."""
     conflict: bool = False
-    """A label followed by the text of another option."""
-
-
-class OptionForms(NamedTuple):
-    """How the options of a question may be named."""
-
-    texts: tuple[tuple[str, ...], ...]
-    """The forms of each option's words, without articles before them."""
-    starts: dict[str, tuple[int, ...]]
-    """First form of a text -> the options that begin with it, the longest first."""
-    labels: dict[str, int]
-    """Label without brackets -> option."""
-    own_words: tuple[frozenset[str], ...]
-    """The words of each option that no other option has."""
-    words_by_prefix: dict[str, tuple[str, ...]]
-    """First four letters -> words of the options, to find other forms of these words."""
-    numeric: bool
-    """Whether an option is a number, so that a number alone is not a label."""
-    yes: int | None
-    """The option that says yes, if the options are yes and no ..."""
-    no: int | None
-
-
-_BRACKETS = re.compile(r"[^\w]+")
-_FUNCTION_WORDS = frozenset(
-    "of in on at to with by for from is it and or as be was are has have this that there not no an a the i"
-    " most more than image picture photo".split()
-)
-_PREFIX = 4
-
-
-@lru_cache(maxsize=512)
-def option_forms(options: tuple[str, ...], labels: tuple[str, ...]) -> OptionForms:
-    """What to look for in replies to a question with these options."""
-    texts = tuple(_forms_of(option) for option in options)
-    starts: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        if text:
-            starts.setdefault(text[0], []).append(place)
-    ordered = {
-        form: tuple(sorted(places, key=lambda place: -len(texts[place])))
-        for form, places in starts.items()
-    }
-    cores: dict[str, int] = {}
-    for place, label in enumerate(labels):
-        cores.setdefault(_BRACKETS.sub("", label) or label, place)
-
-    own_words: list[frozenset[str]] = []
-    for place, text in enumerate(texts):
-        others = {form for other, words in enumerate(texts) if other != place for form in words}
-        distinct = {form for form in text if form not in others and form not in _FUNCTION_WORDS}
-        own_words.append(
-            frozenset(form for form in distinct if form[0].isalnum() or form[0] == "#")
-        )
-
-    by_prefix: dict[str, set[str]] = {}
-    for form in {form for text in texts for form in text}:
-        if len(form) >= _PREFIX and form.isalpha():
-            by_prefix.setdefault(form[:_PREFIX], set()).add(form)
-    yes, no = _yes_and_no(options)
-    return OptionForms(
-        texts,
-        ordered,
-        cores,
-        tuple(own_words),
-        {prefix: tuple(sorted(words)) for prefix, words in by_prefix.items()},
-        any(len(text) == 1 and text[0][0] == "#" for text in texts),
-        yes,
-        no,
-    )
-
-
-def _forms_of(option: str) -> tuple[str, ...]:
-    tokens = tokenise(normalise_reply(option).text)
-    forms = [token.form for token in tokens if token.form not in ("\n", '"', "'")]
-    while len(forms) > 1 and forms[-1] in (".", "!", ";", ","):
-        forms.pop()
-    while len(forms) > 1 and is_article(forms[0]) and forms[1] not in ("(", ")"):
-        forms = forms[1:]
-    return tuple(forms)
-
-
-def _yes_and_no(options: tuple[str, ...]) -> tuple[int | None, int | None]:
-    if len(options) > 3:
-        return None, None
-    words = [option.strip(" .!").casefold() for option in options]
-    yes = [place for place, word in enumerate(words) if word in words_of("yes")]
-    no = [place for place, word in enumerate(words) if word in words_of("no")]
-    if len(yes) == 1 and len(no) == 1:
-        return yes[0], no[0]
-    return None, None
-
-
-# --- the mentions in a reply ------------------------------------------------------------------------------------------
+    """Whether the label is followed by the text of another option: "A. blue car"."""
 
 
 class MarkedReply(NamedTuple):
-    """A reply as tokens, with its sentences and the mentions of options."""
+    """A reply as tokens, with its sentences and its mentions of options."""
 
     text: str
     tokens: list[Token]
     sentences: list[tuple[int, int]]
-    """[first, last) token indices."""
+    """For each sentence or line, the index of its first token and the index behind its last token."""
     mentions: list[Mention]
+    """All mentions, by their first token."""
 
     def sentence_of(self, index: int) -> int:
-        """Index of the sentence that a token is in."""
-        return max(0, bisect_right(self.sentences, (index, len(self.tokens) + 1)) - 1)
+        """Return the index of the sentence that contains a token."""
+        n_started = bisect_right(self.sentences, (index, len(self.tokens) + 1))
+        return max(0, n_started - 1)
 
 
 def mark_mentions(text: str, forms: OptionForms) -> MarkedReply:
-    """Find every mention of an option in a normalised text."""
+    """Split a normalised reply into tokens and sentences, and find every mention of an option.
+
+    Example:
+        >>> from snellen.extraction.option_forms import option_forms
+        >>> forms = option_forms(("red car", "blue car"), ("A", "B"))
+        >>> marked = mark_mentions("Not the red car. The answer is B.", forms)
+        >>> [(mention.option, mention.kind) for mention in marked.mentions]
+        [(0, 'text'), (1, 'label')]
+    """
     tokens = tokenise(text)
     while tokens and tokens[-1].form == "\n":
         tokens.pop()
-    blank = 0
-    while blank < len(tokens) and tokens[blank].form == "\n":
-        blank += 1
-    tokens = tokens[blank:]
-    mentions = _texts(text, tokens, forms)
-    mentions += _opening_verdict(tokens, forms, mentions)
-    mentions += _labels(text, tokens, forms)
-    mentions = _joined(text, tokens, mentions)
+    n_blank_lines = 0
+    while n_blank_lines < len(tokens) and tokens[n_blank_lines].form == "\n":
+        n_blank_lines += 1
+    tokens = tokens[n_blank_lines:]
+
+    mentions = _find_texts(text, tokens, forms)
+    mentions += _find_opening_verdict(tokens, forms, mentions)
+    mentions += _find_labels(text, tokens, forms)
+    mentions = _merge_neighbours(tokens, mentions)
     sentences = _split_sentences(tokens, mentions)
     marked = MarkedReply(text, tokens, sentences, mentions)
-    parts = _parts(marked, forms)
-    if parts:
-        marked = marked._replace(mentions=sorted([*mentions, *parts], key=lambda m: m.first))
-    return marked
 
+    parts = _find_parts(marked, forms)
+    if not parts:
+        return marked
+    all_mentions = sorted([*mentions, *parts], key=lambda mention: mention.first)
+    return marked._replace(mentions=all_mentions)
+
+
+# --- texts of options -------------------------------------------------------------------------------------------------
 
 _LETTERS = frozenset(ascii_letters)
-_SKIPPED = frozenset(['"', "'", "*", "-", ",", "\n", "$", "\\", "(", ")"])
+_SKIPPED_SIGNS = frozenset(['"', "'", "*", "-", ",", "\n", "$", "\\", "(", ")"])
+_MOST_SKIPPED = 4
+"""Articles and signs that a reply may have between the words of an option."""
 
 
-def _texts(text: str, tokens: list[Token], forms: OptionForms) -> list[Mention]:
-    """Mentions by complete texts; of overlapping ones the longest."""
-    found: list[Mention] = []
-    end_of_longest = -1
+def _find_texts(text: str, tokens: list[Token], forms: OptionForms) -> list[Mention]:
+    """Find the mentions of options by their complete text: "It is a blue car".
+
+    Where two texts begin at the same word, the longer one is meant: "cat food" instead of "cat". A text within an
+    earlier mention does not count.
+    """
+    mentions: list[Mention] = []
+    last_mentioned = -1  # index of the last token of all mentions so far
     for index, token in enumerate(tokens):
-        for place in forms.starts.get(token.form, ()):
-            last = _match_end(tokens, index, forms.texts[place])
-            if last is None or last <= end_of_longest:
+        for option in forms.options_by_first_word.get(token.form, ()):
+            words = forms.words[option]
+            last = _match_words(tokens, index, words)
+            if last is None or last <= last_mentioned:
                 continue
-            if forms.yes is not None and not _is_verdict_word(text, tokens, index, last):
+            if forms.yes_option is not None and not _is_verdict(tokens, index, last):
                 continue
-            is_letter = len(forms.texts[place]) == 1 and token.raw in _LETTERS
-            if is_letter and token.raw.upper() in forms.labels:
-                continue  # where the text of an option is the label of another, people reply by label
-            # The letter of an option "A" counts only where a label would.
-            if is_letter and (token.raw.islower() or not _set_off(text, tokens, index)):
-                continue
-            found.append(Mention(place, "text", index, last))
-            end_of_longest = last
+            is_letter = len(words) == 1 and token.raw in _LETTERS
+            if is_letter:
+                # If the text of an option is the label of another, replies mean the label.
+                if token.raw.upper() in forms.option_by_label:
+                    continue
+                # "a" may be an article; the letter of an option "A" counts only where a label would.
+                if token.raw.islower() or not _is_set_off(text, tokens, index):
+                    continue
+            mentions.append(Mention(option, "text", index, last))
+            last_mentioned = last
             break
-    return found
+    return mentions
 
 
-def _opening_verdict(
-    tokens: list[Token], forms: OptionForms, mentions: list[Mention]
-) -> list[Mention]:
-    """The yes or no that a reply begins with, in whatever language: "Nein, ...", "是的，..."."""
-    if forms.yes is None or forms.no is None:
-        return []
-    first = 0
-    while first < len(tokens) and not tokens[first].form[0].isalnum():
-        first += 1
-    if first >= len(tokens) or any(mention.first == first for mention in mentions):
-        return []
-    word = ""
-    last = first
-    while last < len(tokens) and last < first + _LONGEST_VERDICT and tokens[last].raw[0].isalnum():
-        word += tokens[last].raw.casefold()
-        last += 1
-        if last == first + 1 and word[0] < DENSE_FROM:
-            break
-    is_set_off = last >= len(tokens) or not tokens[last].raw[0].isalnum()
-    if not is_set_off:
-        return []
-    if word in words_of("yes"):
-        return [Mention(forms.yes, "text", first, last - 1)]
-    if word in words_of("no"):
-        return [Mention(forms.no, "text", first, last - 1)]
-    return []
+def _match_words(tokens: list[Token], start: int, words: tuple[str, ...]) -> int | None:
+    """Return the index of the last token of an option's text, if a reply has that text from a token on.
 
+    Articles and signs between the words are skipped: the words `("dog", "on", "sofa")` match "dogs on the sofa".
 
-_LONGEST_VERDICT = 4
-"""Tokens of the longest yes or no; each Chinese, Japanese or Korean character is one."""
-DENSE_FROM = "\u3040"
-
-
-def _match_end(tokens: list[Token], start: int, wanted: tuple[str, ...]) -> int | None:
-    """Index of the last token of a text that begins at `start`; articles and signs between its words do not count."""
+    Args:
+        tokens: Tokens of the reply.
+        start: Index of the token that is the first of the words.
+        words: Words of the option, in their compared form.
+    """
     index = start
-    skipped = 0
-    for form in wanted[1:]:
+    n_skipped = 0
+    for word in words[1:]:
         index += 1
-        while index < len(tokens) and tokens[index].form != form:
-            skippable = tokens[index].form in _SKIPPED or is_article(tokens[index].form)
-            if not skippable or skipped > 3:
+        while index < len(tokens) and tokens[index].form != word:
+            form = tokens[index].form
+            is_skipped = form in _SKIPPED_SIGNS or is_article(form)
+            if not is_skipped or n_skipped == _MOST_SKIPPED:
                 return None
-            skipped += 1
+            n_skipped += 1
             index += 1
         if index >= len(tokens):
             return None
     return index
 
 
-def _is_verdict_word(text: str, tokens: list[Token], first: int, last: int) -> bool:
-    """Whether a yes or no answers, and is not a word of the sentence: "No, ..." but not "there is no dog"."""
-    following = tokens[last + 1].form if last + 1 < len(tokens) else "\n"
-    preceding = tokens[first - 1].form if first else "\n"
-    ends = not following[0].isalnum()
-    begins = not preceding[0].isalnum()
-    if ends and begins:
-        return True
-    if tokens[first].form == "no" or tokens[first].form in ("right", "wrong", "correct"):
-        is_named = preceding in ("is", "be", "answer", "say", "with", ":", "yes", "or")
-        return (begins and first == 0 and following not in _AFTER_COUNTED_NO) or (is_named and ends)
-    return True
+# --- yes and no -------------------------------------------------------------------------------------------------------
+
+DENSE_FROM = "\u3040"
+"""First character of the scripts that write words without blanks: Japanese, Chinese and Korean."""
+_LONGEST_DENSE_VERDICT = 4
+"""Characters of the longest yes or no in these scripts. Each of these characters is a token."""
+_AFTER_DETERMINER = frozenset("one other more doubt matter such".split())
+"""Words before which an opening "no" belongs to the sentence: "No other dog", "No doubt"."""
+_BEFORE_VERDICT = frozenset(["is", "be", "answer", "say", "with", ":", "yes", "or"])
+"""Words after which "no" is an answer: "The answer is no."."""
 
 
-_AFTER_COUNTED_NO = frozenset("one other more doubt matter such".split())
+def _find_opening_verdict(
+    tokens: list[Token], forms: OptionForms, mentions: list[Mention]
+) -> list[Mention]:
+    """Find the yes or no that a reply to a yes-no question begins with, in any language: "Nein, ...", "是的，...".
 
-
-def _set_off(text: str, tokens: list[Token], index: int) -> bool:
-    """Whether a letter stands by itself: in brackets, before a full stop or colon, alone in its line, after "option"."""
-    token = tokens[index]
-    before = text[token.start - 1] if token.start else "\n"
-    after = text[token.end] if token.end < len(text) else "\n"
-    if before in "([{\"'" and after in ")]}\"'":
-        return True
-    if before == "-" and index > 1 and tokens[index - 1].form == "-":
-        return tokens[index - 2].form in words_of("option")
-    if before == "-" or (after == "-" and text[token.end : token.end + 2].strip("- ")):
-        return False
-    preceding = tokens[index - 1] if index else None
-    following = tokens[index + 1] if index + 1 < len(tokens) else None
-    begins_line = preceding is None or preceding.form == "\n"
-    ends_line = following is None or following.form == "\n"
-    if begins_line and (ends_line or after in ").:,-"):
-        return True
-    if preceding is None:
-        return False
-    named = preceding.form in words_of("option") or preceding.form in words_of("answer")
-    if named and (token.raw.isupper() or token.raw.isdigit() or not after.isalnum()):
-        return True
-    if preceding.form in (":", "=", "→") or (preceding.form == "(" and after == ")"):
-        return ends_line or not (following and following.raw[0].islower()) or token.raw not in "aA"
-    if after == ")" or (after in ".:," and preceding.form in words_of("copula")):
-        return True
-    return ends_line and preceding.form in words_of("copula")
-
-
-def _labels(text: str, tokens: list[Token], forms: OptionForms) -> list[Mention]:
-    """Mentions by labels."""
-    if not forms.labels:
+    Returns:
+        One mention, or none if the reply begins otherwise or `mentions` has its first word already.
+    """
+    if forms.yes_option is None or forms.no_option is None:
         return []
-    found: list[Mention] = []
-    by_folded = {core.casefold(): place for core, place in forms.labels.items()}
-    letters = len(by_folded) == len(forms.labels)
-    for index, token in enumerate(tokens):
-        place = forms.labels.get(token.raw)
-        if place is None and letters:
-            place = by_folded.get(token.raw.casefold())
-        if place is None:
-            continue
-        set_off = _set_off(text, tokens, index)
-        if token.raw.isdigit():
-            if set_off and (not forms.numeric or _is_numbered(text, tokens, index)):
-                found.append(Mention(place, "label", index, index))
-        elif set_off:
-            found.append(Mention(place, "label", index, index))
-        elif len(token.raw) > 1 or (token.raw.isupper() and _is_bare_label(text, tokens, index)):
-            found.append(Mention(place, "bare label", index, index))
-    return found
+    first = 0
+    while first < len(tokens) and not tokens[first].form[0].isalnum():
+        first += 1
+    if first >= len(tokens) or any(mention.first == first for mention in mentions):
+        return []
+
+    is_dense = tokens[first].raw.casefold()[0] >= DENSE_FROM
+    n_tokens = _LONGEST_DENSE_VERDICT if is_dense else 1
+    verdict = ""
+    end = first
+    while end < len(tokens) and end < first + n_tokens and tokens[end].raw[0].isalnum():
+        verdict += tokens[end].raw.casefold()
+        end += 1
+    is_followed_by_word = end < len(tokens) and tokens[end].raw[0].isalnum()
+    if is_followed_by_word:
+        return []
+    if verdict in words_of("yes"):
+        return [Mention(forms.yes_option, "text", first, end - 1)]
+    if verdict in words_of("no"):
+        return [Mention(forms.no_option, "text", first, end - 1)]
+    return []
 
 
-def _is_numbered(text: str, tokens: list[Token], index: int) -> bool:
-    """Whether a number is the label of an option and not an option's number: "(2)", "option 2", "2. five"."""
-    token = tokens[index]
-    before = text[token.start - 1] if token.start else "\n"
-    after = text[token.end] if token.end < len(text) else "\n"
-    if before == "(" and after == ")":
+def _is_verdict(tokens: list[Token], first: int, last: int) -> bool:
+    """Return whether a yes or no is an answer, and not a word of its sentence: "No, ..." but not "there is no dog".
+
+    Args:
+        tokens: Tokens of the reply.
+        first: Index of the first token of the word for yes or no.
+        last: Index of its last token.
+    """
+    if tokens[first].form not in ("no", "right", "wrong", "correct"):
+        return True  # "yes" or "false" have no other meaning
+    preceding = form_at(tokens, first - 1)
+    following = form_at(tokens, last + 1)
+    follows_word = preceding[0].isalnum()
+    precedes_word = following[0].isalnum()
+    if not follows_word and not precedes_word:
         return True
-    if index and tokens[index - 1].form in words_of("option"):
-        return True
-    return after in ").:" and index + 2 < len(tokens) and tokens[index + 2].form != "\n"
+    opens_reply = first == 0 and following not in _AFTER_DETERMINER
+    is_announced = preceding in _BEFORE_VERDICT and not precedes_word
+    return opens_reply or is_announced
 
+
+# --- labels -----------------------------------------------------------------------------------------------------------
 
 _NAMED_BY_LETTER = frozenset(
     "vitamin hepatitis plan grade channel section appendix influenza".split()
 )
-_AFTER_BARE_A = frozenset("is are was because since or and with vs for would".split())
+"""Words before a letter that is part of a name: "vitamin B"."""
+_AFTER_LABEL_A = frozenset("is are was because since or and with vs for would".split())
+"""Words after which "A" is a label instead of an article: "A is correct"."""
+
+
+def _find_labels(text: str, tokens: list[Token], forms: OptionForms) -> list[Mention]:
+    """Find the mentions of options by their labels: "(B)", "option 2", "I think B fits"."""
+    option_by_folded_label = {
+        label.casefold(): option for label, option in forms.option_by_label.items()
+    }
+    ignores_case = len(option_by_folded_label) == len(forms.option_by_label)
+    mentions: list[Mention] = []
+    for index, token in enumerate(tokens):
+        option = forms.option_by_label.get(token.raw)
+        if option is None and ignores_case:
+            option = option_by_folded_label.get(token.raw.casefold())
+        if option is None:
+            continue
+        is_set_off = _is_set_off(text, tokens, index)
+        if token.raw.isdigit():
+            # If an option is a number, the reply "2" may mean that option instead of the label "2".
+            if is_set_off and (not forms.has_number or _is_numbered(text, tokens, index)):
+                mentions.append(Mention(option, "label", index, index))
+        elif is_set_off:
+            mentions.append(Mention(option, "label", index, index))
+        elif len(token.raw) > 1 or (token.raw.isupper() and _is_bare_label(text, tokens, index)):
+            mentions.append(Mention(option, "bare label", index, index))
+    return mentions
+
+
+def _characters_around(text: str, token: Token) -> tuple[str, str]:
+    """Return the characters just before and just behind a token; a line break at the ends of the text."""
+    before = text[token.start - 1] if token.start else "\n"
+    behind = text[token.end] if token.end < len(text) else "\n"
+    return before, behind
+
+
+def _is_set_off(text: str, tokens: list[Token], index: int) -> bool:
+    """Return whether a letter or number is set off from its sentence, as labels are.
+
+    "B" is set off in "(B)", in "B. red" and "B: red" at the beginning of a line, alone in its line, and in "option B",
+    "answer: B" and "It is B.". It is not set off in "B-52" and "take B away".
+    """
+    token = tokens[index]
+    before, behind = _characters_around(text, token)
+    if before in "([{\"'" and behind in ")]}\"'":
+        return True
+    if before == "-" and index > 1 and tokens[index - 1].form == "-":
+        return tokens[index - 2].form in words_of("option")  # "Option -B"
+    is_compound = behind == "-" and text[token.end : token.end + 2].strip("- ") != ""
+    if before == "-" or is_compound:
+        return False
+
+    preceding = form_at(tokens, index - 1)
+    ends_line = form_at(tokens, index + 1) == "\n"
+    if preceding == "\n":
+        return ends_line or behind in ").:,-"
+    if preceding in words_of("option") or preceding in words_of("answer"):
+        looks_like_label = token.raw.isupper() or token.raw.isdigit() or not behind.isalnum()
+        if looks_like_label:
+            return True
+    if preceding in (":", "=", "→") or (preceding == "(" and behind == ")"):
+        precedes_small_word = not ends_line and tokens[index + 1].raw[0].islower()
+        return not precedes_small_word or token.raw not in ("a", "A")  # "a dog" after a colon
+    follows_copula = preceding in words_of("copula")
+    if behind == ")" or (behind in ".:," and follows_copula):
+        return True
+    return ends_line and follows_copula
+
+
+def _is_numbered(text: str, tokens: list[Token], index: int) -> bool:
+    """Return whether a number is a label for sure: "(2)", "option 2", "2. five", but not "It is 2."."""
+    before, behind = _characters_around(text, tokens[index])
+    if before == "(" and behind == ")":
+        return True
+    if index > 0 and tokens[index - 1].form in words_of("option"):
+        return True
+    return behind in ").:" and form_at(tokens, index + 2) != "\n"
 
 
 def _is_bare_label(text: str, tokens: list[Token], index: int) -> bool:
-    """Whether a capital letter in running text is a label, and neither an article, a pronoun nor part of a name."""
+    """Return whether a capital letter in running text is a label: "B fits best".
+
+    It is not in "A dog", "I see", "vitamin B", "B's", "U.S.A" and "B = 5".
+    """
     token = tokens[index]
-    if text[token.end : token.end + 1] in ("'", "-") or text[token.start - 1 : token.start] in (
-        "'",
-        "-",
-        "/",
-        ".",
-    ):
+    before, behind = _characters_around(text, token)
+    if behind in ("'", "-") or before in ("'", "-", "/", "."):
         return False
-    if index and tokens[index - 1].form in _NAMED_BY_LETTER:
+    if index > 0 and tokens[index - 1].form in _NAMED_BY_LETTER:
         return False
-    following = tokens[index + 1] if index + 1 < len(tokens) else None
     if token.raw == "I":
         return False
+    if index + 1 == len(tokens):
+        return True
+    following = tokens[index + 1]
+    first_character = following.raw[0]
     if token.raw == "A":
-        if following is None or following.form in _AFTER_BARE_A:
-            return True
-        return not (following.raw[0].isalnum() and following.raw[0].isascii())
-    return following is None or following.raw[0] not in "=+*/^("
+        precedes_noun = first_character.isalnum() and first_character.isascii()
+        return following.form in _AFTER_LABEL_A or not precedes_noun
+    return first_character not in "=+*/^("
 
 
-def _joined(text: str, tokens: list[Token], mentions: list[Mention]) -> list[Mention]:
-    """Labels and texts that stand next to each other as one mention, in order."""
-    mentions = sorted(mentions, key=lambda mention: (mention.first, mention.kind == "text"))
-    joined: list[Mention] = []
-    for mention in mentions:
-        previous = joined[-1] if joined else None
-        if previous is None or mention.first > previous.last + 4:
-            joined.append(mention)
+# --- mentions that belong together ------------------------------------------------------------------------------------
+
+_SEPARATORS = frozenset([",", ";", "?", "/", "\n"])
+"""Signs between two mentions that do not belong together: "A, blue car"."""
+_MOST_BETWEEN = 3
+"""Articles and signs between a label and a text that belong together: "B) - the blue car"."""
+
+
+def _merge_neighbours(tokens: list[Token], mentions: list[Mention]) -> list[Mention]:
+    """Merge labels with the texts next to them, and return the mentions in their order.
+
+    "B. blue car" becomes one mention of the kind `label+text`. If the text is of another option ("A. blue car"), the
+    merged mention is of the label's option and has a conflict.
+    """
+    ordered = sorted(mentions, key=lambda mention: (mention.first, mention.kind == "text"))
+    merged: list[Mention] = []
+    for mention in ordered:
+        if not merged or mention.first > merged[-1].last + _MOST_BETWEEN + 1:
+            merged.append(mention)
             continue
+        previous = merged[-1]
+        is_same_option = previous.option == mention.option
         kinds = {previous.kind, mention.kind}
-        if mention.first <= previous.last:  # one word is both: "Point A" and "A"
-            if previous.option == mention.option:
-                if "text" in kinds and len(kinds) > 1:
-                    joined[-1] = previous._replace(
-                        kind="label+text", last=max(previous.last, mention.last)
-                    )
-            elif (mention.kind == "text" and previous.kind == "bare label") or (
-                mention.kind == "text" and mention.last > previous.last
-            ):
-                joined[-1] = mention
-            continue
-        between = tokens[previous.last + 1 : mention.first]
-        adjacent = all(not token.raw[0].isalnum() or is_article(token.form) for token in between)
-        adjacent = adjacent and not any(token.form in (",", ";", "?", "/") for token in between)
-        newlines = sum(token.form == "\n" for token in between)
-        by_text = mention.kind in ("text", "label+text")
-        if not adjacent or newlines or not ("text" in kinds or by_text):
-            joined.append(mention)
-        elif previous.option == mention.option and previous.kind != mention.kind:
-            joined[-1] = previous._replace(kind="label+text", last=mention.last)
-        elif previous.kind == "label" and mention.kind == "text":
-            joined[-1] = previous._replace(conflict=True, last=mention.last)
-        else:
-            joined.append(mention)
-    return joined
 
+        # A word can be a label and part of a text at once: "A" in "Point A".
+        if mention.first <= previous.last:
+            if is_same_option and "text" in kinds and len(kinds) > 1:
+                last = max(previous.last, mention.last)
+                merged[-1] = previous._replace(kind="label+text", last=last)
+            reaches_further = previous.kind == "bare label" or mention.last > previous.last
+            if not is_same_option and mention.kind == "text" and reaches_further:
+                merged[-1] = mention
+            continue
+
+        is_adjacent = True
+        for token in tokens[previous.last + 1 : mention.first]:
+            is_sign = not token.raw[0].isalnum()
+            if token.form in _SEPARATORS or not (is_sign or is_article(token.form)):
+                is_adjacent = False
+        has_text = "text" in kinds or mention.kind == "label+text"
+        if not is_adjacent or not has_text:
+            merged.append(mention)
+        elif is_same_option and previous.kind != mention.kind:
+            merged[-1] = previous._replace(kind="label+text", last=mention.last)
+        elif previous.kind == "label" and mention.kind == "text":
+            merged[-1] = previous._replace(conflict=True, last=mention.last)
+        else:
+            merged.append(mention)
+    return merged
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
 
 _STOPS = frozenset([".", "!", "?", ";", "。", "！", "？", "\n"])
 
 
 def _split_sentences(tokens: list[Token], mentions: list[Mention]) -> list[tuple[int, int]]:
-    """[first, last) token indices of each sentence or line. The full stop behind a label ends none."""
-    after_label = {mention.first + 1 for mention in mentions if mention.kind != "text"}
+    """Return, for each sentence or line, the index of its first token and the index behind its last token.
+
+    The full stop behind a label at the beginning of a sentence does not end it: "B. blue car" is one sentence. A reply
+    without tokens has one empty sentence.
+    """
+    behind_labels = {mention.first + 1 for mention in mentions if mention.kind != "text"}
     sentences: list[tuple[int, int]] = []
     start = 0
     for index, token in enumerate(tokens):
         if token.form not in _STOPS:
             continue
-        if token.form == "." and index in after_label and index + 1 < len(tokens):
-            begins_line = index < 2 or tokens[index - 2].form in _STOPS
-            if begins_line and tokens[index + 1].form != "\n":
+        if token.form == "." and index in behind_labels and index + 1 < len(tokens):
+            is_first_word = index < 2 or tokens[index - 2].form in _STOPS
+            if is_first_word and tokens[index + 1].form != "\n":
                 continue
         if index > start:
             sentences.append((start, index + 1))
@@ -407,75 +411,96 @@ def _split_sentences(tokens: list[Token], mentions: list[Mention]) -> list[tuple
     return sentences or [(0, 0)]
 
 
+# --- parts of texts ---------------------------------------------------------------------------------------------------
+
 _MOST_PARTS = 40
+"""Mentions by part after which the rest of a reply is not searched for more."""
+_LONGEST_UNIT = 3
+"""Letters of the longest unit behind a number, such as "cm" or "kg"."""
 
 
-def _parts(marked: MarkedReply, forms: OptionForms) -> list[Mention]:
-    """Mentions by own words of an option, one for each sentence, where the option is not named otherwise."""
-    owner = {form: place for place, words in enumerate(forms.own_words) for form in words}
-    if not owner or forms.yes is not None:
+def _find_parts(marked: MarkedReply, forms: OptionForms) -> list[Mention]:
+    """Find the mentions of options by words that no other option has: "something blue" for "blue car".
+
+    There is one mention for each sentence and option, unless the sentence names the option by its label or text.
+    """
+    if forms.yes_option is not None:
         return []
-    taken = {
-        (marked.sentence_of(mention.first), mention.option)
-        for mention in marked.mentions
-        if mention.kind != "bare label"
-    }
+    option_by_own_word: dict[str, int] = {}
+    for option, own_words in enumerate(forms.own_words):
+        for word in own_words:
+            option_by_own_word[word] = option
+    if not option_by_own_word:
+        return []
+
+    named: set[tuple[int, int]] = set()  # pairs of sentence and option
+    for mention in marked.mentions:
+        if mention.kind != "bare label":
+            named.add((marked.sentence_of(mention.first), mention.option))
+
     parts: list[Mention] = []
-    for number, (start, end) in enumerate(marked.sentences):
-        seen: dict[int, set[str]] = {}
-        place_of_first: dict[int, int] = {}
-        forms_here: set[str] = set()
+    for sentence, (start, end) in enumerate(marked.sentences):
+        first_index: dict[int, int] = {}  # of the first own word of each option
+        sentence_words: set[str] = set()
         for index in range(start, end):
             form = marked.tokens[index].form
-            word = form if form in owner else _other_form(form, owner, forms)
-            forms_here.add(word or form)
-            if word is not None and not _has_other_unit(
-                marked.tokens, index, forms.texts[owner[word]]
-            ):
-                place = owner[word]
-                seen.setdefault(place, set()).add(word)
-                place_of_first.setdefault(place, index)
-        for place, words in seen.items():
-            if (number, place) in taken:
+            own_word = form if form in option_by_own_word else None
+            if own_word is None:
+                own_word = _find_inflected(form, option_by_own_word, forms)
+            sentence_words.add(own_word or form)
+            if own_word is None:
                 continue
-            content = {
-                form
-                for form in forms.texts[place]
-                if (form not in _FUNCTION_WORDS and form[0].isalnum()) or form[0] == "#"
-            }
-            shared = len(content & (forms_here | words))
-            cover = shared / len(content) if content else 0.0
-            index = place_of_first[place]
-            parts.append(Mention(place, "part", index, index, round(cover, 2)))
+            option = option_by_own_word[own_word]
+            if not _has_other_unit(marked.tokens, index, forms.words[option]):
+                first_index.setdefault(option, index)
+
+        for option, index in first_index.items():
+            if (sentence, option) in named:
+                continue
+            content_words = {word for word in forms.words[option] if is_content_word(word)}
+            shared_words = content_words & sentence_words
+            cover = len(shared_words) / len(content_words)
+            parts.append(Mention(option, "part", index, index, round(cover, 2)))
         if len(parts) >= _MOST_PARTS:
             break
     return parts
 
 
-def _has_other_unit(tokens: list[Token], index: int, text: tuple[str, ...]) -> bool:
-    """Whether a number has another unit than the option that has this number: "5 km" of "5 cm"."""
-    if tokens[index].form[0] != "#" or len(text) != 2 or index + 1 >= len(tokens):
+def _has_other_unit(tokens: list[Token], index: int, words: tuple[str, ...]) -> bool:
+    """Return whether a number has another unit than the option with this number: "5 km" for the option "5 cm".
+
+    Args:
+        tokens: Tokens of the reply.
+        index: Index of the number.
+        words: Words of the option, such as `("#5", "cm")`.
+    """
+    is_number = tokens[index].form[0] == "#"
+    if not is_number or len(words) != 2 or index + 1 >= len(tokens):
         return False
-    unit = tokens[index + 1].form
-    return (
-        unit.isalpha()
-        and len(unit) <= _LONGEST_UNIT
-        and unit not in _FUNCTION_WORDS
-        and unit != text[1]
-    )
+    following = tokens[index + 1].form
+    is_unit = following.isalpha() and len(following) <= _LONGEST_UNIT and is_content_word(following)
+    return is_unit and following != words[1]
 
 
-_LONGEST_UNIT = 3
+def _find_inflected(
+    form: str, option_by_own_word: dict[str, int], forms: OptionForms
+) -> str | None:
+    """Return the option word that a word of a reply is another form of: "jumping" for "jumps".
 
+    Args:
+        form: The word of the reply.
+        option_by_own_word: Words that only one option has, with the index of that option.
+        forms: Words of all options.
 
-def _other_form(form: str, owner: dict[str, int], forms: OptionForms) -> str | None:
-    """The one word of an option that a word is another form of: "jumps" of "jumping"."""
-    if len(form) < _PREFIX:
+    Returns:
+        A key of `option_by_own_word`, or None if no word of the options, or several, begin alike.
+    """
+    if len(form) < PREFIX_LENGTH:
         return None
-    alike = [
-        word
-        for word in forms.words_by_prefix.get(form[:_PREFIX], ())
-        if word in owner
-        and shared_prefix(word, form) >= max(_PREFIX, max(len(word), len(form)) - 3)
-    ]
-    return alike[0] if len(alike) == 1 else None
+    matches: list[str] = []
+    for word in forms.words_by_prefix.get(form[:PREFIX_LENGTH], ()):
+        longest_ending = 3
+        needed = max(PREFIX_LENGTH, max(len(word), len(form)) - longest_ending)
+        if word in option_by_own_word and shared_prefix(word, form) >= needed:
+            matches.append(word)
+    return matches[0] if len(matches) == 1 else None

@@ -1,8 +1,9 @@
-"""How probable it is that a reply means each option, or none: a logistic model of its features.
+"""Probabilities that a reply means each option or gives no answer, by a logistic model of its features.
 
-The model is a conditional logit (McFadden 1974): each option and "gives no answer" has the sum of its features' weights
-as its score, and probabilities are the softmax of the scores. The weights in `reader_weights.json` were learnt from
-replies of real models with their authors' extracted answers (training/reader); what is not in the file weighs nothing.
+The model is a conditional logit (McFadden 1974). The score of an option, and of "gives no answer", is the sum of its
+features' values times their weights; the probabilities are the softmax of the scores. The weights in
+`reader_weights.json` were learnt from replies of real models with the answers that their authors extracted
+(training/reader). A feature that is not in the file has the weight 0.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ WEIGHTS = "reader_weights.json"
 
 @cache
 def weights() -> dict[str, float]:
-    """Feature -> weight."""
+    """Return the weight of each feature, by its name."""
     text = files("snellen.extraction").joinpath(WEIGHTS).read_text("utf-8")
     table: dict[str, float] = json.loads(text)
     return table
 
 
 def probabilities(described: ReplyFeatures) -> tuple[float, ...]:
-    """For each option, and last for "gives no answer"; they add up to 1."""
+    """Return the probability of each option and, last, of "gives no answer". They add up to 1."""
     scores = [_score(features) for features in (*described.options, described.none)]
     highest = max(scores)
     exponentials = [math.exp(score - highest) for score in scores]
@@ -35,5 +36,7 @@ def probabilities(described: ReplyFeatures) -> tuple[float, ...]:
 
 
 def _score(features: Features) -> float:
-    table = weights()
-    return math.fsum(table.get(name, 0.0) * value for name, value in features.items())
+    """Return the sum of the values of some features times their weights."""
+    weight_of = weights()
+    terms = [weight_of.get(name, 0.0) * value for name, value in features.items()]
+    return math.fsum(terms)

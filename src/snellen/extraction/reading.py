@@ -18,14 +18,10 @@ A `Prediction` keeps all of it by the identity of the options (`Prediction.proba
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from snellen.errors import HookError
 from snellen.reasons import NoChoiceReason
@@ -35,12 +31,17 @@ RuleMethod = Literal["label", "label+text", "text", "own rule"]
 that says no more than which option it is."""
 Confidence = Literal["certain", "likely", "none"]
 STATED = "stated as the answer"
-_TOLD = ("finish", "question")
+TOLD = ("finish", "question")
 """What an extractor is told besides reply, options and labels."""
 
 
 class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
-    """The option that a reply names, as the place it was shown in, or None; never a guess."""
+    """The option that a reply names, as the place it was shown in, or None; never a guess.
+
+    Examples:
+        >>> ExtractedChoice(1, "label", "certain", span=(13, 16)).choice
+        1
+    """
 
     choice: int | None
     """Index of the PLACE into the options as they were passed in; the caller maps places to identities."""
@@ -80,6 +81,14 @@ class Extractor(Protocol):
     """(reply, options in the order shown, labels in the same order) -> what the reply names. Pure, never raises.
 
     One of another package may leave out `finish` and `question`, and return the index of an option, or None.
+
+    Examples:
+        >>> def last_letter(reply, options, labels=()):
+        ...     if reply[-1:] not in labels:
+        ...         return no_choice("no match")
+        ...     return ExtractedChoice(labels.index(reply[-1]), "label", "certain")
+        >>> last_letter("I choose B", ["a cat", "a dog"], ["A", "B"]).choice
+        1
     """
 
     def __call__(
@@ -115,7 +124,17 @@ def texts_alone(labels: Sequence[str]) -> str:
 
 
 class NamedExtractor(Struct, frozen=True):
-    """An extractor of the registry's group `extractors`."""
+    """An extractor of the registry's group `extractors`.
+
+    Examples:
+        >>> def last_letter(reply, options, labels=()):
+        ...     if reply[-1:] not in labels:
+        ...         return no_choice("no match")
+        ...     return ExtractedChoice(labels.index(reply[-1]), "label", "certain")
+        >>> extractor = NamedExtractor("last-letter-1", last_letter)
+        >>> extractor.read("I choose B", ["a cat", "a dog"], ["A", "B"]).choice
+        1
+    """
 
     version: str
     """What is stored with a prediction: other rules are another version."""
@@ -158,57 +177,13 @@ class NamedExtractor(Struct, frozen=True):
         )
 
 
-def as_extractor(name: str, registered: Any) -> NamedExtractor:
-    """What is registered under a name: a `NamedExtractor`, or a function of reply, options and labels, whose version
-    is its name with a digest of its file. Either need not take `finish` and `question`.
-
-    Raises HookError for anything else.
-    """
-    if isinstance(registered, NamedExtractor):
-        extractor = registered
-    elif callable(registered) and not isinstance(registered, type):
-        extractor = NamedExtractor(f"{name}-{_digest_of_file(registered)}", registered)
-    else:
-        raise HookError(
-            f"the extractor {name!r} is {registered!r}; it has to be a NamedExtractor, or a function of reply, options "
-            "and labels"
-        )
-    read = _called_with_what_it_takes(name, extractor.read)
-    return extractor if read is extractor.read else replace(extractor, read=read)
-
-
-def _digest_of_file(function: Callable[..., Any]) -> str:
-    """Of the file in which a function is written; of what it is called where it has none, as one that was typed in."""
-    try:
-        text = Path(inspect.getfile(function)).read_bytes()
-    except (TypeError, OSError):
-        text = repr(type(function)).encode()
-    return hashlib.sha256(text).hexdigest()[:8]
-
-
-def _called_with_what_it_takes(name: str, read: Callable[..., Any]) -> Extractor:
-    signature = inspect.signature(read)
-    kinds = {parameter.kind for parameter in signature.parameters.values()}
-    told = [
-        key
-        for key in _TOLD
-        if key in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds
-    ]
-    try:
-        signature.bind("", (), (), **dict.fromkeys(told))
-    except TypeError:
-        raise HookError(
-            f"the extractor {name!r} takes {signature}; it has to take (reply, options, labels)"
-        ) from None
-    if len(told) == len(_TOLD):
-        return read
-    return lambda reply, options, labels, **more: read(
-        reply, options, labels, **{key: more[key] for key in told}
-    )
-
-
 def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
-    """No option, and why."""
+    """No option, and why.
+
+    Examples:
+        >>> no_choice("refusal").choice is None
+        True
+    """
     return ExtractedChoice(None, None, "none", reason=reason)
 
 

@@ -1,8 +1,15 @@
-"""The reference extractor: what a reply says of the options, as probabilities and as the most probable reading. Pure.
+"""The reference extractor: read which option a reply means.
 
-A reply passes one door (`snellen.extraction.normalisation`) that removes thoughts, turn tokens, frames and markup. What
-it states explicitly is certain unless another statement contradicts it (`snellen.extraction.statements`); every other
-reply is weighed (`snellen.extraction.reader`).
+The steps, each in a module of its own:
+
+1. A reply that is one option or one label and nothing else is read at once (`exact_option`, `exact_label`).
+2. `final_answer` finds the answer in the reply; `normalisation` removes markup.
+3. `mentions` finds where it names options, and `statements` where it states its answer explicitly. A statement that no
+   other one contradicts is certain.
+4. Every other reply is weighed: `features` describes it, `reader` gives the probability of each option, and the most
+   probable one is `likely`.
+
+All functions are pure.
 """
 
 from __future__ import annotations
@@ -15,21 +22,15 @@ from msgspec.structs import replace
 
 from snellen.common.late import late_pattern
 from snellen.extraction.cue_words import refusal_count
-from snellen.extraction.features import describe
-from snellen.extraction.mentions import (
-    MarkedReply,
-    Mention,
-    OptionForms,
-    mark_mentions,
-    option_forms,
-)
+from snellen.extraction.features import ReplyFeatures, describe
+from snellen.extraction.final_answer import FinalAnswer, find_final_answer
+from snellen.extraction.mentions import MarkedReply, Mention, mark_mentions
 from snellen.extraction.normalisation import (
-    FinalAnswer,
     NormalisedReply,
-    find_final_answer,
     normalise_reply,
     without_listed_choices,
 )
+from snellen.extraction.option_forms import OptionForms, option_forms
 from snellen.extraction.reader import probabilities
 from snellen.extraction.reading import (
     STATED,
@@ -44,16 +45,16 @@ from snellen.extraction.statements import (
     certain_statement,
     corrected_mention,
     find_statements,
+    whole_mentions,
 )
 from snellen.reasons import NoChoiceReason
 
-VERSION = "snellen-choice-16"
-"""Stored with every prediction; any change that can change a reading changes it."""
-_LOOKED_AT = 64_000
-"""Characters of a reply in which thoughts, tags and boxes are looked for."""
-_READ_AT_MOST = 16_000
-"""Characters of an answer that are read: of a longer one the first quarter of them, and the last three."""
-_GAP = " ~ "
+VERSION = "snellen-choice-17"
+"""Version of the rules, stored with every prediction. Any change that can change a reading changes it."""
+_MOST_SEARCHED = 64_000
+"""Characters of a reply in which reasoning, tags and boxes are looked for."""
+_MOST_READ = 16_000
+"""Characters of an answer that are read."""
 
 
 def read_choice(
@@ -77,19 +78,54 @@ def read_choice(
         question: What was asked; a yes-no question is compared with what the reply says.
         error: Leave a reading open if it is wrong with more than this probability; by default the most probable
             reading counts.
+
+    Examples:
+        >>> reading = read_choice("It is not a cat, so (B).", ["cat", "dog"], ["A", "B"])
+        >>> reading.choice, reading.extraction_method
+        (1, 'label')
     """
-    return _read(reply, tuple(options), tuple(labels), finish, question, error)
+    return _read_cached(reply, tuple(options), tuple(labels), finish, question, error)
+
+
+# Presentations of a question follow one another and often receive the same reply.
+@lru_cache(maxsize=256)
+def _read_cached(
+    reply: str,
+    options: tuple[str, ...],
+    labels: tuple[str, ...],
+    finish: str | None,
+    question: str,
+    error: float | None,
+) -> ExtractedChoice:
+    """Read a reply, and map the words that decided back to the reply as received."""
+    exact = exact_option(reply, options, labels)
+    if exact is None and finish != "length":
+        exact = exact_label(reply, options, labels)
+    if exact is not None:
+        return exact
+
+    shortened = _without_middle(reply, _MOST_SEARCHED)
+    view = view_answer(shortened, options, labels, finish, question)
+    reading = _read_view(view, options, finish, question, error)
+    answer_length = view.part.end - view.part.start
+    is_complete = len(shortened) == len(reply) and answer_length <= _MOST_READ
+    if reading.span is None or not is_complete:
+        return replace(reading, span=None)
+    start, end = view.text.span(*reading.span)
+    return replace(reading, span=(view.part.start + start, view.part.start + end))
 
 
 class AnswerView(NamedTuple):
-    """The answer in a reply, with the mentions of options in it."""
+    """The answer in a reply, with its mentions of options and its statements."""
 
     part: FinalAnswer
+    """Where the answer is in the reply."""
     text: NormalisedReply
     forms: OptionForms
     marked: MarkedReply
     statements: list[Statement]
     cut: bool
+    """Whether the length limit cut the answer."""
 
 
 def view_answer(
@@ -99,118 +135,118 @@ def view_answer(
     finish: str | None,
     question: str = "",
 ) -> AnswerView:
-    """Find the answer in a reply and the options that it mentions."""
+    """Find the answer in a reply, the options that it mentions and its statements.
+
+    The arguments are those of `read_choice`.
+    """
     part = find_final_answer(reply)
-    text = normalise_reply(_both_ends(reply[part.start : part.end], _READ_AT_MOST))
+    text = normalise_reply(_without_middle(reply[part.start : part.end], _MOST_READ))
     forms = option_forms(options, labels)
     marked = mark_mentions(without_listed_choices(text.text), forms)
     cut = finish == "length" and part.end == len(reply) and not part.framed
     return AnswerView(part, text, forms, marked, find_statements(marked, question), cut)
 
 
-def _both_ends(text: str, most: int) -> str:
+def _without_middle(text: str, most: int) -> str:
+    """Return a text of at most about `most` characters: the first quarter of them, and the last three quarters."""
     if len(text) <= most:
         return text
-    return text[: most // 4] + _GAP + text[-(most * 3 // 4) :]
+    return text[: most // 4] + " ~ " + text[-(most * 3 // 4) :]
 
 
-@lru_cache(
-    maxsize=256
-)  # presentations of a question, which follow one another, are often answered alike
-def _read(
-    reply: str,
-    options: tuple[str, ...],
-    labels: tuple[str, ...],
-    finish: str | None,
-    question: str,
-    error: float | None,
-) -> ExtractedChoice:
-    whole = exact_option(reply, options, labels)
-    if whole is None and finish != "length":
-        whole = exact_label(reply, options, labels)
-    if whole is not None:
-        return whole
-    shortened = _both_ends(reply, _LOOKED_AT)
-    view = view_answer(shortened, options, labels, finish, question)
-    reading = _read_view(view, options, finish, question, error)
-    is_whole = len(shortened) == len(reply) and view.part.end - view.part.start <= _READ_AT_MOST
-    if reading.span is None or not is_whole:
-        return replace(reading, span=None)
-    start, end = view.text.span(*reading.span)
-    return replace(reading, span=(view.part.start + start, view.part.start + end))
+# --- replies that are an option or a label and nothing else -----------------------------------------------------------
 
-
-_AROUND = " \n\t\r`\"'*“”「」.()[]"
+_OUTER_SIGNS = " \n\t\r`\"'*“”「」.()[]"
+"""Blanks, quotes, brackets and full stops around a label or an option."""
 _LONGEST_OPTION = 2_000
+_LONGEST_LABEL = 8
+_LETTER = late_pattern(r"\s*(?:\((?=.\)))?(?P<letter>[A-Za-z])(?:\)\.?|\.)?\s*")
+"""A letter and nothing else: "B", "B.", "(B)", "B)"."""
+_WORD = late_pattern(r"\w+")
 
 
 def exact_option(
     reply: str, options: Sequence[str], labels: Sequence[str]
 ) -> ExtractedChoice | None:
-    """The reading of a reply that is one option letter by letter, blanks and quotes aside, and not a label."""
+    """Return the reading of a reply that is the text of one option, apart from blanks, quotes and full stops.
+
+    Returns:
+        None if the reply is something else, if it is a label, or if it is the text of several options.
+    """
     if len(reply) > _LONGEST_OPTION:
         return None
     stripped = reply.strip()
-    bare = stripped.strip(_AROUND)
-    if any(bare == label.strip(_AROUND) for label in labels):
+    bare = stripped.strip(_OUTER_SIGNS)
+    if any(bare == label.strip(_OUTER_SIGNS) for label in labels):
         return None
-    candidates = {stripped, bare}
-    places = [
-        place
-        for place, option in enumerate(options)
-        if option.strip() and (option.strip() in candidates or option.strip(_AROUND) == bare != "")
-    ]
-    if len(places) != 1:
-        places = [place for place in places if options[place].strip() == stripped]
-    if len(places) != 1:
+
+    equal: list[int] = []
+    nearly_equal: list[int] = []
+    for index, option in enumerate(options):
+        text = option.strip()
+        is_nearly_equal = text == bare or (bare != "" and option.strip(_OUTER_SIGNS) == bare)
+        if text and text == stripped:
+            equal.append(index)
+        if text and (text == stripped or is_nearly_equal):
+            nearly_equal.append(index)
+    if len(nearly_equal) == 1:
+        [choice] = nearly_equal
+    elif len(equal) == 1:
+        [choice] = equal
+    else:
         return None
     start = reply.find(stripped)
-    return ExtractedChoice(places[0], "text", "certain", span=(start, start + len(stripped)))
+    return ExtractedChoice(choice, "text", "certain", span=(start, start + len(stripped)))
 
 
 def exact_label(
     reply: str, options: Sequence[str], labels: Sequence[str]
 ) -> ExtractedChoice | None:
-    """The reading of a reply that is a label's letter and nothing else, unless an option has that letter as a word.
+    """Return the reading of a reply that is the letter of a label and nothing else: "B", "(B)", "B.".
 
-    Most replies are like that; without a look at the words of all options they are read in a tenth of the time.
+    Most replies are like that, and are read in a tenth of the time without a look at the words of all options.
+
+    Returns:
+        None if the reply is something else, or if an option has this letter as a word. A capital letter that is not
+        one of the labels A, B, C, ... is read as no option.
     """
-    match = _LETTER.fullmatch(reply) if len(reply) <= _LONGEST_LABEL else None
+    if len(reply) > _LONGEST_LABEL:
+        return None
+    match = _LETTER.fullmatch(reply)
     if match is None:
         return None
     letter = match["letter"]
-    shown = [label.strip(_AROUND) for label in labels]
-    places = [place for place, label in enumerate(shown) if label == letter]
-    if any(_has_word(option, letter) and option.strip() not in shown for option in options):
-        return None
-    if not places and letter.isupper() and shown and all(map(_is_capital, shown)):
-        return no_choice("no match")  # "E" of A to D
-    if len(places) != 1:
-        return None
-    return ExtractedChoice(
-        places[0], "label", "certain", STATED, span=match.span("letter"), follows_format=True
+    bare_labels = [label.strip(_OUTER_SIGNS) for label in labels]
+    for option in options:
+        is_word_of_option = letter.casefold() in _WORD.findall(option.casefold())
+        if is_word_of_option and option.strip() not in bare_labels:
+            return None
+
+    matching = [index for index, label in enumerate(bare_labels) if label == letter]
+    if len(matching) == 1:
+        return ExtractedChoice(
+            matching[0],
+            "label",
+            "certain",
+            STATED,
+            span=match.span("letter"),
+            follows_format=True,
+        )
+    are_capitals = bool(bare_labels) and all(
+        len(label) == 1 and label.isascii() and label.isupper() for label in bare_labels
     )
+    if not matching and letter.isupper() and are_capitals:
+        return no_choice("no match")  # "E" where the labels are A to D
+    return None
 
 
-_LONGEST_LABEL = 8
-_LETTER = late_pattern(r"\s*(?:\((?=.\)))?(?P<letter>[A-Za-z])(?:\)\.?|\.)?\s*")
-
-
-def _is_capital(label: str) -> bool:
-    return len(label) == 1 and label.isascii() and label.isupper()
-
-
-def _has_word(text: str, letter: str) -> bool:
-    """Whether a letter, large or small, is in a text as a word."""
-    words = _WORD.findall(text.casefold())
-    return letter.casefold() in words
-
-
-_WORD = late_pattern(r"\w+")
-
+# --- all other replies ------------------------------------------------------------------------------------------------
 
 RIGHT_BY_RELATION = 0.9
-"""How often a plain sentence about related things means what `relations` reads in it, at least: 98 % of 351 held-out ones."""
+"""Probability given to what a plain sentence about the relation of two things says.
+
+At least this share of such sentences means what `relations` reads: 98 % of 351 held-out ones did.
+"""
 
 
 def _read_view(
@@ -220,93 +256,123 @@ def _read_view(
     question: str,
     error: float | None,
 ) -> ExtractedChoice:
+    """Read the answer in a reply. Spans are ranges of the normalised text.
+
+    The arguments, apart from the answer, are those of `read_choice`.
+    """
     if not view.text.text.strip():
-        if view.part.unfinished:
-            return no_choice("reasoning cut off" if finish == "length" else "empty")
-        return no_choice("empty")
+        is_cut_reasoning = view.part.unfinished and finish == "length"
+        return no_choice("reasoning cut off" if is_cut_reasoning else "empty")
     if not options:
         return no_choice("no match")
+
     statement = certain_statement(view.marked, view.statements, cut=view.cut)
     if statement is not None:
-        reading = _naming(view.marked, statement.mention)
+        reading = _reading_by_mention(view.marked, statement.mention)
         detail = "framed as the answer" if view.part.framed else STATED
         return replace(reading, confidence="certain", detail=detail)
-
     corrected = corrected_mention(view.marked)
     if corrected is not None and not view.cut:
-        return replace(_naming(view.marked, corrected), confidence="certain", detail=STATED)
+        reading = _reading_by_mention(view.marked, corrected)
+        return replace(reading, confidence="certain", detail=STATED)
 
     described = describe(view.marked, view.forms, view.statements, question, options, cut=view.cut)
     if described.related is None and _only_repeats_options(view, options):
         return no_choice("ambiguous")
+    return _weigh(view, described, options, error)
+
+
+def _weigh(
+    view: AnswerView,
+    described: ReplyFeatures,
+    options: Sequence[str],
+    error: float | None,
+) -> ExtractedChoice:
+    """Read the most probable option of an answer, or none if the answer leaves it open.
+
+    Args:
+        view: The answer.
+        described: Its features.
+        options: Texts of the options.
+        error: Leave the reading open if it is wrong with more than this probability; None reads the most probable one.
+    """
     chances = probabilities(described)
     related = described.related
     if related is not None and related.choice is not None:
-        rest = 1 - RIGHT_BY_RELATION
-        chances = tuple(
-            rest * chance + RIGHT_BY_RELATION * (place == related.choice)
-            for place, chance in enumerate(chances)
-        )
-    choice = max(range(len(chances)), key=chances.__getitem__)
-    is_against = choice in described.rejected or (related is not None and related.choice is None)
-    is_unsure = error is not None and chances[choice] < 1 - error
-    is_open = choice == len(options) or is_against or is_unsure
-    if is_open:
-        detail = f"weighed, {chances[choice]:.1%} for " + (
-            "no answer" if choice == len(options) else repr(options[choice][:40])
-        )
+        raised: list[float] = []
+        for index, chance in enumerate(chances):
+            share_of_relation = RIGHT_BY_RELATION if index == related.choice else 0.0
+            raised.append((1 - RIGHT_BY_RELATION) * chance + share_of_relation)
+        chances = tuple(raised)
+
+    no_answer = len(options)  # index of "gives no answer" among the probabilities
+    choice = max(range(len(chances)), key=lambda index: chances[index])
+    is_rejected = choice in described.rejected
+    is_unclear_relation = related is not None and related.choice is None
+    is_uncertain = error is not None and chances[choice] < 1 - error
+    if choice == no_answer or is_rejected or is_unclear_relation or is_uncertain:
+        meant = "no answer" if choice == no_answer else repr(options[choice][:40])
+        detail = f"weighed, {chances[choice]:.1%} for {meant}"
         return ExtractedChoice(
-            None, None, "none", detail, reason=_why_open(view, finish), probabilities=chances
+            None, None, "none", detail, reason=_why_open(view), probabilities=chances
         )
-    mentions = [mention for mention in view.marked.mentions if mention.option == choice]
-    named = [mention for mention in mentions if mention.kind != "part"] or mentions
+
     detail = f"weighed, {chances[choice]:.1%}"
-    if not named:
+    mentions = [mention for mention in view.marked.mentions if mention.option == choice]
+    whole = [mention for mention in mentions if mention.kind != "part"]
+    if not mentions:
         return ExtractedChoice(choice, "text", "likely", detail, probabilities=chances)
-    reading = _naming(view.marked, named[-1])
-    return replace(reading, confidence="likely", detail=detail, probabilities=chances)
+    last_mention = whole[-1] if whole else mentions[-1]
+    reading = _reading_by_mention(view.marked, last_mention)
+    return replace(reading, detail=detail, probabilities=chances)
 
 
-def _naming(marked: MarkedReply, mention: Mention) -> ExtractedChoice:
-    """The reading by a mention, before it is known how sure it is."""
+def _reading_by_mention(marked: MarkedReply, mention: Mention) -> ExtractedChoice:
+    """Return the reading of a reply by one of its mentions, as a likely one. Its span is a range of `marked.text`."""
     methods: dict[str, RuleMethod] = {"label+text": "label+text", "text": "text", "part": "text"}
     method = methods.get(mention.kind, "label")
     span = (marked.tokens[mention.first].start, marked.tokens[mention.last].end)
-    by_label = any(
-        other.option == mention.option and other.kind not in ("text", "part")
-        for other in marked.mentions
-    )
-    return ExtractedChoice(mention.option, method, "likely", span=span, follows_format=by_label)
+    names_label = False
+    for other in marked.mentions:
+        if other.option == mention.option and other.kind not in ("text", "part"):
+            names_label = True
+    return ExtractedChoice(mention.option, method, "likely", span=span, follows_format=names_label)
+
+
+_MOST_OTHER_WORDS = 2
+"""Words of a reply apart from its options, if it only repeats these."""
+_LONG_REPLY = 60
+"""Words of a reply that can be a loop."""
+_LOOP_REPEATS = 8
+"""Times that a reply says each of its words on average, at least, if it is a loop."""
 
 
 def _only_repeats_options(view: AnswerView, options: Sequence[str]) -> bool:
-    """Whether a reply names every option and has hardly another word: "Options: Yes No"."""
-    named = {mention.option for mention in view.marked.mentions if mention.kind != "part"}
+    """Return whether a reply names every option and has hardly another word: "Options: Yes No"."""
+    named = {mention.option for mention in whole_mentions(view.marked).values()}
     if len(options) < 2 or len(named) < len(options):
         return False
-    spoken = sum(token.form[0].isalnum() for token in view.marked.tokens)
-    in_options = sum(mention.last - mention.first + 1 for mention in view.marked.mentions)
-    return spoken - in_options <= _FEW_WORDS
+    n_words = sum(token.form[0].isalnum() for token in view.marked.tokens)
+    n_tokens_of_options = sum(mention.last - mention.first + 1 for mention in view.marked.mentions)
+    return n_words - n_tokens_of_options <= _MOST_OTHER_WORDS
 
 
-_FEW_WORDS = 2
-_MANY_WORDS = 60
-_REPEATS = 8
-
-
-def _why_open(view: AnswerView, finish: str | None) -> NoChoiceReason:
-    """Why a reply gives no answer."""
+def _why_open(view: AnswerView) -> NoChoiceReason:
+    """Return why a reply gives no answer."""
     words = [token.form for token in view.marked.tokens if token.form[0].isalnum()]
-    if len(words) > _MANY_WORDS and _REPEATS * len(set(words)) < len(words):
+    if len(words) > _LONG_REPLY and len(words) > _LOOP_REPEATS * len(set(words)):
         return "loop"
     if refusal_count(view.text.text):
         return "refused"
     if view.cut:
         return "cut off"
-    named = {mention.option for mention in view.marked.mentions if mention.kind != "part"}
+    named = {mention.option for mention in whole_mentions(view.marked).values()}
     if len(named) > 1:
         return "ambiguous"
     return "negated" if named else "no match"
+
+
+# --- extractors -------------------------------------------------------------------------------------------------------
 
 
 def read_by_label(
@@ -317,13 +383,13 @@ def read_by_label(
     finish: str | None = None,
     question: str = "",
 ) -> ExtractedChoice:
-    """Read a reply by labels alone: what only an option's text says is not read."""
+    """Read a reply like `read_choice`, but read no option if only the option's text says which one is meant."""
     reading = read_choice(reply, options, labels, finish=finish, question=question)
     return no_choice("no match") if reading.extraction_method == "text" else reading
 
 
 def allowing(error: float) -> NamedExtractor:
-    """The reference extractor that leaves open what is wrong with more than this probability."""
+    """Return the reference extractor that leaves a reading open if it is wrong with more than this probability."""
     return NamedExtractor(f"{VERSION}?error={error:g}", partial(read_choice, error=error))
 
 

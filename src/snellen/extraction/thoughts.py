@@ -1,7 +1,7 @@
-"""Keeps what a model thinks apart from what it answers, where both come in one text.
+"""Separate the reasoning of a model from its answer in one text.
 
-Every text that a model wrote goes through `split_thoughts`: replies of servers and of local models when they come, and
-whatever prediction files, workers and models of others left in a reply when it is read.
+Replies of servers and of local models go through `split_thoughts` when they are received. Replies of prediction files,
+workers and models of other packages go through it when they are read.
 """
 
 from __future__ import annotations
@@ -27,36 +27,38 @@ THOUGHTS = (
     ("<|channel>thought", "<channel|>"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
-"""What opens and closes a model's thoughts, as chat templates and prompts write it.
+"""Marks that open and close the reasoning of a model, in chat templates and prompts.
 
-The sixth to the eighth are habits of prompts. Behind them are those of MiniMax's, Seed's, Mistral's, Kimi-VL's,
-Cohere's, Gemma 4's and gpt-oss's models.
+The sixth to the eighth are common in prompts. Those behind them are used by MiniMax, Seed, Mistral, Kimi-VL, Cohere,
+Gemma 4 and gpt-oss.
 """
 _CLOSING_OF = {opening.lower(): closing for opening, closing in THOUGHTS}
-_MARK = re.compile("|".join(re.escape(mark) for pair in THOUGHTS for mark in pair), re.IGNORECASE)
-OPENED = re.compile("|".join(re.escape(mark) for mark, _ in THOUGHTS), re.IGNORECASE)
-CLOSED = re.compile("|".join(re.escape(mark) for _, mark in THOUGHTS), re.IGNORECASE)
+OPENED = re.compile("|".join(re.escape(opening) for opening, _ in THOUGHTS), re.IGNORECASE)
+"""Matches any mark that opens reasoning."""
+CLOSED = re.compile("|".join(re.escape(closing) for _, closing in THOUGHTS), re.IGNORECASE)
+"""Matches any mark that closes reasoning."""
+_MARK = re.compile(f"{OPENED.pattern}|{CLOSED.pattern}", re.IGNORECASE)
 
 
 class ThoughtfulReply(Struct, frozen=True):
-    """A text in two parts."""
+    """A reply, divided into reasoning and answer."""
 
     reasoning: str | None
-    """None where the model did not think aloud."""
+    """None if the reply has no reasoning."""
     answer: str
     is_unfinished: bool = False
-    """Whether the last thought never ends."""
+    """Whether the last reasoning is not closed."""
 
 
 def split_thoughts(text: str, closing: str = "") -> ThoughtfulReply:
-    """The thoughts in a reply, and the answer: what follows the last of them, or else what stands around them.
+    """Separate the reasoning in a reply from the answer: the text behind it, or if there is none, the text around it.
 
-    A thought that is closed and never opened begins with the text, since some chat templates open it in the prompt.
-    One that is never closed takes the rest of the text, so that a reply which begins with it has an empty answer.
+    Reasoning that is closed but not opened begins with the text, because some chat templates open it in the prompt.
+    Reasoning that is not closed takes the rest of the text, so that a reply which begins with it has an empty answer.
 
     Args:
-        text: A reply, whole or as far as it has come.
-        closing: What ends a thought that the prompt is known to have opened; empty if it opened none.
+        text: A reply, complete or as far as it was received.
+        closing: Mark that closes the reasoning, if the prompt opened it; else empty.
 
     Examples:
         >>> split_thoughts("<think>It barks.</think> A dog.").answer
@@ -64,17 +66,19 @@ def split_thoughts(text: str, closing: str = "") -> ThoughtfulReply:
     """
     thoughts: list[str] = []
     spoken: list[str] = []
-    awaited = closing.lower()  # what closes the thought that is open
+    awaited = closing.lower()  # mark that closes the open reasoning; empty if none is open
     start = 0
     for mark in _MARK.finditer(text):
         spelled = mark[0].lower()
         opened = _CLOSING_OF.get(spelled)
         if opened is not None and not awaited:
             spoken.append(text[start : mark.start()])
-            awaited, start = opened.lower(), mark.end()
+            awaited = opened.lower()
+            start = mark.end()
         elif opened is None and awaited == spelled:
             thoughts.append(text[start : mark.start()])
-            awaited, start = "", mark.end()
+            awaited = ""
+            start = mark.end()
         elif opened is None and not awaited:
             thoughts.append("".join([*spoken, text[start : mark.start()]]))
             spoken.clear()

@@ -1,4 +1,4 @@
-"""Frames of a clip: a video (by PyAV, extra `video`), a moving GIF, or a folder with the frames as pictures.
+"""Frames of a clip: a video (by PyAV, extra `video`), a moving GIF, or a folder with the frames as images.
 
 A video is read twice. Its packets tell when each frame is shown; then each one that is wanted is decoded from the
 keyframe before it. Where packets do not tell, or promise other frames than there are, all of the clip is decoded.
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.common.drafts import Frame
+from snellen.common.drafts import ClipFrame
 from snellen.common.foreign import IMAGE_BYTES, open_file, read_file
 from snellen.common.late import import_extra
 from snellen.errors import DataError
@@ -72,7 +72,7 @@ class _Index(Struct, frozen=True):
     """Seconds."""
 
 
-def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[Frame]:
+def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[ClipFrame]:
     """The frames of a clip that are shown, in order. Raises DataError, naming `where`, for a broken or empty clip."""
     if path.is_dir():
         return _of_folder(path, sampling, where)
@@ -85,7 +85,7 @@ def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[Fram
     )
 
 
-def _of_folder(path: Path, sampling: FrameSampling, where: str) -> list[Frame]:
+def _of_folder(path: Path, sampling: FrameSampling, where: str) -> list[ClipFrame]:
     if sampling.rule == "fps":
         raise DataError(
             f"{where}: {path} is a folder of frames, whose times are not known; take another rule than fps"
@@ -99,12 +99,12 @@ def _of_folder(path: Path, sampling: FrameSampling, where: str) -> list[Frame]:
         ]
     )
     chosen = [files[place] for place in sampling.positions(range(len(files)))]
-    return [Frame(f"{path.name}/{file.name}", read_file(file, IMAGE_BYTES)) for file in chosen]
+    return [ClipFrame(f"{path.name}/{file.name}", read_file(file, IMAGE_BYTES)) for file in chosen]
 
 
 def indexed_frames(
     path: Path, sampling: FrameSampling, where: str, read_index: Callable[[Path, str], _Index]
-) -> list[Frame]:
+) -> list[ClipFrame]:
     """The sampled frames by an index of the clip; none where it does not hold. Raises DataError."""
     index = read_index(path, where)
     if not index.stamps:
@@ -116,7 +116,7 @@ def indexed_frames(
     times = [round((stamp - index.stamps[0]) * index.tick, 3) for stamp in stamps]
     names = ["/".join(path.parts[-2:]) + f"#t={time:.3f}" for time in times]
     pictures = list(_decoded(path, index, stamps, where))
-    return list(map(Frame, names, pictures, times)) if len(pictures) == len(names) else []
+    return list(map(ClipFrame, names, pictures, times)) if len(pictures) == len(names) else []
 
 
 def packet_index(path: Path, where: str) -> _Index:
@@ -175,14 +175,14 @@ def _as_jpeg(frame: Any) -> bytes:
 
 @contextmanager
 def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
-    """A clip and its stream of pictures. What cannot be read, there or in the body, is a DataError."""
+    """A clip and its stream of images. What cannot be read, there or in the body, is a DataError."""
     av = import_extra("av", "video", f"the clip {path.name}")
     try:
         if not path.stat().st_size:
             raise DataError(f"{where}: the clip {path} is empty; replace the file")
         with open_file(path) as file, av.open(file) as clip:
             if not clip.streams.video:
-                raise DataError(f"{where}: the clip {path} has no pictures; replace the file")
+                raise DataError(f"{where}: the clip {path} has no images; replace the file")
             stream = clip.streams.video[0]
             stream.thread_type = "AUTO"
             yield clip, stream

@@ -1,6 +1,6 @@
-"""Strict reading of .tsv and .csv files: every cell is text, empty cells are left out, each row has its position.
+"""Strict reading of .tsv and .csv files: cells are text, empty cells are left out, and each row has its position.
 
-Cells may be of any length, as one may hold a picture in base64.
+Cells may have any length, because a cell may contain an image in base64.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import string
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -25,24 +26,34 @@ import msgspec
 from snellen.common.foreign import lines_of, open_file, open_gzip
 from snellen.errors import DataError
 
-_lifting_limit = Lock()
+RecordT = TypeVar("RecordT")
 
+LETTERS = string.ascii_uppercase
+TABLES = {".tsv": "\t", ".csv": ","}
+"""File suffixes of tables, with their delimiters."""
 
-_FAULTS = {
+_CSV_FAULTS = {
     "new-line": "line break within a row",
     "unexpected end": "a quotation mark opens a cell and is not closed",
 }
-"""What of the csv module's messages says that a text is no row of cells, in words of ours."""
+"""Parts of messages of the csv module, with clearer messages."""
+_CARRIAGE_RETURN = re.compile(r"(?<=\r)(?!\n)")
+_cell_limit_lock = Lock()
 
 
 class CellError(ValueError):
-    """Text that is not a row of cells."""
+    """Error for text that is not a row of cells."""
 
 
 def delimited_records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of each record's last line, from 1, with its cells; a blank line has no cells.
+    """Yield the number of each record's last line, from 1, and its cells. A blank line has no cells.
 
-    `lines` keep their line endings; only as many are consumed as the record needs. Raises CellError.
+    Args:
+        lines: Lines with their line endings. Only those that a record needs are consumed.
+        delimiter: The character between cells.
+
+    Raises:
+        CellError: The text is not a table.
     """
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while (cells := _next_cells(reader)) is not None:
@@ -50,64 +61,67 @@ def delimited_records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[in
 
 
 def _next_cells(reader: Any) -> list[str] | None:
-    """The cells of the next record, of any length: the limit, which is the whole process's, is lifted for it alone."""
-    with _lifting_limit:
+    """Return the cells of the next record, or None at the end.
+
+    The csv module limits the length of cells for the whole process; the limit is lifted only while the record is read.
+    """
+    with _cell_limit_lock:
         limit = csv.field_size_limit(sys.maxsize)
         try:
             return next(reader, None)
         except csv.Error as error:
-            raise CellError(
-                next((words for sign, words in _FAULTS.items() if sign in str(error)), str(error))
-            ) from None
+            raise CellError(_csv_fault(error)) from None
         finally:
             csv.field_size_limit(limit)
 
 
-RecordT = TypeVar("RecordT")
-
-LETTERS = string.ascii_uppercase
-TABLES = {".tsv": "\t", ".csv": ","}
-"""File suffixes of tables, with their delimiters."""
-
-_CARRIAGE_RETURN = re.compile(r"(?<=\r)(?!\n)")
+def _csv_fault(error: csv.Error) -> str:
+    for part, message in _CSV_FAULTS.items():
+        if part in str(error):
+            return message
+    return str(error)
 
 
 class DelimitedRow(NamedTuple):
+    """A row of a delimited table."""
+
     line: int
-    """Number of the row's (last) line, from 1."""
+    """Number of the row's last line, from 1."""
     place: int
-    """Byte offset at which the row begins."""
+    """Byte offset of the beginning of the row."""
     cells: dict[str, str]
     fault: str = ""
-    """Why it is not a row, in a user's own table."""
+    """Why the row cannot be read; only in a user's own table."""
 
 
 class DelimitedLines:
-    """The lines of a file, decoded one at a time. `end` is the byte offset after the last line read.
+    """The lines of a file, decoded one at a time. `end` is the byte offset after the last line that was read.
 
-    Raises DataError naming a line that is not UTF-8.
+    Raises DataError for a line that is not in UTF-8.
     """
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
-        self._file, self._path = file, path
-        self._number, self.end = 0, file.tell()
+        self._file = file
+        self._path = path
+        self._number = 0
+        self.end = file.tell()
 
     def __iter__(self) -> Iterator[str]:
         for raw in lines_of(self._file):
-            # Files from old Macs end their lines with a bare carriage return.
-            lines = (
-                _CARRIAGE_RETURN.split(self._decoded(raw))
-                if b"\r" in raw[:-2]
-                else [self._decoded(raw)]
-            )
+            text = self._decode(raw)
+            lines = [text]
+            if b"\r" in raw[:-2]:
+                # Files from old Macs end their lines with a bare carriage return.
+                lines = _CARRIAGE_RETURN.split(text)
             for line in lines:
-                if line:
-                    at_start = self.end == 0
-                    self._number += 1
-                    self.end += len(raw) if len(lines) == 1 else len(line.encode())
-                    yield line.removeprefix("\ufeff") if at_start else line
+                if not line:
+                    continue
+                is_first = self.end == 0
+                self._number += 1
+                self.end += len(line.encode())
+                yield line.removeprefix("\ufeff") if is_first else line
 
-    def _decoded(self, raw: bytes) -> str:
+    def _decode(self, raw: bytes) -> str:
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
@@ -121,6 +135,12 @@ def open_text(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, decompressing a .gz.
 
     Raises DataError when it is missing or cannot be read.
+
+    Examples:
+        >>> _ = Path("birds.csv").write_text("id,name\\n1,wren\\n")
+        >>> with open_text(Path("birds.csv")) as file:
+        ...     print(file.readline())
+        b'id,name\\n'
     """
     try:
         with open_file(path) as file:
@@ -133,18 +153,25 @@ def open_text(path: Path) -> Iterator[BinaryIO]:
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, those that repeat an earlier one with a number: `note`, `note (2)`."""
-    earlier = (names[:place].count(name) for place, name in enumerate(names))
-    return tuple(
-        f"{name} ({times + 1})" if name and times else name
-        for name, times in zip(names, earlier, strict=True)
-    )
+    """Return unique names of columns: the second `note` becomes `note (2)`. Empty names stay empty.
+
+    Examples:
+        >>> numbered(["id", "note", "note"])
+        ('id', 'note', 'note (2)')
+    """
+    counts: Counter[str] = Counter()
+    unique_names: list[str] = []
+    for name in names:
+        counts[name] += 1
+        is_repeated = name and counts[name] > 1
+        unique_names.append(f"{name} ({counts[name]})" if is_repeated else name)
+    return tuple(unique_names)
 
 
 class DelimitedTable:
-    """An open .tsv or .csv file with a header: iterate over its rows, or fetch one by its offset.
+    """An open .tsv or .csv file with a header. Iterate over its rows, or fetch a row by its offset.
 
-    Only one row is in memory at a time. Raises DataError naming file and line where the content is not a table.
+    Only one row is in memory at a time. Raises DataError, naming file and line, if the content is not a table.
     """
 
     def __init__(
@@ -156,34 +183,44 @@ class DelimitedTable:
         *,
         is_own: bool = False,
     ) -> None:
-        """`delimiter` is that of the suffix unless named; `before` is how many records stand before the header.
+        """Read the header.
 
-        A column whose name stands there again is refused, and so is a row with another number of cells. In a user's own
-        table the first is called `name (2)`, and the second is a row with its fault.
+        Args:
+            file: The file, opened for reading bytes.
+            path: Its path, for messages.
+            delimiter: The character between cells; by default that of the suffix.
+            before: Number of records before the header.
+            is_own: Whether the table is a user's own. Then a repeated column is renamed to `name (2)`, and a row with
+                another number of cells than the header is yielded with its fault. Otherwise both are errors.
         """
         self._is_own = is_own
-        self._file, self.path = file, path
+        self._file = file
+        self.path = path
         self._delimiter = delimiter or TABLES[path.suffix.lower()]
         self._before = before
-        header = next((cells for _, _, cells in islice(self._records(0), before, None)), ())
+        header: Sequence[str] = ()
+        for _, _, cells in islice(self._records(0), before, before + 1):
+            header = cells
         self.header = numbered([name.strip() for name in header]) if is_own else tuple(header)
-        if repeated := {name for name in self.header if name and self.header.count(name) > 1}:
+        repeated = {name for name in self.header if name and self.header.count(name) > 1}
+        if repeated:
             raise DataError(f"{path}:1: the column {min(repeated)!r} appears twice")
 
     def __iter__(self) -> Iterator[DelimitedRow]:
         for line, place, cells in islice(self._records(0), self._before + 1, None):
-            if not cells:
-                continue  # a blank line
-            if len(cells) != len(self.header):
-                fault = f"{self.path}:{line}: {len(cells)} cells, but the header has {len(self.header)} columns"
-                if not self._is_own:
-                    raise DataError(fault)
-                yield DelimitedRow(line, place, {}, fault)
+            is_blank_line = not cells
+            if is_blank_line:
                 continue
-            yield DelimitedRow(line, place, self._by_column(cells))
+            if len(cells) == len(self.header):
+                yield DelimitedRow(line, place, self._by_column(cells))
+                continue
+            fault = f"{self.path}:{line}: {len(cells)} cells, but the header has {len(self.header)} columns"
+            if not self._is_own:
+                raise DataError(fault)
+            yield DelimitedRow(line, place, {}, fault)
 
     def at(self, place: int) -> dict[str, str]:
-        """The cells of the row that begins at byte `place`. Not to be called while iterating over the rows."""
+        """Return the cells of the row that begins at a byte offset. Do not call it while iterating over the rows."""
         _, _, cells = next(self._records(place))
         return self._by_column(cells)
 
@@ -206,48 +243,56 @@ class DelimitedTable:
 
 
 def table_rows(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]:
-    """Each row of a .csv or .tsv file as a typed record, with its location: `Corpus2.csv:3`.
+    """Yield each row of a .csv or .tsv file as a typed record, with its location: `Corpus2.csv:3`.
 
     Empty cells are left out, so their fields need defaults. Raises DataError.
     """
     with open_text(path) as file:
-        for line, _, cells, _ in DelimitedTable(file, path):
+        for row in DelimitedTable(file, path):
+            where = f"{path}:{row.line}"
             try:
-                yield f"{path}:{line}", msgspec.convert(cells, form)
+                record = msgspec.convert(row.cells, form)
             except msgspec.ValidationError as error:
-                raise DataError(f"{path}:{line}: {error}") from None
+                raise DataError(f"{where}: {error}") from None
+            yield where, record
 
 
 def unknown_columns(names: Sequence[str], allowed: Collection[str], where: str = "") -> list[str]:
-    """The columns that have no meaning here.
+    """Return the columns that are not among the allowed ones.
 
-    Raises DataError for one that looks like a misspelling of a missing column: it would otherwise go
-    unnoticed (`anwser` would make a split with hidden answers).
+    Raises DataError for a column that looks like a misspelling of a missing one, which would otherwise go unnoticed:
+    with `anwser`, the answers would count as hidden.
     """
-    letters = sum(name in LETTERS for name in names if len(name) == 1)
-    missing = {
-        _plain(name): name
-        for name in allowed
-        # Of the option letters only the next one can be missing.
-        if name not in names and (len(name) > 1 or LETTERS.index(name) <= letters)
-    }
-    strange = [name for name in names if name not in allowed]
-    for name in strange:
-        if near := difflib.get_close_matches(_plain(name), missing, n=1, cutoff=0.8):
-            place = f"{where}: " if where else ""
+    used_letters = sum(name in LETTERS for name in names if len(name) == 1)
+    missing: dict[str, str] = {}
+    for name in allowed:
+        is_later_letter = len(name) == 1 and LETTERS.index(name) > used_letters
+        # Only the next option letter can be missing.
+        if name not in names and not is_later_letter:
+            missing[_simplified(name)] = name
+
+    unknown = [name for name in names if name not in allowed]
+    for name in unknown:
+        near = difflib.get_close_matches(_simplified(name), missing, n=1, cutoff=0.8)
+        if near:
+            location = f"{where}: " if where else ""
             raise DataError(
-                f"{place}unknown column {name!r}; did you mean {missing[near[0]]!r}? Rename it"
+                f"{location}unknown column {name!r}; did you mean {missing[near[0]]!r}? Rename it"
             )
-    return strange
+    return unknown
 
 
-def _plain(name: str) -> str:
+def _simplified(name: str) -> str:
     return re.sub(r"[-_\s]+", "-", name.strip().casefold())
 
 
 def decode_base64(cell: str, where: str, otherwise: str) -> bytes:
-    """The bytes of a base64 cell, also in lines. Raises DataError saying that it is neither `otherwise` nor base64."""
-    text = "".join(cell.split()) if "\n" in cell[:100] else cell
+    """Decode base64 text, which may be wrapped into lines.
+
+    Raises DataError with the message that the text is neither base64 nor `otherwise`, such as "a file name".
+    """
+    is_wrapped = "\n" in cell[:100]
+    text = "".join(cell.split()) if is_wrapped else cell
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

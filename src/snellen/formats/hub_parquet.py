@@ -1,7 +1,7 @@
-"""Hub datasets stored as Parquet files with pictures inside, read as a stream.
+"""Hub datasets stored as Parquet files with images inside, read as a stream.
 
-Text columns are read separately from the picture column, of which only a few rows are in memory, and only when a
-picture is needed. The files' metadata, as the `datasets` library writes it, says what the columns hold.
+Text columns are read separately from the image column, of which only a few rows are in memory, and only when an
+image is needed. The files' metadata, as the `datasets` library writes it, says what the columns hold.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from snellen.callers import setting, source_setting
 from snellen.common.drafts import LazyImage
 from snellen.common.foreign import regular_file
 from snellen.errors import DataError
@@ -30,9 +31,9 @@ RowT = TypeVar("RowT")
 TEXTS = 1000
 """Text rows in memory at once."""
 PICTURES = 8
-"""Picture rows in memory at once."""
+"""Image rows in memory at once."""
 BUFFER = 1 << 20
-"""Bytes of a picture column read at once."""
+"""Bytes of an image column read at once."""
 REMOTE_BUFFER = 8 << 20
 """The same of a file that is read over a network, where each request takes a while."""
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})")
@@ -101,7 +102,7 @@ def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
     """The matching Parquet files, sorted by name. Raises DataError when there are none, or a shard is missing."""
     if folder is None:
         raise DataError(
-            f"no folder with {patterns[0]}; fetch it with --hub, or name one with --source too"
+            f"no folder with {patterns[0]}; fetch it with {setting('hub', True)}, or name one with {source_setting()} too"
         )
     paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     if not paths:
@@ -145,10 +146,10 @@ def class_names(schema: pa.Schema) -> dict[str, list[str]]:
     }
 
 
-class PictureColumn:
-    """A column of pictures, or of lists of pictures, of which a few rows are in memory; reading in order is fastest.
+class ImageColumn:
+    """A column of images, or of lists of images, of which a few rows are in memory; reading in order is fastest.
 
-    A picture is one of the `datasets` library (bytes and path), plain bytes, or a text in base64.
+    An image is one of the `datasets` library (bytes and path), plain bytes, or a text in base64.
     """
 
     def __init__(self, column: str) -> None:
@@ -161,11 +162,11 @@ class PictureColumn:
         self._counts: dict[Path, list[int]] = {}
 
     def at(self, place: ParquetRow) -> LazyImage:
-        """The picture of a row."""
+        """The image of a row."""
         return LazyImage(f"{place.where}: {self._column}", partial(self._read, place, 0))
 
     def all_at(self, place: ParquetRow) -> tuple[LazyImage, ...]:
-        """The pictures of a row: those of its list, its only one, or none where the cell is empty."""
+        """The images of a row: those of its list, its only one, or none where the cell is empty."""
         return tuple(
             LazyImage(
                 f"{place.where}: {self._column}{f'[{number}]' if number else ''}",
@@ -197,7 +198,7 @@ class PictureColumn:
                 f", only its name {cell['path']}" if isinstance(cell, dict) and cell["path"] else ""
             )
             raise DataError(
-                f"{place.where}: {self._column} holds no picture{name_note}; is it the dataset with pictures?"
+                f"{place.where}: {self._column} holds no image{name_note}; is it the dataset with images?"
             )
         return bytes(content)
 
@@ -238,7 +239,7 @@ def _check_picture(schema: pa.Schema, column: str, path: Path) -> None:
     kind = schema.field(column).type
     if not _is_picture(kind.value_type if _is_list(kind) else kind):
         raise DataError(
-            f"{path}: the column {column!r} holds {kind}, not pictures (bytes and path, bytes, or base64)"
+            f"{path}: the column {column!r} holds {kind}, not images (bytes and path, bytes, or base64)"
         )
 
 
@@ -259,7 +260,7 @@ def _is_picture(kind: pa.DataType) -> bool:
 
 
 def _count_pictures(path: Path, column: str) -> list[int]:
-    """How many pictures each row of a file has, by the leaf with their names where there is one."""
+    """How many images each row of a file has, by the leaf with their names where there is one."""
     with _opened(path) as file:
         _check_picture(file.schema_arrow, column, path)
         leaves = [file.schema.column(number).path for number in range(len(file.schema.names))]
@@ -277,11 +278,11 @@ def _count_pictures(path: Path, column: str) -> list[int]:
 
 
 def _from_base64(text: str, where: str) -> bytes:
-    """A picture written as a text, maybe as a `data:` address."""
+    """An image written as a text, maybe as a `data:` address."""
     try:
         return base64.b64decode(text.partition(";base64,")[2] or text, validate=True)
     except ValueError:
-        raise DataError(f"{where} is a text, but not a picture in base64") from None
+        raise DataError(f"{where} is a text, but not an image in base64") from None
 
 
 def _batches(

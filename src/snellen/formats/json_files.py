@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.common import foreign
-from snellen.common.faults import told_in_line, told_of_json
+from snellen.common.faults import format_json_error, format_validation_error
 from snellen.common.foreign import TABLE_BYTES, read_file
 from snellen.errors import DataError, StoreError
 from snellen.formats.delimited import open_text
@@ -48,7 +48,12 @@ def decode_whole(text: bytes, decode: Callable[[bytes], DecodedT]) -> tuple[Deco
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """The tables of a TOML file. Raises DataError naming it."""
+    """The tables of a TOML file. Raises DataError naming it.
+
+    Examples:
+        >>> parse_toml('name = "birds"', "birds.toml")
+        {'name': 'birds'}
+    """
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -65,7 +70,7 @@ def converted(content: Any, form: type[RecordT], where: str) -> RecordT:
     try:
         return msgspec.convert(content, form)
     except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {told_in_line(error, form, content)}") from None
+        raise DataError(f"{where}: {format_validation_error(error, form, content)}") from None
 
 
 def read_packaged_text(file: Path | Traversable) -> str:
@@ -77,7 +82,15 @@ def read_packaged_text(file: Path | Traversable) -> str:
 
 
 def read_toml(file: Path | Traversable, form: type[RecordT]) -> RecordT:
-    """A TOML file as a typed record. Raises DataError naming the file and the wrong field."""
+    """A TOML file as a typed record. Raises DataError naming the file and the wrong field.
+
+    Examples:
+        >>> class Bird(Struct):
+        ...     name: str
+        >>> _ = Path("bird.toml").write_text('name = "wren"')
+        >>> read_toml(Path("bird.toml"), Bird).name
+        'wren'
+    """
     return converted(parse_toml(read_packaged_text(file), str(file)), form, str(file))
 
 
@@ -87,7 +100,13 @@ def packaged_toml(package: str, name: str, form: type[RecordT]) -> RecordT:
 
 
 def read_json(path: Path, form: type[RecordT]) -> RecordT:
-    """The JSON of a file as a typed record. Raises DataError naming the file and the wrong field."""
+    """The JSON of a file as a typed record. Raises DataError naming the file and the wrong field.
+
+    Examples:
+        >>> _ = Path("names.json").write_text('["wren", "robin"]')
+        >>> read_json(Path("names.json"), list[str])
+        ['wren', 'robin']
+    """
     try:
         return msgspec.json.decode(foreign.read_text(path, TABLE_BYTES), type=form)
     except OSError as error:
@@ -109,13 +128,20 @@ def list_items(
         try:
             yield where, decode(item)
         except JSON_FAULTS as error:
-            raise DataError(f"{where}: {told_of_json(error, form, item)}") from None
+            raise DataError(f"{where}: {format_json_error(error, form, item)}") from None
 
 
 def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]:
     """Each line of a JSONL file (or .jsonl.gz) as a typed record, with its location `test.jsonl:3`.
 
     Raises DataError.
+
+    Examples:
+        >>> class Row(Struct):
+        ...     id: str
+        >>> _ = Path("rows.jsonl").write_text('{"id": "q1"}\\n{"id": "q2"}\\n')
+        >>> [(where, row.id) for where, row in json_lines(Path("rows.jsonl"), Row)]
+        [('rows.jsonl:1', 'q1'), ('rows.jsonl:2', 'q2')]
     """
     decode = msgspec.json.Decoder(form).decode
     with open_text(path) as file:
@@ -124,13 +150,22 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
                 try:
                     yield f"{path}:{number}", decode(line)
                 except JSON_FAULTS as error:
-                    raise DataError(f"{path}:{number}: {told_of_json(error, form, line)}") from None
+                    raise DataError(
+                        f"{path}:{number}: {format_json_error(error, form, line)}"
+                    ) from None
 
 
 def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
     """The records of a file to which lines are only added; none where there is no file.
 
     Raises StoreError naming a line that is not `what`.
+
+    Examples:
+        >>> class Row(Struct):
+        ...     id: str
+        >>> _ = Path("rows.jsonl").write_text('{"id": "q1"}\\n')
+        >>> [row.id for row in kept_lines(Path("rows.jsonl"), Row, "a row")]
+        ['q1']
     """
     records = []
     for number, line in enumerate(
@@ -146,7 +181,15 @@ def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
 
 
 def add_lines(path: Path, *records: Struct) -> None:
-    """Add records to such a file. Raises StoreError where it cannot be written."""
+    """Add records to such a file. Raises StoreError where it cannot be written.
+
+    Examples:
+        >>> class Row(Struct):
+        ...     id: str
+        >>> add_lines(Path("rows.jsonl"), Row("q1"), Row("q2"))
+        >>> Path("rows.jsonl").read_text()
+        '{"id":"q1"}\\n{"id":"q2"}\\n'
+    """
     try:
         with path.open("ab", buffering=0) as file:
             # One write, so that two who write at once mix no lines.
@@ -155,49 +198,26 @@ def add_lines(path: Path, *records: Struct) -> None:
         raise StoreError(f"{path} cannot be written ({error.strerror})") from None
 
 
-# --- rows of any content: a list of objects, or an object on each line ------------------------------------------------
-
-
-def read_json_rows(path: Path) -> list[dict[str, Any]]:
-    """The objects of a .json list. Raises DataError saying what the file is instead."""
-    content = read_json_value(path)
-    if not isinstance(content, list):
-        raise DataError(f"{path}: not a JSON list but {_kind(content)}")
-    return [_object(row, f"{path}: record {number}") for number, row in enumerate(content, 1)]
-
-
-_OBJECT_A_LINE = re.compile(rb"\s*\{[^\n]*\}\s*\n\s*\{")
+OBJECT_A_LINE = re.compile(rb"\s*\{[^\n]*\}\s*\n\s*\{")
 
 
 def read_json_value(path: Path) -> Any:
-    """Whatever a .json file holds. Raises DataError."""
+    """Whatever a .json file holds. Raises DataError.
+
+    Examples:
+        >>> _ = Path("note.json").write_text('{"bird": "wren"}')
+        >>> read_json_value(Path("note.json"))
+        {'bird': 'wren'}
+    """
     if not path.name.endswith((".json", ".json.gz")):
         raise DataError(f"{path}: not a .json file")
     with open_text(path) as file:
         content = file.read()
-    if _OBJECT_A_LINE.match(content):
+    if OBJECT_A_LINE.match(content):
         raise DataError(
             f"{path}: not a JSON value but an object on each line; name the file .jsonl"
         )
     return decoded_json(content, str(path))
-
-
-def read_json_line_rows(path: Path) -> list[dict[str, Any]]:
-    """The objects of a .jsonl file, one per line. Raises DataError naming a line that is none."""
-    if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        raise DataError(f"{path}: not a .jsonl file")
-    with open_text(path) as file:
-        lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-        return [
-            _object(decoded_json(line, f"{path}: line {n}"), f"{path}: line {n}")
-            for n, line in lines
-        ]
-
-
-def _object(row: Any, where: str) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        raise DataError(f"{where} is {_kind(row)}, not an object with fields")
-    return row
 
 
 def decoded_json(content: bytes, where: str) -> Any:
@@ -213,34 +233,17 @@ def _with_nan(content: bytes, where: str, fault: Exception) -> Any:
     try:
         return json.loads(content, parse_constant=lambda name: None)
     except (ValueError, RecursionError):
+        if merge := _MERGE_MARK.search(content):
+            line = content.count(b"\n", 0, merge.start()) + 1
+            raise DataError(
+                f"{where}: not JSON, as line {line:,} has the mark of a Git merge with conflicts "
+                f"({merge[0].decode()}); keep one of the two sides, and run this again"
+            ) from None
         raise DataError(f"{where}: not JSON ({fault})") from None
 
 
-def _kind(value: Any) -> str:
-    kinds = {
-        dict: "an object",
-        list: "a list",
-        str: "a text",
-        bool: "a yes or no",
-        type(None): "null",
-    }
-    return kinds.get(type(value), "a number")
-
-
-def first_row_fault(
-    path: Path, read_rows: Callable[[Path], list[dict[str, Any]]], needed: Sequence[str]
-) -> str:
-    """Why the rows of `read_rows` are not of a form whose rows have the fields `needed`; empty when they are."""
-    try:
-        rows = read_rows(path)
-    except DataError as error:
-        return str(error).removeprefix(f"{path}: ")
-    if not rows:
-        return "it is empty"
-    missing = [name for name in needed if name not in rows[0]]
-    return f"its first record has no {' and no '.join(missing)}" if missing else ""
-
-
+_MERGE_MARK = re.compile(rb"^<<<<<<< [ -~]{1,40}", re.MULTILINE)
+"""What Git writes into a file where two branches differ."""
 WINDOW = 1 << 18
 """Bytes read at once."""
 LONGEST = 1 << 24

@@ -1,6 +1,6 @@
 """Finding official files in a user's folder by their usual names.
 
-Files of pictures found by what a table calls them: with other slashes, in other letters, without an ending.
+Files of images found by what a table calls them: with other slashes, in other letters, without an ending.
 """
 
 from __future__ import annotations
@@ -14,17 +14,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from snellen.callers import source_setting
 from snellen.errors import DataError
 
 
-def locate(folder: Path | None, *names: str) -> Path:
+def locate_file(folder: Path | None, *names: str) -> Path:
     """The first of `names` (relative paths) found in `folder` or up to two folders below it.
 
     Raises DataError naming everything that was looked for; `folder` is None when the user named no source.
+
+    Examples:
+        >>> _ = Path("data").mkdir(), Path("data/birds.csv").write_text("id\\n")
+        >>> locate_file(Path("data"), "birds.csv").as_posix()
+        'data/birds.csv'
     """
     if folder is None:
         raise DataError(
-            f"no folder with the official files; name it with --source (it holds {names[0]})"
+            f"no folder with the official files; name it with {source_setting()} (it holds {names[0]})"
         )
     if path := locate_or_none(folder, *names):
         return path
@@ -34,7 +40,7 @@ def locate(folder: Path | None, *names: str) -> Path:
 
 
 def locate_or_none(folder: Path | None, *names: str) -> Path | None:
-    """Like `locate`, but None when nothing is found; `.` is the folder itself. Raises DataError when a file is found
+    """Like `locate_file`, but None when nothing is found; `.` is the folder itself. Raises DataError when a file is found
     twice."""
     if folder is None:
         return None
@@ -43,20 +49,20 @@ def locate_or_none(folder: Path | None, *names: str) -> Path | None:
             if matches := [folder] if name == "." else sorted(folder.glob(pattern + name)):
                 if matches[0].is_file() and len(matches) > 1:
                     raise DataError(
-                        f"{matches[0]} and {matches[1]} both exist; name the folder of one with --source"
+                        f"{matches[0]} and {matches[1]} both exist; name the folder of one with {source_setting()}"
                     )
                 return matches[0]
     return None
 
 
 def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
-    """The first of the folders `bases` that holds the picture. Raises DataError naming the folders."""
+    """The first of the folders `bases` that holds the image. Raises DataError naming the folders."""
     tried = [base for base in bases if base is not None]
     for base in tried:
         if (base / picture).is_file():
             return base
     raise DataError(
-        f"{where}: the picture {picture} is in none of {', '.join(map(str, tried))}; unpack the pictures"
+        f"{where}: the image {picture} is in none of {', '.join(map(str, tried))}; unpack the images"
     )
 
 
@@ -65,14 +71,14 @@ PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*
 MOST_FILES = 200_000
 """Files of any kind, after which no further folder is looked into."""
 LONGEST_CELL = 1024
-"""Letters of a cell that may name a file; longer ones hold a picture."""
+"""Letters of a cell that may name a file; longer ones hold an image."""
 DEEPEST = 5
 """Folders within one another that are looked into."""
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
 
 
-def is_picture(file: Path) -> bool:
-    """Whether a file's name is that of a picture."""
+def is_image(file: Path) -> bool:
+    """Whether a file's name is that of an image."""
     return bool(PICTURE_FILE.fullmatch(file.name)) and not file.name.startswith(".")
 
 
@@ -114,11 +120,11 @@ class FolderShift(NamedTuple):
         return (*self.by, *folders[count:]) if folders[:count] == self.replaced else None
 
 
-class PictureFinder:
-    """The pictures below a folder by name.
+class ImageFinder:
+    """The images below a folder by name.
 
-    A picture that is not where its cell says is taken from elsewhere only if one `FolderShift` explains every cell of
-    its column (`learn`): else a missing picture would be replaced by another one of the same name.
+    An image that is not where its cell says is taken from elsewhere only if one `FolderShift` explains every cell of
+    its column (`learn`): else a missing image would be replaced by another one of the same name.
     A cell may leave out the first folders of its path, but not if another cell of its column gives its whole path.
     `moved` holds what was found by such a rule, `numbered` what was found by its number alone.
     """
@@ -134,7 +140,7 @@ class PictureFinder:
     def _paths(self) -> tuple[Mapping[str, list[str]], ...]:
         """By name, by name without its ending, and by a name's number without the zeros before it.
 
-        The folder is looked through when a picture is first asked for: much may lie beside a table that has none.
+        The folder is looked through when an image is first asked for: much may lie beside a table that has none.
         """
         by_name, by_stem, by_number = (defaultdict[str, list[str]](list) for _ in range(3))
         count = 0
@@ -152,7 +158,7 @@ class PictureFinder:
         return by_name, by_stem, by_number
 
     def learn(self, cells: Iterable[object]) -> None:
-        """Look at all cells of a column, for the one rule that says where its pictures are."""
+        """Look at all cells of a column, for the one rule that says where its images are."""
         names = dict.fromkeys(cell for cell in map(_picture_name, cells) if cell)
         self._shifted |= self._shift(names)
         for cell in names:
@@ -180,7 +186,7 @@ class PictureFinder:
         found: set[tuple[Path, ...]] = set()
         for rule in rules or ():
             if len(places) == 1 and rule.replaced and rule.by:
-                continue  # one picture is no evidence that a folder was renamed
+                continue  # one image is no evidence that a folder was renamed
             files = _files_under(rule, places.values())
             if len(set(files)) == len(places):
                 found.add(files)
@@ -203,7 +209,7 @@ class PictureFinder:
         return _folders(folder), candidates
 
     def find(self, cell: object) -> Path | None:
-        """The one picture that a cell names, or None where there is none, or several. A picture of one split is not
+        """The one image that a cell names, or None where there is none, or several. An image of one split is not
         taken for that of another."""
         folders, candidates = self._candidates(str(cell))
         if str(cell) in self._whole_paths:
@@ -221,13 +227,13 @@ class PictureFinder:
         return there[0]
 
     def of_number(self, cell: object) -> list[Path]:
-        """The pictures whose names are the number of a cell with zeros before it, as in COCO."""
+        """The images whose names are the number of a cell with zeros before it, as in COCO."""
         folder, _, number = str(cell).strip().replace("\\", "/").rpartition("/")
         paths = self._paths[2].get(number, [])
         return [Path(path) for path in paths if not self._is_other_split(path, _folded(folder))]
 
     def _is_other_split(self, path: str, folder: str) -> bool:
-        """Whether a picture lies in the folder of one split, and a cell names that of another."""
+        """Whether an image lies in the folder of one split, and a cell names that of another."""
         splits = [
             {part[:3] for part in parts if part in SPLITS}
             for parts in (
@@ -238,7 +244,7 @@ class PictureFinder:
         return all(splits) and not splits[0] & splits[1]
 
     def share(self, cells: list[str]) -> float:
-        """The share of a column's cells that name one of the pictures, or have the number of several."""
+        """The share of a column's cells that name one of the images, or have the number of several."""
         shifted = self._shift(cells)
         named = sum(
             cell in shifted or self.find(cell) is not None or bool(self.of_number(cell))
@@ -262,7 +268,7 @@ def _files_under(
 
 
 def _picture_name(content: object) -> str:
-    """What a cell calls its file; empty if it holds a picture, or nothing."""
+    """What a cell calls its file; empty if it holds an image, or nothing."""
     name = content.get("path") if isinstance(content, dict) else content
     if not isinstance(name, (str, int)) or len(str(name)) > LONGEST_CELL:
         return ""

@@ -1,6 +1,6 @@
 """PNG files whose bytes depend on the pixels alone.
 
-Pillow's own depend on the zlib it was built with. This one writes an indexed picture with the "up" filter and one
+Pillow's own depend on the zlib it was built with. This one writes an indexed image with the "up" filter and one
 deflate block of fixed Huffman codes whose only matches are runs (RFC 1951); noise, which has none, as it is.
 """
 
@@ -27,7 +27,12 @@ _LENGTHS = (
 def encode_png(
     width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, int, int]]
 ) -> bytes:
-    """PNG file of an indexed picture: `pixels` holds width x height palette indices, row by row."""
+    """PNG file of an indexed image: `pixels` holds width x height palette indices, row by row.
+
+    Examples:
+        >>> encode_png(1, 1, b"\\x00", [(255, 0, 0)])[:8]
+        b'\\x89PNG\\r\\n\\x1a\\n'
+    """
     differences = _minus(pixels, bytes(width) + pixels[:-width])
     filtered = b"".join(UP + differences[y * width : (y + 1) * width] for y in range(height))
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)

@@ -1,7 +1,7 @@
-"""Numbers, units and LaTeX, read once for everything that compares them: extraction rules and metrics.
+"""Parse numbers, units and LaTeX in texts, for extraction rules and metrics.
 
-A quantity is an exact value (a fraction, with the root and the power of pi that multiply it) and a unit by its
-canonical name. "1,200" is 1200 and "12,50" is 12.5: a separator that can be either gives both readings.
+A quantity is an exact value (a fraction times a square root and a power of pi) with the canonical name of its unit.
+"1,200" is 1200 and "12,50" is 12.5. If a separator may be decimal or of thousands, a quantity has both values.
 """
 
 from __future__ import annotations
@@ -204,21 +204,21 @@ _VARIABLE_BEHIND = late_pattern(r"[a-zA-Z]")
 
 
 class Quantity(Struct, frozen=True):
-    """A number with its unit, and where it stands in the text: [start, end)."""
+    """A number with its unit, at [start, end) in a text."""
 
     values: tuple[Fraction, ...]
-    """The readings of its digits: one, or two where the separator may be decimal or of thousands."""
+    """Possible values of its digits: two if a separator may be decimal or of thousands, else one."""
     root: int
-    """The number is times the square root of this; 1 for none."""
+    """Integer whose square root multiplies the value; 1 for none."""
     pi: int
-    """The number is times pi to this power."""
+    """Power of pi that multiplies the value."""
     unit: str
-    """By its canonical name; empty for none."""
+    """Canonical name of the unit; empty for none."""
     start: int
     end: int
 
     def equals(self, other: Quantity) -> bool:
-        """The same number in the same unit; a missing unit agrees with any."""
+        """Return whether both are the same number in the same unit; a missing unit agrees with any."""
         is_same_number = (
             self.root == other.root
             and self.pi == other.pi
@@ -228,7 +228,7 @@ class Quantity(Struct, frozen=True):
 
 
 def units_agree(first: str, second: str) -> bool:
-    """The same unit, or one is missing or vaguer (degrees, ¥)."""
+    """Return whether units are the same, or one is missing or less specific (° for °C, ¥ for yen)."""
     if first == second or not first or not second:
         return True
     pair = {first, second}
@@ -236,27 +236,26 @@ def units_agree(first: str, second: str) -> bool:
 
 
 def quantities(text: str, decimal: DecimalSign | None = None) -> list[Quantity]:
-    """All quantities of a text, in order; dates and times of day are none. `decimal` settles what 1.250 is."""
+    """Return the quantities of a text in order, without dates and times of day.
+
+    Args:
+        text: Any text, with or without LaTeX.
+        decimal: The decimal separator, if it is known; else 1.250 has two values.
+    """
     text = plain_latex(text)
     return list(_quantities(text, decimal))
 
 
 def whole_quantity(text: str, decimal: DecimalSign | None = None) -> Quantity | None:
-    """The quantity that a text is, with nothing else in it."""
-    text = (
-        plain_latex(text).strip(" $.\n")
-        if text.strip().startswith(("$\\", "\\"))
-        else plain_latex(text).strip(" \n")
-    )
+    """Return the quantity if a text consists of one and nothing else; else None."""
+    is_latex = text.strip().startswith(("$\\", "\\"))
+    text = plain_latex(text).strip(" $.\n" if is_latex else " \n")
     quantities = list(_quantities(text, decimal))
     if len(quantities) != 1:
         return None
     [quantity] = quantities
-    return (
-        quantity
-        if not text[: quantity.start].strip() and not text[quantity.end :].strip(" .")
-        else None
-    )
+    has_other_text = text[: quantity.start].strip() or text[quantity.end :].strip(" .")
+    return None if has_other_text else quantity
 
 
 def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
@@ -277,24 +276,22 @@ def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
 
 
 def _quantity_at(text: str, start: int, decimal: DecimalSign | None) -> Quantity | None:
-    if start and (
-        text[start - 1] == "_"
-        or text[start - 1] == "^"
-        or (text[start - 1].isalnum() and text[start - 1].isascii())
-    ):
+    """Parse the quantity that begins at `start`; None if there is none, or it is a part of a word or formula."""
+    before = text[start - 1] if start else ""
+    if before and (before in "_^" or (before.isalnum() and before.isascii())):
         return None
-    term = _term(text, start, decimal)
-    if term is None:
+    numerator = _term(text, start, decimal)
+    if numerator is None:
         return None
-    values, root, pi, end = term
-    over = _OVER.match(text, end)
-    below = _term(text, over.end(), None) if over else None
-    if below is not None and all(below[0]):
-        values = tuple(value / under for value in values for under in below[0][:1])
-        outside, root = _squarefree(root * below[1])
-        values = tuple(value * outside / below[1] for value in values)
-        pi -= below[2]
-        end = below[3]
+    values, root, pi, end = numerator
+    slash = _OVER.match(text, end)
+    denominator = _term(text, slash.end(), None) if slash else None
+    if denominator is not None and all(denominator[0]):
+        divisors, divisor_root, divisor_pi, end = denominator
+        # sqrt(a) / sqrt(b) = sqrt(a b) / b
+        outside, root = _squarefree(root * divisor_root)
+        values = tuple(value / divisors[0] * outside / divisor_root for value in values)
+        pi -= divisor_pi
     if _POWER_BEHIND.match(text, end):
         return None
     scale, end = _scaled(text, end, decimal)
@@ -318,7 +315,11 @@ Term = tuple[tuple[Fraction, ...], int, int, int]
 
 
 def _term(text: str, start: int, decimal: DecimalSign | None) -> Term | None:
-    """A number, a root, pi, or a number times one of them: values, radicand, power of pi, end."""
+    """Parse a number, a square root, pi, or a number times one of these.
+
+    Returns:
+        The possible values, the radicand, the power of pi, and the end of the term; None if there is none.
+    """
     number = _NUMBER.match(text, start)
     if number is not None and len(number[0]) > _MOST_DIGITS:
         return None
@@ -334,22 +335,25 @@ def _term(text: str, start: int, decimal: DecimalSign | None) -> Term | None:
 
 
 def readings(digits: str, decimal: DecimalSign | None = None) -> tuple[Fraction, ...]:
-    """What digits with separators may mean: "1.250" is 1250 and 1.25, or the one that `decimal` leaves."""
+    """Return the possible values of digits with separators, the most likely first.
+
+    "1.250" may be 1.25 or 1250; if `decimal` gives the decimal separator, there is only one value.
+    """
     digits = re.sub(r"[ \u00a0\u202f']", "", digits)
     signs = [sign for sign in digits if sign in ",."]
     if not signs:
         return (Fraction(int(digits)),)
     last = signs[-1]
-    whole, _, part = digits.rpartition(last)
-    plain = whole.replace(",", "").replace(".", "")
-    as_decimal = Fraction(int(plain or "0")) + Fraction(int(part or "0"), 10 ** len(part))
-    as_thousands = Fraction(int(plain + part)) if plain else as_decimal
-    grouped = re.fullmatch(
-        rf"\d{{1,3}}(?:\{last}\d{{3}})+", digits
-    ) is not None and not digits.startswith("0")
+    before, _, after = digits.rpartition(last)
+    integer_digits = before.replace(",", "").replace(".", "")
+    fraction = Fraction(int(after or "0"), 10 ** len(after))
+    as_decimal = Fraction(int(integer_digits or "0")) + fraction
+    as_thousands = Fraction(int(integer_digits + after)) if integer_digits else as_decimal
     if len(signs) > 1:
         return (as_thousands,) if len(set(signs)) == 1 else (as_decimal,)
-    if not grouped or decimal == last:
+    has_groups = re.fullmatch(rf"\d{{1,3}}(?:\{last}\d{{3}})+", digits) is not None
+    may_be_thousands = has_groups and not digits.startswith("0")
+    if not may_be_thousands or decimal == last:
         return (as_decimal,)
     if decimal is not None:
         return (as_thousands,)
@@ -357,7 +361,7 @@ def readings(digits: str, decimal: DecimalSign | None = None) -> tuple[Fraction,
 
 
 def _squarefree(number: int) -> tuple[int, int]:
-    """number = outside² * inside: (outside, inside), squares of numbers up to 100 taken out."""
+    """Return (outside, inside) with number = outside² · inside, extracting squares of numbers up to 100."""
     outside = 1
     for factor in range(2, 101):
         while number and number % (factor * factor) == 0:
@@ -378,7 +382,11 @@ class _Scale(Struct, frozen=True):
 
 
 def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, int]:
-    """The million, 万 or 억 behind a number, and what follows it as in 1억 2천만."""
+    """Parse the words for powers of ten after a number (million, 万, 억), and a smaller number after them (1억 2천만).
+
+    Returns:
+        The scale to apply to the number, and the end of the words.
+    """
     factor, added = 1, Fraction(0)
     while (match := _SCALE.match(text, end)) is not None and factor < 10**12:
         factor *= _SCALES[(match["dense"] or match["word"]).lower()]
@@ -396,6 +404,7 @@ def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, i
 
 
 def _unit_behind(text: str, end: int) -> tuple[str, int]:
+    """Return the canonical name of the unit that follows a number (`m^2`, `km/h`), and where it ends."""
     match = _UNIT.match(text, end)
     if match is None:
         return "", end
@@ -411,22 +420,34 @@ def _unit_behind(text: str, end: int) -> tuple[str, int]:
 
 
 def _signed(text: str, start: int) -> tuple[bool, int]:
-    """Whether a minus stands before, as a sign and not as a dash, a range or a subtraction."""
+    """Return whether a number is negative, and where it begins with its sign.
+
+    A minus, as a sign or a word, counts only as a sign: not as a hyphen, a range or a subtraction.
+    """
     at = start - 1
     if at < 0 or text[at] not in "-−–":
-        word = re.compile(
-            r"\b(?:minus|negative|moins|meno|menos|минус|マイナス|负|負|마이너스) ?\Z",
-            re.IGNORECASE,
-        )
-        match = word.search(text, max(0, start - 12), start)
-        earlier = text[: match.start()].rstrip()[-1:] if match else ""
-        return (True, match.start()) if match and not earlier.isdigit() else (False, start)
-    before = (
-        text[:at].rstrip()[-1:] if text[max(0, at - 1) : at] == " " else text[max(0, at - 1) : at]
-    )
-    subtracts = text[max(0, at - 1) : at] != " " and (before.isalnum() or before in tuple(")]%π²³"))
-    subtracts = subtracts or (before.isdigit() and text[max(0, at - 1) : at] == " ")
-    return (False, start) if subtracts else (True, at)
+        word = _MINUS_WORD.search(text, max(0, start - 12), start)
+        if word is None:
+            return False, start
+        earlier = text[: word.start()].rstrip()[-1:]
+        if earlier.isdigit():
+            return False, start
+        return True, word.start()
+
+    before = text[max(0, at - 1) : at]
+    if before == " ":
+        # "5 -3" is a subtraction, but "about -3" is not.
+        is_subtraction = text[:at].rstrip()[-1:].isdigit()
+    else:
+        is_subtraction = before.isalnum() or before in tuple(")]%π²³")
+    if is_subtraction:
+        return False, start
+    return True, at
+
+
+_MINUS_WORD = late_pattern(
+    r"\b(?:minus|negative|moins|meno|menos|минус|マイナス|负|負|마이너스) ?\Z", re.IGNORECASE
+)
 
 
 # --- agreement of texts ------------------------------------------------------------------------------------------
@@ -438,14 +459,22 @@ def _of_text(text: str) -> tuple[Quantity, ...]:
 
 
 def quantities_agree(reply: str, gold: str) -> bool:
-    """Whether the quantities of both are the same, one by one: -5 is not 5, $10 not EUR 10, 5 km not 5 cm."""
-    reply_quantities, due = _of_text(reply), _of_text(gold)
-    return len(reply_quantities) == len(due) and all(
-        first.equals(second) for first, second in zip(reply_quantities, due, strict=True)
-    )
+    """Return whether reply and gold have the same quantities in the same order.
+
+    -5 is not 5, $10 is not EUR 10, and 5 km is not 5 cm.
+    """
+    reply_quantities = _of_text(reply)
+    gold_quantities = _of_text(gold)
+    if len(reply_quantities) != len(gold_quantities):
+        return False
+    pairs = zip(reply_quantities, gold_quantities, strict=True)
+    return all(stated.equals(expected) for stated, expected in pairs)
 
 
 def holds_quantities(reply: str, gold: str) -> bool:
-    """Whether every quantity of the gold stands in the reply."""
+    """Return whether every quantity of the gold is in the reply, in any order."""
     reply_quantities = _of_text(reply)
-    return all(any(quantity.equals(due) for quantity in reply_quantities) for due in _of_text(gold))
+    for expected in _of_text(gold):
+        if not any(quantity.equals(expected) for quantity in reply_quantities):
+            return False
+    return True

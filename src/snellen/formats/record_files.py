@@ -29,7 +29,7 @@ from snellen.records import (
     ItemDecision,
     Sample,
     SetApartQuestion,
-    SourcePictures,
+    SourceImages,
     SourceRows,
 )
 
@@ -57,7 +57,7 @@ Stored = (
     | Answer
     | History
     | SourceRows
-    | SourcePictures
+    | SourceImages
     | IndistinguishableQuestion
     | ItemDecision
     | SetApartQuestion

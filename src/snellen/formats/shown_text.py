@@ -14,7 +14,12 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def strip_controls(text: str) -> str:
-    """`text` without control characters (tab and line break stay) and halves of surrogate pairs."""
+    """`text` without control characters (tab and line break stay) and halves of surrogate pairs.
+
+    Examples:
+        >>> strip_controls("red: \\x1b[31m")
+        'red: �[31m'
+    """
     return _CONTROLS.sub("\ufffd", text)
 
 
@@ -33,7 +38,12 @@ def short_name(text: str) -> str:
 
 
 def object_line(kind: object, subject: str, **counts: int) -> str:
-    """How an object is shown in Python: `<Results: snellen:tiny in runs/a; benchmarks: 2, numbers: 154>`."""
+    """How an object is shown in Python: `<Results: snellen:tiny in runs/a; benchmarks: 2, numbers: 154>`.
+
+    Examples:
+        >>> object_line("Benchmark", "animals", questions=120)
+        '<str: animals; questions: 120>'
+    """
     how_many = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
     return f"<{type(kind).__name__}: {'; '.join(filter(None, (short_name(subject), how_many)))}>"
 
@@ -42,6 +52,10 @@ def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows with the same columns as CSV; an empty field stands for no value.
 
     A text that a spreadsheet would run as a formula begins with an apostrophe, as OWASP advises.
+
+    Examples:
+        >>> csv_table([{"bird": "wren", "songs": 3}])
+        'bird,songs\\nwren,3\\n'
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")

@@ -1,6 +1,6 @@
-"""Read and write tables of text in five formats: .xlsx, .tsv, .csv, .json and .jsonl.
+"""Read and write tables of text: .xlsx, .tsv, .csv, .json and .jsonl.
 
-Numbers keep their digits. A written table is read back and compared.
+Numbers keep their digits. A table is read again after it was written, and compared.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,29 +24,43 @@ Cells = Mapping[str, str]
 
 
 class TextTable(Struct, frozen=True):
-    """A table: its columns, and for each row its line in the file and its non-empty cells."""
+    """A table of text.
+
+    Examples:
+        >>> TextTable(("bird",), ((2, {"bird": "wren"}),)).rows[0]
+        (2, {'bird': 'wren'})
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[int, dict[str, str]], ...]
+    """For each row, its line in the file and its non-empty cells."""
     notes: tuple[str, ...] = ()
-    """Oddities of the file to tell the user about."""
+    """Oddities of the file that the user should know."""
 
 
 def read_text_table(path: Path) -> TextTable:
-    """Read a table in the format of its suffix; numbers keep their digits. Raises DataError naming file and line."""
-    form = READERS.get(path.suffix.lower())
-    if form is None:
-        raise DataError(f"{path}: a table ends with {', '.join(READERS)}")
-    return form(path)
+    """Read a table in the format of its suffix. Raises DataError, naming file and line.
+
+    Examples:
+        >>> _ = Path("birds.csv").write_text("bird,songs\\nwren,3\\n")
+        >>> read_text_table(Path("birds.csv")).rows
+        ((2, {'bird': 'wren', 'songs': '3'}),)
+    """
+    read = READERS.get(path.suffix.lower())
+    if read is None:
+        raise DataError(f"{path}: the suffix of a table must be one of {', '.join(READERS)}")
+    return read(path)
 
 
-def _read_lines(path: Path) -> TextTable:
+def _read_delimited(path: Path) -> TextTable:
+    rows: list[tuple[int, dict[str, str]]] = []
     with open_text(path) as file:
         table = DelimitedTable(file, path)
-        rows = tuple(
-            (row.line, {name: cell for name, cell in row.cells.items() if name}) for row in table
-        )
-        return TextTable(tuple(name for name in table.header if name), rows)
+        for row in table:
+            cells = {name: cell for name, cell in row.cells.items() if name}
+            rows.append((row.line, cells))
+    columns = tuple(name for name in table.header if name)
+    return TextTable(columns, tuple(rows))
 
 
 def _read_xlsx(path: Path) -> TextTable:
@@ -53,38 +68,41 @@ def _read_xlsx(path: Path) -> TextTable:
     if not sheet.lines:
         raise DataError(f"{path}: the first sheet is empty")
     (_, names), *lines = sheet.lines
-    if len(set(names.values())) < len(names):
-        repeated = next(name for name in names.values() if list(names.values()).count(name) > 1)
-        raise DataError(f"{path}:1: the column {repeated!r} appears twice")
-    # pandas writes its index as a column without a name.
-    rows = tuple(
-        (line, {names[place]: text for place, text in cells.items() if place in names})
-        for line, cells in lines
-    )
-    notes = []
+    for name, count in Counter(names.values()).items():
+        if count > 1:
+            raise DataError(f"{path}:1: the column {name!r} appears twice")
+
+    rows: list[tuple[int, dict[str, str]]] = []
+    for line, cells in lines:
+        # pandas writes its index as a column without a name.
+        named_cells = {names[column]: text for column, text in cells.items() if column in names}
+        rows.append((line, named_cells))
+
+    notes: list[str] = []
     if sheet.formulas:
-        notes.append(f"cells that are formulas, taken as their text: {sheet.formulas:,}")
+        notes.append(f"cells with formulas, read as text: {sheet.formulas:,}")
     if sheet.others:
-        notes.append(f"only the first sheet is read; left out: {sheet.others}")
-    return TextTable(tuple(names.values()), rows, tuple(notes))
+        notes.append(f"only the first sheet is read; further sheets: {sheet.others}")
+    return TextTable(tuple(names.values()), tuple(rows), tuple(notes))
 
 
 def _read_json(path: Path) -> TextTable:
-    content = _decoded(_text_of(path), str(path))
+    content = _decode_json(_read_utf8(path), str(path))
     if not isinstance(content, list):
-        raise DataError(f"{path}: a JSON file of rows is a list of objects")
-    return _table([(number, row) for number, row in enumerate(content, 1)], path)
+        raise DataError(f"{path}: a table in JSON must be a list of objects")
+    return _table_of_objects(list(enumerate(content, 1)), path)
 
 
 def _read_jsonl(path: Path) -> TextTable:
+    objects: list[tuple[int, Any]] = []
     # Only a line feed ends a line: a text may contain other separators.
-    lines = enumerate(_text_of(path).split("\n"), 1)
-    return _table(
-        [(line, _decoded(text, f"{path}:{line}")) for line, text in lines if text.strip()], path
-    )
+    for line, text in enumerate(_read_utf8(path).split("\n"), 1):
+        if text.strip():
+            objects.append((line, _decode_json(text, f"{path}:{line}")))
+    return _table_of_objects(objects, path)
 
 
-def _text_of(path: Path) -> str:
+def _read_utf8(path: Path) -> str:
     with open_text(path) as file:
         try:
             return file.read().decode("utf-8-sig")
@@ -94,35 +112,39 @@ def _text_of(path: Path) -> str:
             ) from None
 
 
-def _decoded(text: str, where: str) -> Any:
-    """JSON with numbers kept as written; NaN, which pandas writes for an empty cell, becomes null."""
+def _decode_json(text: str, where: str) -> Any:
+    """Decode JSON with numbers as text. NaN, which pandas writes for an empty cell, becomes null."""
     try:
         return json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda name: None)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON ({error})") from None
 
 
-def _table(rows: Sequence[tuple[int, Any]], path: Path) -> TextTable:
+def _table_of_objects(objects: Sequence[tuple[int, Any]], path: Path) -> TextTable:
     columns: dict[str, None] = {}
-    table_rows = []
-    for line, row in rows:
-        if not isinstance(row, dict):
+    rows: list[tuple[int, dict[str, str]]] = []
+    for line, record in objects:
+        if not isinstance(record, dict):
             raise DataError(
-                f"{path}:{line}: a row is an object, {{'index': ..., 'prediction': ...}}"
+                f"{path}:{line}: a row must be an object, {{'index': ..., 'prediction': ...}}"
             )
-        cells = {name: _text(value, f"{path}:{line}: {name}") for name, value in row.items()}
-        columns.update(dict.fromkeys(cells))
-        table_rows.append((line, {name: text for name, text in cells.items() if text}))
-    return TextTable(tuple(columns), tuple(table_rows))
+        cells: dict[str, str] = {}
+        for name, value in record.items():
+            columns[name] = None
+            text = _cell_text(value, f"{path}:{line}: {name}")
+            if text:
+                cells[name] = text
+        rows.append((line, cells))
+    return TextTable(tuple(columns), tuple(rows))
 
 
-def _text(value: Any, where: str) -> str:
+def _cell_text(value: Any, where: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if not isinstance(value, str):
-        raise DataError(f"{where}: a cell is a text or a number, not a {type(value).__name__}")
+        raise DataError(f"{where}: a cell must be a text or a number, not a {type(value).__name__}")
     return value
 
 
@@ -130,17 +152,22 @@ READERS: dict[str, Callable[[Path], TextTable]] = {
     ".xlsx": _read_xlsx,
     ".json": _read_json,
     ".jsonl": _read_jsonl,
-    **dict.fromkeys(TABLES, _read_lines),
+    **dict.fromkeys(TABLES, _read_delimited),
 }
 
 
 def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
-    """Write a table in the format of its suffix, read it back, and keep it only if every cell is the same.
+    """Write a table in the format of its suffix, read it again, and keep it only if every cell is the same.
 
-    Raises DataError for a text that the format cannot hold, naming the row (by its first cell, or else its number).
+    Raises DataError for a text that the format cannot represent, naming the row by its first cell, or by its number.
+
+    Examples:
+        >>> write_text_table(Path("birds.csv"), ("bird", "songs"), [{"bird": "wren", "songs": "3"}])
+        >>> Path("birds.csv").read_text()
+        '"bird","songs"\\n"wren","3"\\n'
     """
     if path.suffix.lower() not in READERS:
-        raise DataError(f"{path}: a table ends with {', '.join(READERS)}")
+        raise DataError(f"{path}: the suffix of a table must be one of {', '.join(READERS)}")
     with replacing_atomically(path) as draft:
         try:
             _write(draft, columns, rows)
@@ -149,8 +176,8 @@ def write_text_table(path: Path, columns: Sequence[str], rows: Sequence[Cells]) 
                 f"cannot write {path}: a cell contains an unpaired surrogate; use .json or .jsonl"
             ) from None
         except DataError as error:
-            raise DataError(f"{path} is not written: {error}") from None
-        _check(draft, path, columns, rows)
+            raise DataError(f"cannot write {path}: {error}") from None
+        _check_written(draft, path, columns, rows)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
@@ -167,31 +194,37 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
             )
             table.writerows([columns, *cells])
             return
-        # ASCII: half of a surrogate pair, which a reply may hold, has no other encoding.
-        lines = (json.dumps(dict(zip(columns, row, strict=True))) for row in cells)
-        is_list = suffix == ".json"
-        file.write(("[%s]\n" if is_list else "%s\n") % (",\n" if is_list else "\n").join(lines))
+        # ASCII, because an unpaired surrogate, which a reply may contain, has no other encoding.
+        objects = [json.dumps(dict(zip(columns, row, strict=True))) for row in cells]
+        if suffix == ".json":
+            lines = ",\n".join(objects)
+            file.write(f"[{lines}]\n")
+        else:
+            lines = "\n".join(objects)
+            file.write(f"{lines}\n")
 
 
-def _check(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
+def _check_written(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
+    """Raise DataError if the rows of the draft are not the rows that were written."""
     reread = read_text_table(draft)
-    expected = [{name: row[name] for name in columns if row.get(name)} for row in rows]
-    if len(reread.rows) != len(expected):
+    if len(reread.rows) != len(rows):
         raise DataError(
-            f"{path} is not written: {len(reread.rows)} rows of {len(expected)} would be read again"
+            f"cannot write {path}: only {len(reread.rows)} of {len(rows)} rows could be read again"
         )
-    for number, ((_, cells), row) in enumerate(zip(reread.rows, expected, strict=True), 1):
-        if cells != row:
-            name = next(name for name in columns if cells.get(name) != row.get(name))
-            raise DataError(
-                f"{path} is not written: row {row.get(columns[0], number)}, column {name!r}: the text would not be "
-                "read again as it is; write .jsonl instead"
-            )
+    for number, ((_, cells), row) in enumerate(zip(reread.rows, rows, strict=True), 1):
+        for name in columns:
+            written = row.get(name) or None
+            if cells.get(name) != written:
+                label = row.get(columns[0]) or number
+                raise DataError(
+                    f"cannot write {path}: row {label}, column {name!r}: the text would change when it is read "
+                    "again; write .jsonl instead"
+                )
 
 
 @contextmanager
 def replacing_atomically(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that replaces it when the block succeeds. Raises DataError if that fails."""
+    """Yield a temporary file next to `path`, which replaces it if the block succeeds. Raises DataError."""
     draft = None
     try:
         with tempfile.NamedTemporaryFile(

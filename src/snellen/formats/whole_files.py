@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from snellen.callers import for_caller
 from snellen.errors import DataError, StoreError
 
 
@@ -16,6 +17,11 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError.
 
     Content in parts is written part by part, so that it need not be in memory as a whole.
+
+    Examples:
+        >>> write_atomically(Path("note.txt"), b"wren")
+        >>> Path("note.txt").read_text()
+        'wren'
     """
     part = path.with_name(path.name + ".part")
     try:
@@ -43,7 +49,13 @@ def write_in_form(
     advice: str = "",
 ) -> Path:
     """Write something in the form of the path's suffix, and return the path. Raises DataError for a suffix without a
-    form, StoreError when the file cannot be written."""
+    form, StoreError when the file cannot be written.
+
+    Examples:
+        >>> forms = {".txt": lambda birds: "\\n".join(birds)}
+        >>> write_in_form(Path("birds.txt"), "a list of birds", ["wren", "robin"], forms).name
+        'birds.txt'
+    """
     form = forms.get(path.suffix.lower())
     if form is None:
         advice = advice or "choose one of these suffixes"
@@ -70,7 +82,6 @@ def unwritable(
 ) -> StoreError:
     """The error of a folder that nothing more can be written to, in words."""
     if error.errno == errno.ENOSPC:
-        return StoreError(
-            f"{folder}: the disk is full; free some space, then run the same command to go on"
-        )
+        again = for_caller("run the same command", "repeat the call")
+        return StoreError(f"{folder}: the disk is full; free some space, then {again} to go on")
     return StoreError(f"{folder}: cannot write ({error.strerror}); {way_out}")

@@ -18,10 +18,11 @@ from snellen.errors import DataError
 from snellen.extraction.standard import read_choice
 from snellen.interchange.harness_rules import RULES, Rule
 from snellen.interchange.predictions.joining import shown_labels
-from snellen.interchange.predictions.rows import PredictedRow, gold_places
+from snellen.interchange.predictions.rows import PredictedRow
 from snellen.interchange.predictions.taking import FileReading, TakenFile, taken_files
 from snellen.metrics.declaration import DEFAULT_TEXT_METRICS, find_metric
 from snellen.metrics.vqa import typed_match
+from snellen.recognition.named_option import named_option
 from snellen.records import Exchange, TextPart
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
@@ -151,8 +152,8 @@ def _recorded_reading(row: PredictedRow) -> str | None:
     """What the file says was read, with a letter as the text of its option."""
     if row.reading is None or not row.options:
         return row.reading
-    places = gold_places(row.reading, row.options, row.labels)
-    return row.options[places[0]] if places else row.reading
+    place = named_option(row.reading, row.options, labels=row.labels, in_words=True)
+    return row.reading if place is None else row.options[place]
 
 
 DRAWN = "(drawn at random)"

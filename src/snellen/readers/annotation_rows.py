@@ -1,4 +1,4 @@
-"""Annotations as rows of a table: a picture and what is said of it, in columns that the entry names.
+"""Annotations as rows of a table: an image and what is said of it, in columns that the entry names.
 
 A cell may hold JSON: lists of captions, objects as names or as `{"name", "box"}`, `{"key": "value"}`.
 """
@@ -13,17 +13,18 @@ import msgspec
 from msgspec import Struct
 
 from snellen.common.drafts import (
+    AnnotatedImage,
     AnnotatedObject,
-    AnnotatedPicture,
     OpenQuestion,
     Relation,
     TextLine,
 )
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.json_files import JSON_FAULTS, converted
-from snellen.formats.locate import PictureFinder
-from snellen.formats.rows import SourceRow, read_rows
-from snellen.readers.table import picture_of
+from snellen.formats.locate import ImageFinder
+from snellen.formats.rows import read_rows
+from snellen.formats.source_row import SourceRow
+from snellen.readers.table_pictures import picture_of
 
 Row = dict[str, Any]
 
@@ -31,14 +32,14 @@ Row = dict[str, Any]
 class Columns(Struct, frozen=True, forbid_unknown_fields=True):
     """Which column holds what; a role that is empty has none."""
 
-    picture: str = ""
+    image: str = ""
     label: str = ""
     caption: str | tuple[str, ...] = ()
     """A column with a caption or a list of them; or several columns."""
     objects: str = ""
     box: tuple[str, ...] = ()
-    """Left, top, right and bottom of one object, each in a column; its name is the `label`. That all objects of a
-    picture have rows is not taken for granted, so that they are neither counted nor said to be missing."""
+    """Left, top, right and bottom of one object, each in a column; its name is the `label`. That all objects of an
+    image have rows is not taken for granted, so that they are neither counted nor said to be missing."""
     relations: str = ""
     texts: str = ""
     fields: str | dict[str, str] = ""
@@ -50,7 +51,7 @@ class Columns(Struct, frozen=True, forbid_unknown_fields=True):
     id: str = ""
     group: str = ""
     tag: tuple[str, ...] = ()
-    """Columns whose values are tags of the pictures' questions, by their names."""
+    """Columns whose values are tags of the images' questions, by their names."""
 
 
 class _Object(Struct, frozen=True):
@@ -68,27 +69,27 @@ class _Question(Struct, frozen=True):
 
 
 class Pictures(Struct, frozen=True):
-    """Where the pictures of a table are."""
+    """Where the images of a table are."""
 
     folder: Path
-    files: PictureFinder | None = None
+    files: ImageFinder | None = None
     """Finds them below the folder by their names alone."""
 
 
 def read_annotated_rows(
     path: Path, pictures: Pictures, columns: Columns, encoding: str = ""
-) -> Iterator[AnnotatedPicture]:
-    """A picture for each row; rows of the same picture that have no id are one picture.
+) -> Iterator[AnnotatedImage]:
+    """An image for each row; rows of the same image that have no id are one image.
 
     Raises DataError for a column that is not there, and after the last row WrongRowsError for those that are wrong.
     """
-    if not columns.picture:
+    if not columns.image:
         raise DataError(
-            f"{path}: no column is named as the picture's; say columns = {{ picture = ... }}"
+            f"{path}: no column is named as the image's; say columns = {{ image = ... }}"
         )
     reader = _RowReader(path, pictures, columns)
     several = not columns.id and bool(columns.questions or columns.box or columns.caption)
-    held: dict[object, AnnotatedPicture] = {}
+    held: dict[object, AnnotatedImage] = {}
     faults = []
     for row in read_rows(path, encoding):
         try:
@@ -103,8 +104,8 @@ def read_annotated_rows(
         raise WrongRowsError(faults)
 
 
-def _together(first: AnnotatedPicture, second: AnnotatedPicture) -> AnnotatedPicture:
-    """What two rows say of the same picture."""
+def _together(first: AnnotatedImage, second: AnnotatedImage) -> AnnotatedImage:
+    """What two rows say of the same image."""
     return msgspec.structs.replace(
         first,
         labels=tuple(dict.fromkeys((*first.labels, *second.labels))),
@@ -122,19 +123,19 @@ class _RowReader:
         self._path, self._pictures, self._columns = path, pictures, columns
         self._captions = (columns.caption,) if isinstance(columns.caption, str) else columns.caption
 
-    def picture(self, source: SourceRow) -> AnnotatedPicture:
-        """What a row says of its picture. Raises DataError for a row or a cell that cannot be read."""
+    def picture(self, source: SourceRow) -> AnnotatedImage:
+        """What a row says of its image. Raises DataError for a row or a cell that cannot be read."""
         columns, row, where = self._columns, source.cells, source.where
         if source.fault:
             raise DataError(source.fault)
-        cell = self._cell(row, columns.picture)
+        cell = self._cell(row, columns.image)
         if cell is None:
-            raise DataError(f"{where}: no picture in {columns.picture!r}")
+            raise DataError(f"{where}: no image in {columns.image!r}")
         file = picture_of(cell, where, self._pictures.folder, files=self._pictures.files)
         name = self._text(row, columns.id) or (str(cell) if isinstance(file, Path) else where)
         labels = tuple(self._texts(row, columns.label, where))
         boxed = self._boxed(row, labels, where)
-        return AnnotatedPicture(
+        return AnnotatedImage(
             id=name.removeprefix(f"{self._path}:").lstrip(),  # the same wherever the table lies
             file=file,
             where=where,

@@ -7,7 +7,7 @@ An entry names the form of the annotations, and which types of questions are mad
     distractors = "near-text:2,random:1"
     params = { form = "coco", file = "instances.json", images = "val2017", questions = [{ type = "count" }] }
 
-Each type says itself what it needs and what it leaves out (`snellen.readers.question_types`). Folders of pictures
+Each type says itself what it needs and what it leaves out (`snellen.readers.question_types`). Folders of images
 by class are `dogs/1.jpg`, or by split and class: `val/dogs/1.jpg`.
 """
 
@@ -21,50 +21,52 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
+from snellen.callers import setting
 from snellen.common.drafts import (
     PARAMS,
-    AnnotatedPicture,
+    AnnotatedImage,
     Draft,
     Exclusion,
-    PictureSpec,
+    ImageSpec,
     read_params,
     without_exclusions,
 )
 from snellen.errors import DataError, WrongRowsError
-from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
+from snellen.formats.locate import ImageFinder, is_image, name_in_words, splits_in
 from snellen.formats.rows import read_rows
 from snellen.readers.annotation_rows import Columns, Pictures, read_annotated_rows
 from snellen.readers.coco import read_coco
 from snellen.readers.question_types import AnnotatedSource, FormedQuestion, QuestionType
 from snellen.reformulation.distractors import rejection_reason
-from snellen.registry import unknown
+from snellen.registry import unknown_name
 
-Form = Literal["class-folders", "named-pictures", "coco", "rows"]
+Form = Literal["class-folders", "named-images", "coco", "rows"]
 NO_DISTRACTOR = "no answer in the source that could be a distractor"
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     form: Form
     file: str = ""
-    """The JSON file or table; for folders of pictures none."""
+    """The JSON file or table; for folders of images none."""
     images: str = ""
-    """The pictures' folder: that of the classes, or the one that names of files are relative to."""
+    """The images' folder: that of the classes, or the one that names of files are relative to."""
     split: str = ""
     """Of class folders that lie in folders of splits, the split; all of them when empty."""
     columns: Columns = Columns()
     """What the columns of a table hold."""
-    find_pictures: bool = False
-    """Whether pictures of a table are found anywhere below the folder by their names."""
+    find_images: bool = False
+    """Whether images of a table are found anywhere below the folder by their names."""
     encoding: str = ""
     """That of a delimited table which is not in UTF-8."""
-    questions: tuple[dict[str, Any], ...] = ()
-    """The types of questions, each with its settings; every type that fits when empty."""
+    questions: tuple[str | dict[str, Any], ...] = ()
+    """The types of questions, each by its name, or with its settings as `{ type = "count" }`; every type that fits when
+    empty."""
     seed: int = 0
     """Draws which objects are asked for."""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The questions of every type, picture by picture. Raises DataError where none can be made."""
+    """The questions of every type, image by image. Raises DataError where none can be made."""
     chosen = read_params(params, Params)
     pictures, faults = read_pictures(chosen, folder)
     types = question_types(chosen.questions) or fitting_types(pictures)
@@ -78,11 +80,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 def read_pictures(
     params: Params, source: Path | None
-) -> tuple[list[AnnotatedPicture], Sequence[str]]:
-    """All pictures with what is said of them, and what is wrong with rows that cannot be used. Raises DataError for
-    wrong files, and WrongRowsError without any picture."""
+) -> tuple[list[AnnotatedImage], Sequence[str]]:
+    """All images with what is said of them, and what is wrong with rows that cannot be used. Raises DataError for
+    wrong files, and WrongRowsError without any image."""
     base = source or Path()
-    pictures: list[AnnotatedPicture] = []
+    pictures: list[AnnotatedImage] = []
     faults: Sequence[str] = ()
     try:
         pictures.extend(_annotated(params, base))
@@ -91,9 +93,7 @@ def read_pictures(
             raise
         faults = error.faults
     if not pictures:
-        raise DataError(
-            f"{base / (params.file or params.images)}: no picture with annotations in it"
-        )
+        raise DataError(f"{base / (params.file or params.images)}: no image with annotations in it")
     first = {picture.id: picture for picture in reversed(pictures)}
     doubled = [
         _doubled(picture, first[picture.id].where)
@@ -103,49 +103,51 @@ def read_pictures(
     return [picture for picture in pictures if first[picture.id] is picture], [*faults, *doubled]
 
 
-def _doubled(picture: AnnotatedPicture, first: str) -> str:
-    """What is wrong with a picture whose id an earlier one has."""
+def _doubled(picture: AnnotatedImage, first: str) -> str:
+    """What is wrong with an image whose id an earlier one has."""
     if isinstance(picture.file, Path) and picture.file.as_posix().endswith(picture.id):
         return (
-            f"{picture.where}: the picture {picture.id!r} is that of {first} too; write what both say in one row "
-            '(several labels as `["red", "round"]`), or give each row an id (--column id=NAME)'
+            f"{picture.where}: the image {picture.id!r} is that of {first} too; write what both say in one row "
+            '(several labels as `["red", "round"]`), or give each row an id '
+            f"({setting('columns', {'id': 'NAME'})})"
         )
     return f"{picture.where}: the id {picture.id!r} is taken by {first}; ids must differ"
 
 
-def _annotated(params: Params, base: Path) -> Iterator[AnnotatedPicture]:
+def _annotated(params: Params, base: Path) -> Iterator[AnnotatedImage]:
     match params.form:
         case "class-folders":
             return read_class_folders(base / params.images, params.split)
-        case "named-pictures":
-            return read_named_pictures(base / params.images)
+        case "named-images":
+            return read_named_images(base / params.images)
         case "coco":
             return read_coco(base / params.file, base / params.images if params.images else None)
         case _:
             table = base / params.file
             folder = base / params.images if params.images else table.parent
-            finder = PictureFinder(folder) if params.find_pictures else None
+            finder = ImageFinder(folder) if params.find_images else None
             if finder is not None:
                 rows = read_rows(table, params.encoding)
-                finder.learn(row.cells.get(params.columns.picture) for row in rows)
+                finder.learn(row.cells.get(params.columns.image) for row in rows)
             return read_annotated_rows(
                 table, Pictures(folder, finder), params.columns, params.encoding
             )
 
 
-def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionType]:
+def question_types(declared: tuple[str | dict[str, Any], ...]) -> dict[str, QuestionType]:
     """The types that an entry declares, by name; a second one of the same type has a number behind it.
 
     Raises UnknownNameError for an unknown type, DataError for a setting that it does not have.
     """
     types: dict[str, QuestionType] = {}
-    for place, settings in enumerate(declared):
+    for place, each in enumerate(declared):
+        settings = {"type": each} if isinstance(each, str) else each
         name = settings.get("type")
         if not isinstance(name, str):
             raise DataError(
                 f'{PARAMS}.questions[{place}]: name the type, as in {{ type = "count" }}'
             )
-        form: type[QuestionType] = registry.find("question_types", name)
+        form: type[QuestionType] = registry.find_registered("question_types", name)
         options = {key: value for key, value in settings.items() if key != "type"}
         try:
             question_type = msgspec.convert(options, form)
@@ -156,10 +158,11 @@ def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionTy
     return types
 
 
-def fitting_types(pictures: list[AnnotatedPicture]) -> dict[str, QuestionType]:
-    """Every type, with its own settings, that fits one of the pictures."""
+def fitting_types(pictures: list[AnnotatedImage]) -> dict[str, QuestionType]:
+    """Every type, with its own settings, that fits one of the images."""
     every = {
-        name: registry.find("question_types", name)() for name in registry.names("question_types")
+        name: registry.find_registered("question_types", name)()
+        for name in registry.names("question_types")
     }
     return {name: kind for name, kind in every.items() if any(map(kind.fits, pictures))}
 
@@ -167,11 +170,11 @@ def fitting_types(pictures: list[AnnotatedPicture]) -> dict[str, QuestionType]:
 def formed_drafts(
     source: AnnotatedSource, types: Mapping[str, QuestionType]
 ) -> Iterator[Draft | Exclusion]:
-    """The questions of all pictures, and what is left out with its reasons."""
+    """The questions of all images, and what is left out with its reasons."""
     for picture in source.pictures:
         for name, kind in types.items():
             if not kind.fits(picture):
-                yield Exclusion(f"{name}: the picture has no annotation of the kind ({kind.needs})")
+                yield Exclusion(f"{name}: the image has no annotation of the kind ({kind.needs})")
                 continue
             for formed in kind.questions(picture, source):
                 if isinstance(formed, Exclusion):
@@ -182,8 +185,8 @@ def formed_drafts(
                     yield _draft(picture, name, formed)
 
 
-def _draft(picture: AnnotatedPicture, name: str, formed: FormedQuestion) -> Draft:
-    spec = PictureSpec(picture.file, formed.crop, formed.outlines)
+def _draft(picture: AnnotatedImage, name: str, formed: FormedQuestion) -> Draft:
+    spec = ImageSpec(picture.file, formed.crop, formed.outlines)
     return Draft(
         id="/".join(filter(None, (picture.id, name, formed.key))),
         rounds=formed.rounds,
@@ -212,8 +215,8 @@ def _has_distractors(formed: FormedQuestion) -> bool:
     return True
 
 
-def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPicture]:
-    """The pictures in order of their names; the class is the name of the folder, `_` in it a space.
+def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedImage]:
+    """The images in order of their names; the class is the name of the folder, `_` in it a space.
 
     Raises DataError when there is no such folder.
     """
@@ -224,30 +227,30 @@ def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPictu
     splits = splits_in(folder)
     if split and split not in splits:
         raise (
-            unknown("split", split, splits)
+            unknown_name("split", split, splits)
             if splits
             else DataError(f"{folder}: has no folders of splits")
         )
     for part in [split] if split else splits or [""]:
         for home in _folders(folder / part):
             label = home.name.replace("_", " ").strip()
-            for file in sorted(file for file in home.rglob("*") if is_picture(file)):
+            for file in sorted(file for file in home.rglob("*") if is_image(file)):
                 name = str(file.relative_to(folder)).replace("\\", "/")
-                yield AnnotatedPicture(
+                yield AnnotatedImage(
                     name, file, str(file), labels=(label,), tags={"split": part} if part else {}
                 )
 
 
-def read_named_pictures(folder: Path) -> Iterator[AnnotatedPicture]:
-    """The pictures in a folder, whose names say what they show: `red_fox-2.jpg` a red fox.
+def read_named_images(folder: Path) -> Iterator[AnnotatedImage]:
+    """The images in a folder, whose names say what they show: `red_fox-2.jpg` a red fox.
 
     Raises DataError when there is no such folder.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; `images` names the one with the pictures")
-    for file in sorted(filter(is_picture, folder.iterdir())):
+        raise DataError(f"{folder}: no such folder; `images` names the one with the images")
+    for file in sorted(filter(is_image, folder.iterdir())):
         if label := name_in_words(file.stem):
-            yield AnnotatedPicture(file.name, file, str(file), labels=(label,))
+            yield AnnotatedImage(file.name, file, str(file), labels=(label,))
 
 
 def _folders(folder: Path) -> list[Path]:

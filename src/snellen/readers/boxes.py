@@ -17,9 +17,9 @@ from snellen.common.decoding import stored_size
 from snellen.common.drafts import (
     Draft,
     ImageFile,
+    ImageSpec,
     LazyFrames,
-    PictureSpec,
-    picture_bytes,
+    image_bytes,
     read_params,
 )
 from snellen.errors import DataError
@@ -41,7 +41,7 @@ class BoxParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: Literal["1", "pixels"] = "pixels"
     """The source's coordinates: from 0 to 1 or in pixels."""
     coordinates: Coordinates = "1000"
-    """Those of replies: from 0 to 1, 100 or 1000 along either side, or in pixels of the picture as it is stored."""
+    """Those of replies: from 0 to 1, 100 or 1000 along either side, or in pixels of the image as it is stored."""
     ask: Literal["box", "point"] = "box"
     """What a reply is to be."""
 
@@ -92,16 +92,16 @@ def _scale(draft: Draft, boxes: BoxParams) -> tuple[float, float]:
 def _named(draft: Draft, boxes: BoxParams) -> str:
     if boxes.coordinates == "pixels":
         width, height = _size(draft)
-        return f"in pixels of the picture, which is {width} wide and {height} high"
-    return f"where the picture's left and top are 0 and its right and bottom {boxes.coordinates}"
+        return f"in pixels of the image, which is {width} wide and {height} high"
+    return f"where the image's left and top are 0 and its right and bottom {boxes.coordinates}"
 
 
 def _size(draft: Draft) -> tuple[int, int]:
-    """Width and height of the picture, from its head alone."""
-    file: ImageFile | PictureSpec | LazyFrames = draft.images[0]
-    if isinstance(file, (PictureSpec, LazyFrames)):
+    """Width and height of the image, from its head alone."""
+    file: ImageFile | ImageSpec | LazyFrames = draft.images[0]
+    if isinstance(file, (ImageSpec, LazyFrames)):
         raise DataError(
-            f"{draft.where}: a box in a crop of a picture or in a clip; leave out the crop"
+            f"{draft.where}: a box in a crop of an image or in a clip; leave out the crop"
         )
-    width, height, _ = stored_size(picture_bytes(file, draft.where), draft.where)
+    width, height, _ = stored_size(image_bytes(file, draft.where), draft.where)
     return width, height

@@ -1,11 +1,11 @@
 """Classification data sets, as questions with other classes as distractors (ReForm-Eval A.1).
 
 Layouts as distributed, unpacked into one folder, at most two folders deep:
-- Flowers102: the folders `valid/1/`, `valid/2/` ... of the widespread split by folders (818 pictures in `valid`),
+- Flowers102: the folders `valid/1/`, `valid/2/` ... of the widespread split by folders (818 images in `valid`),
   or else the authors' `jpg/`, `imagelabels.mat` and `setid.mat` (1,020);
 - Pets37: `images/` and `annotations/test.txt`;
-- CIFAR10's test pictures: `cifar-10-batches-py/` (pickles) or `cifar-10-batches-bin/`;
-- ImageNet-1K's validation pictures, which give the same questions in the same order in each of three layouts:
+- CIFAR10's test images: `cifar-10-batches-py/` (pickles) or `cifar-10-batches-bin/`;
+- ImageNet-1K's validation images, which give the same questions in the same order in each of three layouts:
   `val/n01440764/ILSVRC2012_val_00000293.JPEG`, one folder per class, as training scripts arrange them; Kaggle's
   `ILSVRC/Data/CLS-LOC/val/*.JPEG` with `LOC_val_solution.csv`; `val/*.JPEG` (or `ILSVRC2012_img_val/`) with the
   development kit's `data/ILSVRC2012_validation_ground_truth.txt` and `data/meta.mat`.
@@ -30,8 +30,8 @@ from msgspec import Struct
 from snellen.common.drafts import DistractorSpec, Draft, ImageFile, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text, table_rows
-from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
-from snellen.formats.locate import locate, locate_or_none
+from snellen.formats.hub_parquet import ImageColumn, ParquetRow, ParquetSplit
+from snellen.formats.locate import locate_file, locate_or_none
 from snellen.formats.pickles import Array, load_pickle, read_mat
 from snellen.reformulation.wordnet import Tiers, WordNet, open_wordnet
 
@@ -44,7 +44,7 @@ class LabelClass(Struct, frozen=True):
     stratum: str
 
 
-class LabelledPicture(Struct, frozen=True):
+class LabelledImage(Struct, frozen=True):
     id: str
     file: ImageFile
     where: str
@@ -76,21 +76,21 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """A draft per picture. Distractors are any other classes, or the most similar ones (CIFAR10, ImageNet-1K)."""
+    """A draft per image. Distractors are any other classes, or the most similar ones (CIFAR10, ImageNet-1K)."""
     chosen = read_params(params, Params)
     for picture in _pictures(chosen, folder):
         yield draft_of(picture, chosen.data)
 
 
 class HubParams(Struct, frozen=True, forbid_unknown_fields=True):
-    """A hub dataset with a picture and its class number in each row."""
+    """A hub dataset with an image and its class number in each row."""
 
     files: tuple[str, ...]
     data: Data
     image: str = "image"
     label: str = "label"
     id: str = ""
-    """The column with the picture's name; the row number when empty."""
+    """The column with the image's name; the row number when empty."""
     species: str = ""
     """The column with the species number (Pets37)."""
 
@@ -98,7 +98,7 @@ class HubParams(Struct, frozen=True, forbid_unknown_fields=True):
 def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Like `read`, but from a hub dataset, whose files name the classes."""
     chosen = read_params(params, HubParams)
-    table, pictures = ParquetSplit(folder, chosen.files), PictureColumn(chosen.image)
+    table, pictures = ParquetSplit(folder, chosen.files), ImageColumn(chosen.image)
     names = table.names(chosen.label)
     labels = _labels(chosen.data, names)
     species = table.names(chosen.species) if chosen.species else ()
@@ -110,7 +110,7 @@ def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
             tags = {"species": species[_within(row[chosen.species], species, place, "species")]}
         name = str(row[chosen.id] if chosen.id else place.number)
         yield draft_of(
-            LabelledPicture(name, pictures.at(place), place.where, label, tags), chosen.data
+            LabelledImage(name, pictures.at(place), place.where, label, tags), chosen.data
         )
 
 
@@ -131,7 +131,7 @@ def _within(number: str | int, names: Sequence[str], place: ParquetRow, column: 
     return number
 
 
-def draft_of(picture: LabelledPicture, dataset: Data) -> Draft:
+def draft_of(picture: LabelledImage, dataset: Data) -> Draft:
     label = picture.label
     return Draft(
         id=picture.id,
@@ -148,7 +148,7 @@ def draft_of(picture: LabelledPicture, dataset: Data) -> Draft:
     )
 
 
-def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledPicture]:
+def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledImage]:
     match chosen.data, chosen.split:
         case "flowers102", split:
             return _flowers(folder, *_FLOWERS[split])
@@ -157,15 +157,15 @@ def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledPicture]:
         case "pets37", "test":
             return _pets(folder, "test.txt")
         case "cifar10", "test":
-            return cifar_pictures(folder)
+            return cifar_images(folder)
         case "imagenet-1k", "val":
-            return imagenet_pictures(folder)
+            return imagenet_images(folder)
     raise DataError(
-        f"{chosen.data}: its {chosen.split} pictures are not read; the entry's split is wrong"
+        f"{chosen.data}: its {chosen.split} images are not read; the entry's split is wrong"
     )
 
 
-def _flowers(folder: Path | None, by_folder: str, listed: str) -> Iterator[LabelledPicture]:
+def _flowers(folder: Path | None, by_folder: str, listed: str) -> Iterator[LabelledImage]:
     names = files("snellen.readers").joinpath("flowers102.txt").read_text("utf-8").splitlines()
     pairs = (
         _of_folders(split_folder)
@@ -176,11 +176,11 @@ def _flowers(folder: Path | None, by_folder: str, listed: str) -> Iterator[Label
         if not 1 <= number <= len(names):
             raise DataError(f"{where}: there is no class {number}; Flowers102 has {len(names)}")
         name = names[number - 1]
-        yield LabelledPicture(file.stem, file, where, LabelClass((name,), (names,), name))
+        yield LabelledImage(file.stem, file, where, LabelClass((name,), (names,), name))
 
 
 def _of_folders(split: Path) -> Iterator[tuple[str, Path, int]]:
-    """The pictures in a folder with one subfolder per class, named by the class number."""
+    """The images in a folder with one subfolder per class, named by the class number."""
     for folder in sorted(split.iterdir(), key=lambda path: (len(path.name), path.name)):
         if not folder.name.isdecimal():
             raise DataError(
@@ -190,11 +190,11 @@ def _of_folders(split: Path) -> Iterator[tuple[str, Path, int]]:
 
 
 def _of_lists(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int]]:
-    """The pictures listed in `setid.mat`, by number."""
-    path = locate(folder, "imagelabels.mat")
-    pictures = locate(folder, "jpg")
+    """The images listed in `setid.mat`, by number."""
+    path = locate_file(folder, "imagelabels.mat")
+    pictures = locate_file(folder, "jpg")
     labels = read_mat(path, "labels")
-    for number in map(int, read_mat(locate(folder, "setid.mat"), listed)):
+    for number in map(int, read_mat(locate_file(folder, "setid.mat"), listed)):
         where = f"{path}: labels[{number}]"
         if not 1 <= number <= len(labels):
             raise DataError(
@@ -203,9 +203,9 @@ def _of_lists(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int
         yield where, pictures / f"image_{number:05d}.jpg", int(labels[number - 1])
 
 
-def _pets(folder: Path | None, listed: str) -> Iterator[LabelledPicture]:
-    path = locate(folder, f"annotations/{listed}")
-    pictures = locate(folder, "images")
+def _pets(folder: Path | None, listed: str) -> Iterator[LabelledImage]:
+    path = locate_file(folder, f"annotations/{listed}")
+    pictures = locate_file(folder, "images")
     entries: list[tuple[str, str, str, str]] = []
     numbers: dict[str, str] = {}
     with open_text(path) as file:
@@ -233,7 +233,7 @@ def _pets(folder: Path | None, listed: str) -> Iterator[LabelledPicture]:
     breeds = tuple(dict.fromkeys(breed for _, _, breed, _ in entries))
     for where, name, breed, species in entries:
         label = LabelClass((breed,), (breeds,), breed)
-        yield LabelledPicture(name, pictures / f"{name}.jpg", where, label, {"species": species})
+        yield LabelledImage(name, pictures / f"{name}.jpg", where, label, {"species": species})
 
 
 SIDE = 32
@@ -244,14 +244,14 @@ UNFIT = frozenset(
     "adult alley_cat bogy captive carrier domestic_animal engine feeder female game giant head larva livestock male "
     "mate military_vehicle pet prey stray survivor vessel weapons_carrier young".split()
 )
-"""Words that could also be true of any class's picture, or that are unusual as names: the paper's authors adjusted
+"""Words that could also be true of any class's image, or that are unusual as names: the paper's authors adjusted
 their candidates by hand as well."""
 ALSO_RIGHT = {
     "ship": frozenset(
         "barge bark boat brig fishing_boat gig ketch pirogue skiff sloop steamboat towboat yacht".split()
     ),
 }
-"""By class, words that are wrong elsewhere and right of some of its pictures: CIFAR10's ships are boats too."""
+"""By class, words that are wrong elsewhere and right of some of its images: CIFAR10's ships are boats too."""
 
 
 class Batch(Struct, frozen=True):
@@ -263,16 +263,18 @@ class Meta(Struct, frozen=True):
     label_names: list[str]
 
 
-def cifar_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
-    """The test pictures in file order."""
-    path = locate(folder, "cifar-10-batches-py/test_batch", "cifar-10-batches-bin/test_batch.bin")
+def cifar_images(folder: Path | None) -> Iterator[LabelledImage]:
+    """The test images in file order."""
+    path = locate_file(
+        folder, "cifar-10-batches-py/test_batch", "cifar-10-batches-bin/test_batch.bin"
+    )
     records, names = _of_bytes(path) if path.suffix == ".bin" else _of_pickles(path)
     classes = cifar_label_classes(names)
     for number, (label, planes) in enumerate(records):
-        where = f"{path}: picture {number}"
+        where = f"{path}: image {number}"
         if not 0 <= label < len(names):
             raise DataError(f"{where}: there is no class {label}; there are {len(names)}")
-        yield LabelledPicture(
+        yield LabelledImage(
             str(number), _png(planes), where, classes[label], {"class": classes[label].stratum}
         )
 
@@ -311,12 +313,12 @@ def _typed(path: Path, form: Any) -> Any:
 
 
 def _of_bytes(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
-    """Each picture is one byte for the label followed by the colour planes."""
+    """Each image is one byte for the label followed by the colour planes."""
     with open_text(path) as file:
         content = file.read()
     if not content or len(content) % (1 + 3 * SIZE):
         raise DataError(
-            f"{path}: {len(content)} bytes are not a whole number of pictures; is the download complete?"
+            f"{path}: {len(content)} bytes are not a whole number of images; is the download complete?"
         )
     with open_text(path.with_name("batches.meta.txt")) as file:
         names = file.read().decode("ascii", "replace").split()
@@ -330,7 +332,7 @@ def _fit(tiers: Sequence[Sequence[str]], unfit: frozenset[str]) -> tuple[tuple[s
 
 
 def _png(planes: bytes) -> bytes:
-    """PNG file of a picture given as red, green and blue planes.
+    """PNG file of an image given as red, green and blue planes.
 
     Uncompressed, so that the bytes depend only on the pixels and not on a library version.
     """
@@ -371,21 +373,19 @@ class Solution(Struct, frozen=True):
     """The class and the corners of each box, separated by spaces."""
 
 
-class ImageNetPicture(Struct, frozen=True):
+class ImageNetImage(Struct, frozen=True):
     where: str
     file: Path
     synset: str
 
 
-def imagenet_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
-    """The validation pictures, ordered by number."""
+def imagenet_images(folder: Path | None) -> Iterator[LabelledImage]:
+    """The validation images, ordered by number."""
     wordnet = open_wordnet()
     pictures = _pictures_of(folder)
     classes = _label_classes(wordnet, {picture.synset for picture in pictures})
     for picture in pictures:
-        yield LabelledPicture(
-            picture.file.stem, picture.file, picture.where, classes[picture.synset]
-        )
+        yield LabelledImage(picture.file.stem, picture.file, picture.where, classes[picture.synset])
 
 
 def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
@@ -427,8 +427,8 @@ def _similar(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -
     )
 
 
-def _pictures_of(folder: Path | None) -> list[ImageNetPicture]:
-    split = locate(
+def _pictures_of(folder: Path | None) -> list[ImageNetImage]:
+    split = locate_file(
         folder, "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "val", "ILSVRC2012_img_val"
     )
     inside = sorted(split.iterdir())
@@ -436,7 +436,7 @@ def _pictures_of(folder: Path | None) -> list[ImageNetPicture]:
         pictures = [picture for path in inside for picture in _of_class(path)]
     else:
         flat = [path for path in inside if path.suffix.upper() == ".JPEG"]
-        labels = locate(
+        labels = locate_file(
             folder,
             "LOC_val_solution.csv",
             f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}",
@@ -444,56 +444,56 @@ def _pictures_of(folder: Path | None) -> list[ImageNetPicture]:
         )
         pictures = _of_kaggle(flat, labels) if labels.suffix == ".csv" else _of_kit(flat, labels)
     if not pictures:
-        raise DataError(f"{split}: there are no pictures; unpack the validation archive there")
+        raise DataError(f"{split}: there are no images; unpack the validation archive there")
     return sorted(pictures, key=lambda picture: picture.file.name)
 
 
-def _of_class(folder: Path) -> list[ImageNetPicture]:
+def _of_class(folder: Path) -> list[ImageNetImage]:
     if not CLASS.fullmatch(folder.name):
         raise DataError(f"{folder}: not the folder of a class, such as n01440764; move it away")
     return [
-        ImageNetPicture(str(file), file, folder.name)
+        ImageNetImage(str(file), file, folder.name)
         for file in folder.iterdir()
         if file.suffix.upper() == ".JPEG"
     ]
 
 
-def _of_kaggle(flat: list[Path], solution: Path) -> list[ImageNetPicture]:
+def _of_kaggle(flat: list[Path], solution: Path) -> list[ImageNetImage]:
     rows = {
         row.image: (where, row.boxes.partition(" ")[0])
         for where, row in table_rows(solution, Solution)
     }
-    pictures: list[ImageNetPicture] = []
+    pictures: list[ImageNetImage] = []
     for file in flat:
         if file.stem not in rows:
             raise DataError(f"{file}: {solution.name} has no row for it")
         where, synset = rows.pop(file.stem)
         if not CLASS.fullmatch(synset):
             raise DataError(f"{where}: {synset!r} is not a class such as n01440764")
-        pictures.append(ImageNetPicture(where, file, synset))
+        pictures.append(ImageNetImage(where, file, synset))
     for image, (where, _) in rows.items():
-        raise DataError(f"{where}: the picture {image}.JPEG is missing; unpack the whole archive")
+        raise DataError(f"{where}: the image {image}.JPEG is missing; unpack the whole archive")
     return pictures
 
 
-def _of_kit(flat: list[Path], path: Path) -> list[ImageNetPicture]:
+def _of_kit(flat: list[Path], path: Path) -> list[ImageNetImage]:
     """The n-th line of the ground truth is the class of `ILSVRC2012_val_0000000n.JPEG`."""
     synsets = _kit_classes(path.with_name("meta.mat"))
     with open_text(path) as file:
         labels = [line.strip() for line in DelimitedLines(file, path)]
     if len(labels) != len(flat):
         raise DataError(
-            f"{path}: {len(labels)} lines for {len(flat)} pictures; unpack the whole archive"
+            f"{path}: {len(labels)} lines for {len(flat)} images; unpack the whole archive"
         )
-    pictures: list[ImageNetPicture] = []
+    pictures: list[ImageNetImage] = []
     for number, (picture, label) in enumerate(zip(flat, labels, strict=True), 1):
         if not picture.stem.endswith(f"_{number:08d}"):
             raise DataError(
-                f"{picture}: picture {number} is missing, whose class is line {number} of {path.name}"
+                f"{picture}: image {number} is missing, whose class is line {number} of {path.name}"
             )
         if label not in synsets:
             raise DataError(f"{path}:{number}: there is no class {label!r} in meta.mat")
-        pictures.append(ImageNetPicture(f"{path}:{number}", picture, synsets[label]))
+        pictures.append(ImageNetImage(f"{path}:{number}", picture, synsets[label]))
     return pictures
 
 

@@ -10,14 +10,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.common.drafts import AnnotatedObject, AnnotatedPicture, Polygon
+from snellen.callers import setting
+from snellen.common.drafts import AnnotatedImage, AnnotatedObject, Polygon
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.json_files import list_items, read_json
 from snellen.records import Box
 
 Id = int | str
 FOLDERS = ("images", "val2017", "train2017", "val2014", "train2014", "val", "train", "test")
-"""Where pictures lie beside the file, when nothing is said."""
+"""Where images lie beside the file, when nothing is said."""
 
 
 class _Category(Struct, frozen=True):
@@ -49,11 +50,11 @@ class _File(Struct, frozen=True):
     categories: list[msgspec.Raw] = []
 
 
-def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPicture]:
-    """The pictures of a file with their objects and captions; `pictures` is their folder.
+def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedImage]:
+    """The images of a file with their objects and captions; `pictures` is their folder.
 
-    A picture of LVIS has the names that were looked for and not found, and those of which not all are marked. Raises
-    DataError naming an annotation of an unknown picture or category; after the last picture WrongRowsError for those
+    An image of LVIS has the names that were looked for and not found, and those of which not all are marked. Raises
+    DataError naming an annotation of an unknown image or category; after the last image WrongRowsError for those
     that are not there.
     """
     content = read_json(path, _File)
@@ -85,7 +86,7 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
         except DataError as error:
             faults.append(str(error))
             continue
-        yield AnnotatedPicture(
+        yield AnnotatedImage(
             id=str(image.id),
             file=file,
             where=f"{path}: image {image.id}",
@@ -134,12 +135,12 @@ def _readable(name: str) -> str:
 
 
 class _Folder:
-    """Where the pictures lie: in the folder that is named, else beside the file."""
+    """Where the images lie: in the folder that is named, else beside the file."""
 
     def __init__(self, path: Path, pictures: Path | None) -> None:
         if pictures is not None and not pictures.is_dir():
             raise DataError(
-                f"{pictures}: no such folder; name the one with the pictures of {path.name}"
+                f"{pictures}: no such folder; name the one with the images of {path.name}"
             )
         homes = (path.parent, path.parent.parent)
         self._bases = (
@@ -150,7 +151,7 @@ class _Folder:
         self._path, self._base = path, self._bases[0]
 
     def file(self, image: _Image) -> Path:
-        """A picture's file. Raises DataError where it is in none of the folders."""
+        """An image's file. Raises DataError where it is in none of the folders."""
         tail = image.coco_url.split("/")[-2:]
         names = list(filter(None, (image.file_name, "/".join(tail), tail[-1] if tail else "")))
         for base in (self._base, *self._bases):
@@ -159,8 +160,8 @@ class _Folder:
                     self._base = base
                     return base / name
         raise DataError(
-            f"{self._path}: image {image.id}: the picture {(names or ['without a name'])[0]} is not in "
-            f"{self._bases[0]}; name the folder that holds it (--images)"
+            f"{self._path}: image {image.id}: the image {(names or ['without a name'])[0]} is not in "
+            f"{self._bases[0]}; name the folder that holds it ({setting('images')})"
         )
 
 
@@ -212,7 +213,7 @@ class CocoObjects(Struct, frozen=True):
 
 
 def read_instances(path: Path, pictures: Path) -> CocoObjects:
-    """The objects of a file in COCO's form, whose pictures lie in `pictures`. Raises DataError."""
+    """The objects of a file in COCO's form, whose images lie in `pictures`. Raises DataError."""
     content = read_json(path, _InstancesFile)
     images = {
         image.id: pictures / image.file_name

@@ -1,8 +1,8 @@
-"""Conversations about pictures, as LLaVA and ShareGPT write them: one turn is an open question, several a dialogue.
+"""Conversations about images, as LLaVA and ShareGPT write them: one turn is an open question, several a dialogue.
 
-A row has a list of messages, each with who says it (`from` or `role`) and what (`value` or `content`), and its pictures
-in a column of their own. Messages of a system are the question's context. Marks of pictures at the beginning or the end
-of a message are left out, as pictures stand first; those within the first one are numbered, `<image 1>`, and stay.
+A row has a list of messages, each with who says it (`from` or `role`) and what (`value` or `content`), and its images
+in a column of their own. Messages of a system are the question's context. Marks of images at the beginning or the end
+of a message are left out, as images stand first; those within the first one are numbered, `<image 1>`, and stay.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ from msgspec.structs import replace
 
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
-from snellen.formats.locate import PictureFinder
-from snellen.formats.rows import SourceRow, listed, read_rows
-from snellen.readers.table import OneOrMore, picture_notes, picture_of, row_names
+from snellen.formats.listed_cells import listed
+from snellen.formats.locate import ImageFinder
+from snellen.formats.rows import read_rows
+from snellen.formats.source_row import SourceRow
+from snellen.readers.table_columns import OneOrMore
+from snellen.readers.table_notes import image_notes, row_names
+from snellen.readers.table_pictures import picture_of
 
 ASKING = frozenset({"human", "user", "question"})
 ANSWERING = frozenset({"gpt", "assistant", "model", "bot", "chatgpt", "answer"})
@@ -33,7 +37,7 @@ class ConversationColumns(Struct, frozen=True, forbid_unknown_fields=True):
     """The column of each role."""
 
     messages: str
-    picture: OneOrMore = ()
+    image: OneOrMore = ()
     id: str = ""
     unused: OneOrMore = ()
 
@@ -43,8 +47,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     columns: ConversationColumns
     images: str = ""
     """Folder that image paths are relative to; the file's folder when empty."""
-    find_pictures: bool = False
-    """Whether pictures are found anywhere below the folder by their names, with or without an ending."""
+    find_images: bool = False
+    """Whether images are found anywhere below the folder by their names, with or without an ending."""
 
 
 class _Talk(Struct):
@@ -60,7 +64,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
-    files = PictureFinder(images) if chosen.find_pictures else None
+    files = ImageFinder(images) if chosen.find_images else None
     if files is not None:
         for name in _picture_columns(chosen.columns):
             files.learn(cell for row in read_rows(path) for cell in _cells(row, name))
@@ -83,21 +87,19 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         except DataError as error:
             faults.append(str(error))
     if last is not None:
-        words = (
-            f"{len(moved):,} conversations show the pictures of later messages with the first one"
-        )
+        words = f"{len(moved):,} conversations show the images of later messages with the first one"
         shown_first = (f"{path.name}: {words} ({row_names(path, moved)})",) if moved else ()
-        yield replace(last, notes=(*shown_first, *picture_notes(path, files)))
+        yield replace(last, notes=(*shown_first, *image_notes(path, files)))
     if faults:
         raise WrongRowsError(faults)
 
 
 def _picture_columns(columns: ConversationColumns) -> tuple[str, ...]:
-    return (columns.picture,) if isinstance(columns.picture, str) else columns.picture
+    return (columns.image,) if isinstance(columns.image, str) else columns.image
 
 
 def _cells(row: SourceRow, name: str) -> list[Any]:
-    """The pictures of a row in one column."""
+    """The images of a row in one column."""
     cell = row.cells.get(name)
     if isinstance(cell, list):
         return cell
@@ -109,7 +111,7 @@ def _draft(
     talk: _Talk,
     columns: ConversationColumns,
     folder: Path,
-    files: PictureFinder | None,
+    files: ImageFinder | None,
 ) -> Draft:
     pictures: list[Any] = []
     for name in _picture_columns(columns):
@@ -157,7 +159,7 @@ def _talk(messages: Sequence[Any], where: str) -> _Talk:
 
 
 def _text(content: Any) -> str:
-    """What a message says, with the marks of its pictures; content may be a list of parts."""
+    """What a message says, with the marks of its images; content may be a list of parts."""
     if isinstance(content, list):
         parts = (part for part in content if isinstance(part, dict))
         content = "\n".join(
@@ -167,9 +169,9 @@ def _text(content: Any) -> str:
 
 
 def _with_places(questions: Sequence[str], pictures: int, where: str) -> list[str]:
-    """The questions without the marks around them, and with those within the first one numbered as its pictures.
+    """The questions without the marks around them, and with those within the first one numbered as its images.
 
-    Raises DataError where marks within a question do not say where each picture stands.
+    Raises DataError where marks within a question do not say where each image stands.
     """
     bare = [_AROUND.sub("", question) for question in questions]
     if any(MARK in question for question in bare[1:]):
@@ -180,7 +182,7 @@ def _with_places(questions: Sequence[str], pictures: int, where: str) -> list[st
         return bare
     if (marks := questions[0].count(MARK)) != pictures:
         raise DataError(
-            f"{where}: {marks} marks {MARK} stand within a message, but it has {pictures} pictures"
+            f"{where}: {marks} marks {MARK} stand within a message, but it has {pictures} images"
         )
     numbers = count(1)
     return [re.sub(MARK, lambda mark: f"<image {next(numbers)}>", questions[0]), *bare[1:]]

@@ -23,7 +23,7 @@ from snellen.common.drafts import (
 )
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines, read_json
-from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.formats.locate import base_of, locate_file, locate_or_none
 
 SROIE = {
     "company": "What is the name of the company that issued the receipt?",
@@ -76,13 +76,13 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """One draft per entry with a value, ordered by document name (POIE: in file order)."""
     match read_params(params, Params).dataset:
         case "funsd":
-            path = locate(folder, "testing_data/annotations")
+            path = locate_file(folder, "testing_data/annotations")
             return without_exclusions(_forms(path), path)
         case "poie":
-            path = locate(folder, "test.txt")
+            path = locate_file(folder, "test.txt")
             return without_exclusions(_labels(path, folder), path)
         case _:
-            path = locate(folder, "test/entities", "entities", "gt_answers")
+            path = locate_file(folder, "test/entities", "entities", "gt_answers")
             return without_exclusions(_receipts(path), path)
 
 

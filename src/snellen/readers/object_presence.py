@@ -1,7 +1,7 @@
-"""Questions whether an object is in a picture, made from any pictures with object names, as POPE makes them.
+"""Questions whether an object is in an image, made from any images with object names, as POPE makes them.
 
-Of each picture with enough objects the first ones are asked for, and after each a name that is not there: drawn
-at random, the most frequent one of all pictures, or the one seen most often together with the object before it
+Of each image with enough objects the first ones are asked for, and after each a name that is not there: drawn
+at random, the most frequent one of all images, or the one seen most often together with the object before it
 (Li et al. 2023, section 4.1, and the builder that the authors published).
 """
 
@@ -19,7 +19,7 @@ from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
-from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.formats.locate import base_of, locate_file, locate_or_none
 from snellen.readers.coco import read_instances
 
 NegativeRule = Literal["random", "popular", "adversarial"]
@@ -28,13 +28,13 @@ NegativeRule = Literal["random", "popular", "adversarial"]
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
     negatives: NegativeRule
     files: tuple[str, ...] = ("objects.jsonl", "instances*.json", "annotations/instances*.json")
-    """The names with the pictures: JSON lines of `image` and `objects`, or COCO's instances."""
+    """The names with the images: JSON lines of `image` and `objects`, or COCO's instances."""
     folders: tuple[str, ...] = ("images", "val2014", "val2017", "train2014", "train2017")
-    """Names of the pictures' folder; else they lie beside the file."""
-    pictures: int = 500
-    """How many pictures are drawn from those with enough objects; 0 means all of them."""
+    """Names of the images' folder; else they lie beside the file."""
+    images: int = 500
+    """How many images are drawn from those with enough objects; 0 means all of them."""
     objects: int = 3
-    """How many objects of a picture are asked for; one that has fewer is left out."""
+    """How many objects of an image are asked for; one that has fewer is left out."""
     question: str = "Is there a {} in the image?"
     """`{}` is the object, and `a` before it becomes `an` where it begins with a vowel."""
     text: Literal["correct", "verbatim"] = "correct"
@@ -44,8 +44,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
 
 
-class PictureObjects(Struct, frozen=True):
-    """A picture and the distinct names of its objects, in the order of their first annotation."""
+class ImageObjects(Struct, frozen=True):
+    """An image and the distinct names of its objects, in the order of their first annotation."""
 
     image: str
     objects: tuple[str, ...]
@@ -53,28 +53,28 @@ class PictureObjects(Struct, frozen=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The drafts of all pictures, those with an object and those without in turns.
+    """The drafts of all images, those with an object and those without in turns.
 
-    Raises DataError for a file that is in neither form, fewer pictures than `pictures`, or a picture that is missing.
+    Raises DataError for a file that is in neither form, fewer images than `images`, or an image that is missing.
     """
     chosen = read_params(params, Params)
-    path = locate(folder, *chosen.files)
+    path = locate_file(folder, *chosen.files)
     every = _read(path)
     enough = [picture for picture in every if len(picture.objects) >= chosen.objects]
     if not enough:
-        raise DataError(f"{path}: no picture has {chosen.objects} objects or more")
+        raise DataError(f"{path}: no image has {chosen.objects} objects or more")
     rng = rng_for("object presence", chosen.negatives, "negatives", chosen.seed)
-    if chosen.pictures > len(enough):
+    if chosen.images > len(enough):
         raise DataError(
-            f"{path}: {len(enough)} pictures have {chosen.objects} objects or more, {chosen.pictures} are to be drawn; "
-            f"set pictures = {len(enough)}, or 0 for all"
+            f"{path}: {len(enough)} images have {chosen.objects} objects or more, {chosen.images} are to be drawn; "
+            f"set images = {len(enough)}, or 0 for all"
         )
     sample = _draw(enough, chosen)
     bases = [base for name in chosen.folders if (base := locate_or_none(folder, name))] or [
         path.parent
     ]
     number = 0
-    note = f"{path.name}: {len(sample)} of {len(every)} pictures; {len(every) - len(enough)} have too few objects"
+    note = f"{path.name}: {len(sample)} of {len(every)} images; {len(every) - len(enough)} have too few objects"
     for picture, labelled_names in zip(sample, object_questions(sample, chosen, rng), strict=True):
         file = base_of(picture.image, bases, picture.where) / picture.image
         for name, label in labelled_names:
@@ -91,20 +91,20 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             )
 
 
-def _draw(pictures: Sequence[PictureObjects], chosen: Params) -> list[PictureObjects]:
-    """The same pictures for all three rules, in the order of the file."""
-    if not chosen.pictures:
+def _draw(pictures: Sequence[ImageObjects], chosen: Params) -> list[ImageObjects]:
+    """The same images for all three rules, in the order of the file."""
+    if not chosen.images:
         return list(pictures)
     rng = rng_for("object presence", "", "pictures", chosen.seed)
-    return [pictures[place] for place in sorted(rng.sample(range(len(pictures)), chosen.pictures))]
+    return [pictures[place] for place in sorted(rng.sample(range(len(pictures)), chosen.images))]
 
 
 def object_questions(
-    pictures: Sequence[PictureObjects], chosen: Params, rng: random.Random
+    pictures: Sequence[ImageObjects], chosen: Params, rng: random.Random
 ) -> Iterator[list[tuple[str, Literal["yes", "no"]]]]:
-    """For each picture the names asked for, each with its label: one that is there, one that is not, and so on.
+    """For each image the names asked for, each with its label: one that is there, one that is not, and so on.
 
-    Frequencies are over the given pictures; of equals the name met first goes first. Raises DataError for a picture
+    Frequencies are over the given images; of equals the name met first goes first. Raises DataError for an image
     in which every name occurs.
     """
     ranking = ranked_negatives([picture.objects for picture in pictures], chosen.negatives)
@@ -168,7 +168,7 @@ class _Line(Struct, frozen=True):
     objects: list[str]
 
 
-def _read(path: Path) -> list[PictureObjects]:
+def _read(path: Path) -> list[ImageObjects]:
     if path.suffix == ".jsonl":
         pictures = [_of_line(line, where) for where, line in json_lines(path, _Line)]
     else:
@@ -177,23 +177,23 @@ def _read(path: Path) -> list[PictureObjects]:
         (name for name, n in Counter(picture.image for picture in pictures).items() if n > 1), None
     ):
         raise DataError(
-            f"{path}: the picture {twice} stands in it twice; give all its objects in one place"
+            f"{path}: the image {twice} stands in it twice; give all its objects in one place"
         )
     return pictures
 
 
-def _of_line(line: _Line, where: str) -> PictureObjects:
+def _of_line(line: _Line, where: str) -> ImageObjects:
     if any(not name.strip() for name in line.objects):
         raise DataError(f"{where}: the name of an object is empty")
-    return PictureObjects(
+    return ImageObjects(
         line.image, tuple(dict.fromkeys(name.strip() for name in line.objects)), where
     )
 
 
-def _of_instances(path: Path) -> list[PictureObjects]:
+def _of_instances(path: Path) -> list[ImageObjects]:
     instances = read_instances(path, Path())
     return [
-        PictureObjects(
+        ImageObjects(
             str(file),
             tuple(
                 dict.fromkeys(

@@ -1,10 +1,8 @@
-"""What a type of question declares, and what it may know of the whole source.
+"""Types of questions about annotated images: classes, attributes, locations, sizes and relations of objects.
 
-A type is a frozen record of its settings, which an entry gives by name: `{ type = "count", largest = 5 }`. It says
-which pictures it fits, and makes questions of one; what cannot be asked without doubt is an `Exclusion` with a reason.
-Another package adds a type by an entry point in the group `snellen.question_types`.
-
-Here are those of what a picture, or an object in it, is said to be, where objects are and how they are related.
+A type is a frozen record of its settings, which an entry gives by name: `{ type = "count", largest = 5 }`. It tells
+which images it fits and makes questions about an image. An ambiguous question becomes an `Exclusion` with a reason.
+Other packages add types by an entry point in the group `snellen.question_types`.
 """
 
 from __future__ import annotations
@@ -21,15 +19,15 @@ from msgspec import Struct
 
 from snellen.common.decoding import stored_size
 from snellen.common.drafts import (
+    AnnotatedImage,
     AnnotatedObject,
-    AnnotatedPicture,
     DistractorSpec,
     Exclusion,
     Outline,
     Polygon,
     QuestionDraft,
     answer_pools,
-    picture_bytes,
+    image_bytes,
 )
 from snellen.common.foreign import open_file
 from snellen.common.seeds import rng_for
@@ -41,7 +39,7 @@ _VOWEL = re.compile(r"(?!uni|use|eu|one)[aeiou]", re.IGNORECASE)
 
 
 def plural(name: str) -> str:
-    """The plural of a noun, or of a name that ends in one."""
+    """Return the plural of an English noun, or of a name that ends in one: `fire trucks`."""
     head, _, noun = name.rpartition(" ")
     if noun in _IRREGULAR:
         last = _IRREGULAR[noun]
@@ -57,8 +55,11 @@ def plural(name: str) -> str:
 
 
 def phrased(template: str, **words: str) -> str:
-    """The template with the words in it: `a {name}` becomes `an {name}` before a vowel. Raises DataError for a
-    word that the template names and the question does not have."""
+    """Fill words into a template, with `an` in place of `a` before a vowel: `a {name}` gives `an orange`.
+
+    Raises:
+        DataError: If the template names a word that the question does not have.
+    """
     for word, text in words.items():
         if _VOWEL.match(text):
             template = template.replace(f"a {{{word}}}", f"an {{{word}}}")
@@ -77,13 +78,19 @@ Pool = tuple[str, ...]
 
 
 class FormedQuestion(Struct, frozen=True):
-    """A question made from a picture's annotations; a dialogue has several rounds."""
+    """A question made from an image's annotations; a dialogue has several rounds.
+
+    Examples:
+        >>> question = choice_question("Warm or cold?", ("warm",), ("warm", "cold"), closed=True)
+        >>> FormedQuestion("", (question,), "warm").answer
+        'warm'
+    """
 
     key: str
-    """What it is about: unique among the picture's questions of the type."""
+    """Subject of the question; unique among the questions of a type about an image."""
     rounds: tuple[QuestionDraft, ...]
     answer: str = ""
-    """What sampling balances by, within the type; empty where answers are all different."""
+    """Answer by which sampling balances the questions of a type; empty if each question has its own answer."""
     outlines: tuple[Outline, ...] = ()
     crop: Box | None = None
     is_dialogue: bool = False
@@ -93,78 +100,82 @@ Formed = Iterator[FormedQuestion | Exclusion]
 
 
 class AnnotatedSource:
-    """All pictures of a source, and what is known of them together."""
+    """All annotated images of a source, with pools of their classes, names, attributes and other annotations."""
 
-    def __init__(self, pictures: Sequence[AnnotatedPicture], seed: int = 0) -> None:
-        self.pictures, self._seed = pictures, seed
-        self._known: dict[Any, Any] = {}
+    def __init__(self, pictures: Sequence[AnnotatedImage], seed: int = 0) -> None:
+        self.pictures = pictures
+        self._seed = seed
+        self._computed: dict[Any, Any] = {}
         self._sizes: dict[str, tuple[int, int, bool]] = {}
 
     def once(self, compute: Callable[[AnnotatedSource], ValueT]) -> ValueT:
-        """What `compute` makes of the source, computed once."""
-        if compute not in self._known:
-            self._known[compute] = compute(self)
-        value: ValueT = self._known[compute]
+        """Return `compute(source)`, which is computed at the first call and then cached."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        value: ValueT = self._computed[compute]
         return value
 
-    def stored_size(self, picture: AnnotatedPicture) -> tuple[int, int, bool]:
-        """Width and height of a picture's file, and whether it is upright as it is stored. Raises DataError."""
+    def stored_size(self, picture: AnnotatedImage) -> tuple[int, int, bool]:
+        """Return the width and height of an image's file in pixels, and whether it is stored upright.
+
+        Raises:
+            DataError: If the file cannot be read or is not an image.
+        """
         if picture.id not in self._sizes:
-            head = _beginning(picture.file) if isinstance(picture.file, Path) else b""
-            self._sizes[picture.id] = stored_size(
-                head or picture_bytes(picture.file, picture.where), picture.where
-            )
+            content = _beginning(picture.file) if isinstance(picture.file, Path) else b""
+            if not content:
+                content = image_bytes(picture.file, picture.where)
+            self._sizes[picture.id] = stored_size(content, picture.where)
         return self._sizes[picture.id]
 
     def rng(self, *names: str) -> random.Random:
-        """A generator for a type of questions and a picture."""
+        """Return a random generator seeded by `names` (a type of questions, an image) and the source's seed."""
         return rng_for("annotations", *names, self._seed)
 
     @cached_property
     def labels(self) -> Pool:
-        """The usual names of all classes."""
+        """Usual names of all classes."""
         return _distinct(picture.labels[0] for picture in self.pictures if picture.labels)
 
     @cached_property
     def names(self) -> Pool:
-        """The names of all objects."""
-        return _distinct(thing.name for picture in self.pictures for thing in picture.objects)
+        """Names of all objects."""
+        return _distinct(item.name for picture in self.pictures for item in picture.objects)
 
     @cached_property
     def names_by_kind(self) -> dict[str, Pool]:
-        """The names of objects of each kind."""
+        """Names of objects, by the kind of object."""
         return answer_pools(
-            (thing.kind, thing.name) for picture in self.pictures for thing in picture.objects
+            (item.kind, item.name) for picture in self.pictures for item in picture.objects
         )
 
     @cached_property
     def occurrences(self) -> Pool:
-        """The distinct names of each picture's objects, one picture after the other: a name as often as it is seen."""
+        """Names of objects, each repeated as often as the number of images with such an object."""
         return tuple(name for picture in self.pictures for name in names_in(picture))
 
     @cached_property
     def attributes(self) -> dict[str, Pool]:
-        """The values of each attribute, of pictures and of objects."""
-        return answer_pools(
-            pair
-            for picture in self.pictures
-            for attributes in attributes_in(picture)
-            for pair in attributes.items()
-        )
+        """Values of the attributes of images and objects, by attribute."""
+        pairs: list[tuple[str, str]] = []
+        for picture in self.pictures:
+            for attributes in attributes_in(picture):
+                pairs.extend(attributes.items())
+        return answer_pools(pairs)
 
     @cached_property
     def captions(self) -> Pool:
-        """A caption of each picture."""
+        """The first caption of each image."""
         return _distinct(picture.captions[0] for picture in self.pictures if picture.captions)
 
     @cached_property
     def texts(self) -> Pool:
-        """The texts that can be read in pictures."""
+        """Texts that can be read in images."""
         return _distinct(line.text for picture in self.pictures for line in picture.texts)
 
     @cached_property
     def fields(self) -> dict[str, Pool]:
-        """The values of each key of forms."""
+        """Values of the fields of forms, by key."""
         return answer_pools(
             (key, values[0])
             for picture in self.pictures
@@ -174,83 +185,113 @@ class AnnotatedSource:
 
     @cached_property
     def predicates(self) -> dict[str, Pool]:
-        """The predicates of relations, by the name of their subject; all of them under the empty name."""
-        pairs = (
-            (name, relation.predicate)
-            for picture in self.pictures
-            for relation in picture.relations
-            for name in ("", picture.objects[relation.subject].name)
-        )
+        """Predicates of relations, by the name of their subject; the empty name has all predicates."""
+        pairs: list[tuple[str, str]] = []
+        for picture in self.pictures:
+            for relation in picture.relations:
+                subject = picture.objects[relation.subject].name
+                pairs += [("", relation.predicate), (subject, relation.predicate)]
         return answer_pools(pairs)
 
 
 class QuestionType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A type of question; its fields are the settings that an entry may give."""
+    """A type of question; its fields are the settings that an entry may give.
+
+    Examples:
+        >>> class WarmOrCold(QuestionType, frozen=True):
+        ...     needs = "a class"
+        ...
+        ...     def fits(self, picture):
+        ...         return "cherry" in picture.labels
+        ...
+        ...     def questions(self, picture, source):
+        ...         question = choice_question("Warm or cold?", ("warm",), ("warm", "cold"), closed=True)
+        ...         yield FormedQuestion("", (question,), "warm")
+        >>> WarmOrCold().needs
+        'a class'
+    """
 
     needs: ClassVar[str]
-    """The annotations it is made from, in words: objects with boxes."""
+    """Description of the annotations that the questions are made from: `objects with boxes`."""
     made_of: ClassVar[str] = ""
-    """The field of a picture that holds them, where having some is enough to fit."""
+    """Field of `AnnotatedImage` with these annotations; by default, an image fits if the field is not empty."""
     ask: str = ""
-    """The question's text in place of the type's own, with the same words in braces."""
+    """Text of the question, with the same words in braces as the default text of the type."""
     most: int = 3
-    """Questions of a picture, drawn at random; 0 for all."""
+    """Maximum number of questions about an image, drawn at random; 0 for all."""
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
-        """Whether the picture has these annotations."""
+    def fits(self, picture: AnnotatedImage) -> bool:
+        """Return whether the image has the annotations that the type needs."""
         return bool(getattr(picture, self.made_of))
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        """The questions of a picture that fits, and what is left out of it."""
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        """Yield the questions about an image that fits, and an exclusion for each one that would be ambiguous."""
         raise NotImplementedError
 
 
 def some(items: Sequence[ItemT], most: int, rng: random.Random) -> list[ItemT]:
-    """At most so many of the items, drawn at random, in their order; 0 for all."""
+    """Draw at most `most` items at random, and return them in their order; 0 for all."""
     if not most or len(items) <= most:
         return list(items)
-    return [items[place] for place in sorted(rng.sample(range(len(items)), most))]
+    chosen = sorted(rng.sample(range(len(items)), most))
+    return [items[index] for index in chosen]
 
 
-def choice(
+def choice_question(
     text: str,
     answers: Sequence[str],
     *tiers: Sequence[str],
     also_right: Sequence[str] = (),
     closed: bool = False,
 ) -> QuestionDraft:
-    """A question with an accepted answer or several, the usual one first, and candidates for distractors."""
+    """Return a draft of a multiple-choice question whose options are drawn when the benchmark is built.
+
+    Args:
+        text: The question.
+        answers: Accepted answers, the usual one first.
+        tiers: Candidates for distractors, the most suitable tier first.
+        also_right: Texts that are correct too, and so are not distractors.
+        closed: Whether these tiers are the only candidates, even if a build names another source of distractors.
+
+    Examples:
+        >>> question = choice_question("Which animal?", ("a dog",), ("a wolf", "a fox"), ("a house",))
+        >>> question.texts, question.distractors.tiers[0]
+        (('a dog',), ('a wolf', 'a fox'))
+    """
     spec = DistractorSpec(
         tiers=tiers, also_right=tuple(also_right), allow_fewer=True, closed=closed
     )
     return QuestionDraft(text, texts=tuple(answers), distractors=spec)
 
 
-def names_in(picture: AnnotatedPicture) -> Pool:
-    """The distinct names of a picture's objects."""
-    return _distinct(thing.name for thing in picture.objects)
+def names_in(picture: AnnotatedImage) -> Pool:
+    """Return the distinct names of an image's objects."""
+    return _distinct(item.name for item in picture.objects)
 
 
-def attributes_in(picture: AnnotatedPicture) -> list[dict[str, str]]:
-    """The attributes of a picture, and those of each of its objects."""
-    return [picture.attributes, *(thing.attributes for thing in picture.objects)]
+def attributes_in(picture: AnnotatedImage) -> list[dict[str, str]]:
+    """Return the attributes of an image and those of each of its objects."""
+    return [picture.attributes, *(item.attributes for item in picture.objects)]
 
 
-def single_objects(picture: AnnotatedPicture) -> dict[str, AnnotatedObject]:
-    """The objects that are the only one of their name in the picture, so that the name says which is meant."""
-    by_name: dict[str, list[AnnotatedObject]] = {}
-    for thing in picture.objects:
-        by_name.setdefault(thing.name, []).append(thing)
-    unsure = frozenset(picture.incomplete)
+def single_objects(picture: AnnotatedImage) -> dict[str, AnnotatedObject]:
+    """Return by name the objects that are the only one of their name in the image, so that the name identifies them.
+
+    Crowds are omitted, and so are names of which not all objects in the image are annotated.
+    """
+    objects_by_name: dict[str, list[AnnotatedObject]] = {}
+    for item in picture.objects:
+        objects_by_name.setdefault(item.name, []).append(item)
+    incomplete_names = frozenset(picture.incomplete)
     return {
-        name: things[0]
-        for name, things in by_name.items()
-        if len(things) == 1 and not things[0].is_crowd and name not in unsure
+        name: objects[0]
+        for name, objects in objects_by_name.items()
+        if len(objects) == 1 and not objects[0].is_crowd and name not in incomplete_names
     }
 
 
 def _beginning(file: Path) -> bytes:
-    """The beginning of a file, which holds a picture's size; nothing where it cannot be read."""
+    """Return the first 256 KiB of a file, which contain the size of an image; empty if it cannot be read."""
     try:
         with open_file(file) as opened:
             return opened.read(1 << 18)
@@ -263,34 +304,34 @@ def _distinct(texts: Iterable[str]) -> Pool:
 
 
 class ClassQuestions(QuestionType, frozen=True):
-    """What does the picture show? The other classes are candidates."""
+    """What does the image show? The other classes are candidates."""
 
     needs = "a class"
     made_of = "labels"
     ask: str = "What does the picture show?"
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        question = choice(self.ask, picture.labels, source.labels)
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        question = choice_question(self.ask, picture.labels, source.labels)
         yield FormedQuestion("", (question,), picture.labels[0])
 
 
 class AttributeQuestions(QuestionType, frozen=True):
     """What is the colour of the car? Other values of the attribute are candidates."""
 
-    needs = "attributes of pictures or objects"
+    needs = "attributes of images or objects"
     ask: str = ""
     """With {attribute} and, of an object, {name}."""
     of: str = ""
-    """The one attribute that is asked for; all of them when empty."""
+    """The only attribute to use; all attributes if empty."""
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return any(
             self.of in ("", attribute)
             for attributes in attributes_in(picture)
             for attribute in attributes
         )
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         askable = [
             (attribute, value, "")
             for attribute, value in picture.attributes.items()
@@ -312,13 +353,12 @@ class AttributeQuestions(QuestionType, frozen=True):
     def _formed(
         self, attribute: str, value: str, name: str, source: AnnotatedSource
     ) -> FormedQuestion:
-        own = (
-            "What is the {attribute} of the {name}?"
-            if name
-            else "What is the {attribute} in the picture?"
-        )
-        text = phrased(self.ask or own, attribute=attribute, name=name)
-        question = choice(text, (value,), source.attributes[attribute])
+        if name:
+            default_text = "What is the {attribute} of the {name}?"
+        else:
+            default_text = "What is the {attribute} in the picture?"
+        text = phrased(self.ask or default_text, attribute=attribute, name=name)
+        question = choice_question(text, (value,), source.attributes[attribute])
         return FormedQuestion(f"{name} {attribute}".strip(), (question,), value)
 
 
@@ -328,29 +368,29 @@ FIELDS = (
 )  # fmt: skip
 HALVES = ("left half", "right half")
 CLEAR = 0.04
-"""How far from a dividing line the middle of an object must be, as a share of the picture's side."""
-TURNED = "the picture is stored turned, so that left is not left"
+"""Minimum distance of an object's centre from a dividing line, as a share of the image's side."""
+TURNED = "the image is stored turned, so that left is not left"
 SEVERAL = "no object, or only one, that is alone of its name and has a box"
 
 
-def placed_objects(picture: AnnotatedPicture) -> list[tuple[AnnotatedObject, Box]]:
-    """Objects with a box that are the only one of their name."""
-    return [(thing, thing.box) for thing in single_objects(picture).values() if thing.box]
+def placed_objects(picture: AnnotatedImage) -> list[tuple[AnnotatedObject, Box]]:
+    """Return the objects with a box that are the only one of their name, each with its box."""
+    return [(item, item.box) for item in single_objects(picture).values() if item.box]
 
 
 class LocationQuestions(QuestionType, frozen=True):
-    """Where in the picture is the dog? One of nine fields, or a half."""
+    """Where in the image is the dog? One of nine fields, or a half."""
 
     needs = "objects with boxes"
     ask: str = "Where in the picture is the {name}?"
     fields: Literal["nine", "halves"] = "nine"
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return any(thing.box for thing in picture.objects)
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        things = placed_objects(picture)
-        if not things:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        objects = placed_objects(picture)
+        if not objects:
             yield Exclusion("no object with a box that is alone of its name")
             return
         width, height, is_upright = source.stored_size(picture)
@@ -358,18 +398,19 @@ class LocationQuestions(QuestionType, frozen=True):
             yield Exclusion(TURNED)
             return
         askable = []
-        for thing, box in things:
-            if field := self._field(box, width, height):
-                askable.append((thing.name, field))
+        for item, box in objects:
+            field = self._field(box, width, height)
+            if field:
+                askable.append((item.name, field))
             else:
-                yield Exclusion("the object is not clearly in one part of the picture")
+                yield Exclusion("the object is not clearly in one part of the image")
         for name, field in some(askable, self.most, source.rng("location", picture.id)):
             fields = FIELDS if self.fields == "nine" else HALVES
-            question = choice(phrased(self.ask, name=name), (field,), fields, closed=True)
+            question = choice_question(phrased(self.ask, name=name), (field,), fields, closed=True)
             yield FormedQuestion(name, (question,), field)
 
     def _field(self, box: Box, width: int, height: int) -> str:
-        """The part of the picture that an object is in; empty where it is too large, or its middle near a line."""
+        """Return the part of the image with an object; empty if it is too large or its centre is close to a line."""
         parts = 3 if self.fields == "nine" else 2
         column = _part(box[0], box[2], width, parts)
         row = _part(box[1], box[3], height, parts) if parts == 3 else 0
@@ -379,10 +420,20 @@ class LocationQuestions(QuestionType, frozen=True):
 
 
 def _part(start: float, length: float, whole: float, parts: int) -> int | None:
-    """Which of so many equal parts of a side an object is in, None when that is not clear."""
-    middle = (start + length / 2) / whole
-    near_line = any(abs(middle - line / parts) < CLEAR for line in range(1, parts))
-    return None if near_line or length > whole / 2 or not 0 <= middle < 1 else int(middle * parts)
+    """Return which of several equal parts of a side an object is in, from 0, or None if that is not clear.
+
+    Args:
+        start: Where the object begins, in pixels.
+        length: Its length, in pixels.
+        whole: Length of the image's side, in pixels.
+        parts: Number of parts.
+    """
+    centre = (start + length / 2) / whole
+    is_near_line = any(abs(centre - line / parts) < CLEAR for line in range(1, parts))
+    is_too_large = length > whole / 2
+    if is_near_line or is_too_large or not 0 <= centre < 1:
+        return None
+    return int(centre * parts)
 
 
 class SpatialQuestions(QuestionType, frozen=True):
@@ -391,48 +442,58 @@ class SpatialQuestions(QuestionType, frozen=True):
     needs = "two objects with boxes"
     ask: str = "Where is the {name} in relation to the {other}, as the picture shows them?"
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
-        return len([thing for thing in picture.objects if thing.box]) > 1
+    def fits(self, picture: AnnotatedImage) -> bool:
+        return len([item for item in picture.objects if item.box]) > 1
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        things = placed_objects(picture)
-        if len(things) < 2:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        objects = placed_objects(picture)
+        if len(objects) < 2:
             yield Exclusion(SEVERAL)
             return
         if not source.stored_size(picture)[2]:
             yield Exclusion(TURNED)
             return
-        rng, askable = source.rng("spatial", picture.id), list[tuple[str, str, str, list[str]]]()
-        for pair in combinations(things, 2):
-            (thing, box), (other, other_box) = pair if rng.random() < 0.5 else reversed(pair)
-            if direction := direction_of(box, other_box):
+        rng = source.rng("spatial", picture.id)
+        askable: list[tuple[str, str, str, list[str]]] = []
+        for pair in combinations(objects, 2):
+            (item, box), (other, other_box) = pair if rng.random() < 0.5 else reversed(pair)
+            direction = direction_of(box, other_box)
+            if direction:
                 wrong = [
                     word
-                    for word in _APART
-                    if word != direction and not _APART[word](box, other_box)
+                    for word in _IS_APART
+                    if word != direction and not _IS_APART[word](box, other_box)
                 ]
-                askable.append((thing.name, other.name, direction, wrong))
+                askable.append((item.name, other.name, direction, wrong))
             else:
                 yield Exclusion("the objects are not clearly beside or above each other")
         for name, other_name, direction, wrong in some(askable, self.most, rng):
             options = [f"{word} the {other_name}" for word in wrong]
             text = phrased(self.ask, name=name, other=other_name)
-            question = choice(text, (f"{direction} the {other_name}",), options, closed=True)
+            question = choice_question(
+                text, (f"{direction} the {other_name}",), options, closed=True
+            )
             yield FormedQuestion(f"{name}-{other_name}", (question,), direction)
 
 
-_APART: dict[str, Callable[[Box, Box], bool]] = {
+_IS_APART: dict[str, Callable[[Box, Box], bool]] = {
     "left of": lambda box, other: box[0] + box[2] <= other[0],
     "right of": lambda box, other: box[0] >= other[0] + other[2],
     "above": lambda box, other: box[1] + box[3] <= other[1],
     "below": lambda box, other: box[1] >= other[1] + other[3],
 }
-"""What is true besides the plainest direction is not a distractor: far to the left and a little above is above too."""
+"""By direction, whether a box is entirely on that side of another box.
+
+A direction for which this holds is not a distractor: a box far to the left and a little above is above too.
+"""
 
 
 def direction_of(box: Box, reference: Box) -> str:
-    """Where a box is as seen from another one: apart from it, and at most half as far off in the other direction."""
-    # Differences of centres are exact negatives of each other, so the way round never changes the answer.
+    """Return where a box is relative to another box; empty if that is not clear.
+
+    The boxes must not overlap in the direction, and their centres must be at least twice as far apart in it as across.
+    """
+    # Differences of centres are exact negatives of each other, so swapping the boxes reverses the direction.
     across = (box[0] + box[2] / 2) - (reference[0] + reference[2] / 2)
     down = (box[1] + box[3] / 2) - (reference[1] + reference[3] / 2)
     if abs(down) <= abs(across) / 2 and abs(across) >= (box[2] + reference[2]) / 2:
@@ -443,23 +504,24 @@ def direction_of(box: Box, reference: Box) -> str:
 
 
 class SizeQuestions(QuestionType, frozen=True):
-    """Which is larger in the picture, the cat or the dog? By outline, else by box."""
+    """Which is larger in the image, the cat or the dog? By outline, else by box."""
 
     needs = "two objects with boxes or masks"
     ask: str = "Which takes up more of the picture, the {name} or the {other}?"
     times: float = 2
-    """How many times as large as the other one the larger one is at least."""
+    """Minimum ratio of the areas of the two objects."""
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
-        return len([thing for thing in picture.objects if thing.box or thing.mask]) > 1
+    def fits(self, picture: AnnotatedImage) -> bool:
+        return len([item for item in picture.objects if item.box or item.mask]) > 1
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        things = [thing for thing in single_objects(picture).values() if thing.box or thing.mask]
-        if len(things) < 2:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        objects = [item for item in single_objects(picture).values() if item.box or item.mask]
+        if len(objects) < 2:
             yield Exclusion(SEVERAL)
             return
-        rng, askable = source.rng("size", picture.id), list[tuple[str, str]]()
-        sized = [(_area(thing), thing) for thing in things]
+        rng = source.rng("size", picture.id)
+        askable: list[tuple[str, str]] = []
+        sized = [(_area(item), item) for item in objects]
         for pair in combinations(sized, 2):
             (small_area, small), (large_area, large) = sorted(pair, key=lambda entry: entry[0])
             if bool(small.mask) != bool(large.mask):
@@ -471,19 +533,21 @@ class SizeQuestions(QuestionType, frozen=True):
         for small_name, large_name in some(askable, self.most, rng):
             first, second = rng.sample((small_name, large_name), 2)
             text = phrased(self.ask, name=first, other=second)
-            question = choice(text, (f"the {large_name}",), (f"the {small_name}",), closed=True)
+            question = choice_question(
+                text, (f"the {large_name}",), (f"the {small_name}",), closed=True
+            )
             yield FormedQuestion(f"{small_name}-{large_name}", (question,))
 
 
-def _area(thing: AnnotatedObject) -> float:
-    """Square pixels of the outline; of the box where there is none."""
-    if thing.mask:
-        return sum(map(_polygon_area, thing.mask))
-    return thing.box[2] * thing.box[3] if thing.box else 0
+def _area(item: AnnotatedObject) -> float:
+    """Return the area of an object's outline, or else of its box, in square pixels."""
+    if item.mask:
+        return sum(map(_polygon_area, item.mask))
+    return item.box[2] * item.box[3] if item.box else 0
 
 
 def _polygon_area(polygon: Polygon) -> float:
-    """By Gauss's formula."""
+    """Return the area of a polygon by the shoelace formula."""
     corners = list(zip(polygon[::2], polygon[1::2], strict=True))
     edges = zip(corners, [*corners[1:], *corners[:1]], strict=True)
     return abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in edges)) / 2
@@ -495,16 +559,17 @@ class RelationQuestions(QuestionType, frozen=True):
     needs = "relations between objects"
     ask: str = "Which of these does the picture show?"
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return bool(picture.relations)
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        single, askable = single_objects(picture), list[tuple[str, str, list[str]]]()
-        stated: dict[tuple[str, str], list[str]] = {}
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+        single = single_objects(picture)
+        askable: list[tuple[str, str, list[str]]] = []
+        predicates_by_pair: dict[tuple[str, str], list[str]] = {}
         for relation in picture.relations:
             pair = picture.objects[relation.subject].name, picture.objects[relation.object].name
-            stated.setdefault(pair, []).append(relation.predicate)
-        for (subject, target), predicates in stated.items():
+            predicates_by_pair.setdefault(pair, []).append(relation.predicate)
+        for (subject, target), predicates in predicates_by_pair.items():
             if subject not in single or target not in single:
                 yield Exclusion(
                     "several objects of the name, so that it does not say which is meant"
@@ -514,14 +579,14 @@ class RelationQuestions(QuestionType, frozen=True):
         for subject, target, predicates in some(
             askable, self.most, source.rng("relation", picture.id)
         ):
-            tiers = [
-                [_stated(subject, predicate, target) for predicate in source.predicates[name]]
-                for name in (subject, "")
+            answers = [_statement(subject, predicate, target) for predicate in predicates]
+            of_subject = [
+                _statement(subject, predicate, target) for predicate in source.predicates[subject]
             ]
-            answers = [_stated(subject, predicate, target) for predicate in predicates]
-            question = choice(self.ask, answers, *tiers)
+            of_any = [_statement(subject, predicate, target) for predicate in source.predicates[""]]
+            question = choice_question(self.ask, answers, of_subject, of_any)
             yield FormedQuestion(f"{subject}-{target}", (question,), predicates[0])
 
 
-def _stated(subject: str, predicate: str, target: str) -> str:
+def _statement(subject: str, predicate: str, target: str) -> str:
     return f"the {subject} {predicate} the {target}"

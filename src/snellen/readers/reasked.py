@@ -1,4 +1,4 @@
-"""Another entry's questions: in a paper's own words, asked openly, or as a dialogue about each picture.
+"""Another entry's questions: in a paper's own words, asked openly, or as a dialogue about each image.
 
 Two papers that use the same official files thus share one reader: its files, its mapping, no distractors. Dialogues are
 VQA-MT's (ReForm-Eval A.8).
@@ -43,9 +43,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     chosen = read_params(params, Params)
     catalogue = entries()
     if chosen.of not in catalogue:
-        raise DataError(f"of: {registry.unknown('benchmark', chosen.of, catalogue)}")
+        raise DataError(f"of: {registry.unknown_name('benchmark', chosen.of, catalogue)}")
     source = _source(catalogue[chosen.of], chosen)
-    read_source = registry.find("readers", source.reader)
+    read_source = registry.find_registered("readers", source.reader)
     if read_source is read:
         raise DataError(
             f"of: {chosen.of} asks another entry's questions itself; name the one that has the files"
@@ -87,7 +87,7 @@ class DialogueParams(Struct, frozen=True, forbid_unknown_fields=True):
     of: str
     """The catalogue benchmark whose complete form supplies the questions."""
     least: int = 3
-    """Pictures with fewer questions give no dialogue."""
+    """Images with fewer questions give no dialogue."""
     most: int = 10
     """Maximum number of rounds; the first ones are used."""
     hub: bool = False
@@ -95,7 +95,7 @@ class DialogueParams(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_as_dialogues(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One dialogue per picture, in order of first appearance; rounds do not refer to one another.
+    """One dialogue per image, in order of first appearance; rounds do not refer to one another.
 
     The questions are those drawn for the complete benchmark `of` with seed 0.
     """
@@ -120,7 +120,7 @@ def read_as_dialogues(params: dict[str, Any], folder: Path | None) -> Iterator[D
 
 def _complete(spec: BenchmarkSpec, folder: Path | None) -> Iterator[Draft]:
     """The drafts of the complete benchmark, as a build of `spec` draws them from its source."""
-    reader = registry.find("readers", spec.source.reader)
+    reader = registry.find_registered("readers", spec.source.reader)
     strata = [draft.stratum for draft in reader(spec.source.params, folder)]
     places = frozenset(draw_sample(strata, spec.source.select, spec.name, "select", 0))
     for place, draft in enumerate(reader(spec.source.params, folder)):

@@ -1,14 +1,14 @@
-"""Text in pictures (ReForm-Eval A.3): boxes in whole pictures, cropped or marked in place, and pictures of one word.
+"""Text in images (ReForm-Eval A.3): boxes in whole images, cropped or marked in place, and images of one word.
 
 Layouts:
 
 - `textocr`: `TextOCR_0.1_val.json` and `train_images`
 - `coco-text`: `COCO_Text.json` (v1.4) and `train2014`
-- `icdar`: one `gt_img_1.txt` per picture (`x1,y1,...,x4,y4,TEXT`) and `ch4_test_images`
+- `icdar`: one `gt_img_1.txt` per image (`x1,y1,...,x4,y4,TEXT`) and `ch4_test_images`
 
 Words that the annotators call illegible or not English are excluded and counted.
 
-Pictures of single words (CUTE80, IC15, IIIT5K, COCO-Text, WordArt) come with label lists, as provided by the sites and
+Images of single words (CUTE80, IC15, IIIT5K, COCO-Text, WordArt) come with label lists, as provided by the sites and
 by recognition toolkits:
 
 - `.txt`: `PATH<TAB>LABEL`, `PATH LABEL`, `word_1.png, "LABEL"` (ICDAR); with `doubled`, also `PATH LABEL 1 LABEL`
@@ -18,7 +18,7 @@ by recognition toolkits:
 - `.json`: MMOCR's `data_list` of `img_path` and `instances[].text`
 - `.mat`: IIIT5K's `testdata`
 
-LMDB archives of the same pictures are not read.
+LMDB archives of the same images are not read.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from snellen.common.drafts import (
     NO_WORD,
     Draft,
     Exclusion,
+    ImageSpec,
     Outline,
-    PictureSpec,
     QuestionDraft,
     has_word,
     read_params,
@@ -46,7 +46,7 @@ from snellen.common.drawing import from_corners
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import JSON_FAULTS, json_lines, list_items, read_json
-from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.formats.locate import base_of, locate_file, locate_or_none
 from snellen.formats.pickles import read_mat
 from snellen.records import Box, Region
 
@@ -56,12 +56,12 @@ Corners = Literal["all", "opposite"]
 
 
 class Scenes(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which pictures to read, and how their words are shown."""
+    """Which images to read, and how their words are shown."""
 
     layout: Literal["textocr", "coco-text", "icdar"]
     annotations: tuple[str, ...]
     """Names of the annotation file (icdar: folder); the first one found is used."""
-    pictures: tuple[str, ...]
+    images: tuple[str, ...]
     split: str = "val"
     show: Literal["crop", "box"] = "crop"
     line: int = 2
@@ -106,9 +106,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def drafts_of_scenes(scenes: Scenes, folder: Path | None) -> Iterator[Draft]:
-    path = locate(folder, *scenes.annotations)
+    path = locate_file(folder, *scenes.annotations)
     words = _of_icdar(path, scenes) if scenes.layout == "icdar" else _of_json(path, scenes)
-    bases = (*(locate_or_none(folder, name) for name in scenes.pictures), path.parent)
+    bases = (*(locate_or_none(folder, name) for name in scenes.images), path.parent)
     return without_exclusions(_drafts(words, scenes, bases), path)
 
 
@@ -145,9 +145,9 @@ def _too_small(box: Box, scenes: Scenes) -> str:
 def _draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
     boxed = scenes.show == "box"
     picture = (
-        PictureSpec(file, outlines=(Outline(word.box, width=scenes.line),))
+        ImageSpec(file, outlines=(Outline(word.box, width=scenes.line),))
         if boxed
-        else PictureSpec(file, crop=word.box)
+        else ImageSpec(file, crop=word.box)
     )
     return Draft(
         id=word.id,
@@ -160,7 +160,7 @@ def _draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
 
 
 def _of_json(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
-    """The words of a split. Pictures are in one folder, whatever folder TextOCR's file names say."""
+    """The words of a split. Images are in one folder, whatever folder TextOCR's file names say."""
     content = read_json(path, _File)
     decode = msgspec.json.Decoder(_Annotation).decode
     for id_, raw in content.anns.items():
@@ -246,13 +246,13 @@ READING_IN_BOX = (
 
 
 def reading_question(text: str, *, boxed: bool = False) -> QuestionDraft:
-    """The question asking for the text in the picture, or in its red box."""
+    """The question asking for the text in the image, or in its red box."""
     question, *rewordings = READING_IN_BOX if boxed else READING
     return QuestionDraft(question, texts=(text,), rewordings=tuple(rewordings))
 
 
 Word = tuple[str, str, str]
-"""Location in the label file, path of the picture, text."""
+"""Location in the label file, path of the image, text."""
 
 _QUOTED = re.compile(r'(\S+\.\w+),\s*"(.*)"')
 _PAIR = re.compile(r"(\w+),(.*)")
@@ -262,12 +262,12 @@ _DOUBLED = re.compile(r"(.+) [01] \1")
 class CropParams(Struct, frozen=True, forbid_unknown_fields=True):
     labels: tuple[str, ...]
     """Names of the label file; the first one found is used."""
-    pictures: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
     """Folders that paths are relative to, besides the label file's own."""
     doubled: bool = False
     """Whether a line may give its label twice."""
     scenes: Scenes | None = None
-    """Whole pictures with boxes, from which words are cropped when there is no label file."""
+    """Whole images with boxes, from which words are cropped when there is no label file."""
 
 
 class _Line(Struct, frozen=True):
@@ -293,8 +293,8 @@ def read_crops(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     chosen = read_params(params, CropParams)
     if chosen.scenes and folder and not locate_or_none(folder, *chosen.labels):
         return drafts_of_scenes(chosen.scenes, folder)
-    path = locate(folder, *chosen.labels)
-    bases = (path.parent, *(locate_or_none(folder, name) for name in chosen.pictures))
+    path = locate_file(folder, *chosen.labels)
+    bases = (path.parent, *(locate_or_none(folder, name) for name in chosen.images))
     return without_exclusions(_word_drafts(path, bases, doubled=chosen.doubled), path)
 
 
@@ -382,7 +382,7 @@ def _of_list(path: Path) -> Iterator[Word]:
     for where, item in list_items(path, "data_list", read_json(path, _List).data_list, _Item):
         if len(item.instances) != 1:
             raise DataError(
-                f"{where}: {len(item.instances)} instances; a picture of one word has one"
+                f"{where}: {len(item.instances)} instances; an image of one word has one"
             )
         yield where, item.img_path, item.instances[0].text
 

@@ -1,6 +1,6 @@
-"""Captions, open questions with their answers, texts in pictures and entries of forms.
+"""Captions, open questions with their answers, texts in images and entries of forms.
 
-Which objects are in a picture, and how many.
+Which objects are in an image, and how many.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Literal
 
 from snellen.common.drafts import (
     NO_WORD,
+    AnnotatedImage,
     AnnotatedObject,
-    AnnotatedPicture,
     Exclusion,
     OpenQuestion,
     Outline,
@@ -29,12 +29,13 @@ from snellen.readers.question_types import (
     FormedQuestion,
     Pool,
     QuestionType,
-    choice,
+    choice_question,
     names_in,
     phrased,
     plural,
     some,
 )
+from snellen.recognition.folding import whole_number
 from snellen.records import Box
 from snellen.reformulation.answer_equality import fold_answer, opposite_yes_no, same_answer
 
@@ -44,16 +45,16 @@ Ranking = Callable[[str], list[str]]
 
 
 class PresenceQuestions(QuestionType, frozen=True):
-    """Is there a dog in the picture? As often yes as no, for each picture."""
+    """Is there a dog in the image? As often yes as no, for each image."""
 
     needs = "names of objects"
     made_of = "objects"
     ask: str = "Is there a {name} in the picture?"
     negatives: Literal["even", NegativeRule] = "even"
-    """Which name that is not there is asked for: `even`, a name as often as it is there in other pictures, so that it
+    """Which name that is not there is asked for: `even`, a name as often as it is there in other images, so that it
     says nothing of the answer; or one of POPE's rules (Li et al. 2023)."""
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         present = frozenset(names_in(picture))
         if not picture.is_exhaustive and not picture.absent:
             yield Exclusion("it is not said which names are missing in the picture")
@@ -72,7 +73,7 @@ class PresenceQuestions(QuestionType, frozen=True):
     def _negative(
         self, name: str, absent: frozenset[str], source: AnnotatedSource, rng: random.Random
     ) -> str:
-        """A name that is not in the picture; empty when there is none."""
+        """A name that is not in the image; empty when there is none."""
         if not absent:
             return ""
         if self.negatives == "even":
@@ -87,7 +88,7 @@ class PresenceQuestions(QuestionType, frozen=True):
 
     def _formed(self, name: str, answer: str) -> FormedQuestion:
         return FormedQuestion(
-            name, (choice(phrased(self.ask, name=name), (answer,), closed=True),), answer
+            name, (choice_question(phrased(self.ask, name=name), (answer,), closed=True),), answer
         )
 
 
@@ -100,7 +101,7 @@ def _adversarial(source: AnnotatedSource) -> Ranking:
 
 
 class CountQuestions(QuestionType, frozen=True):
-    """How many dogs are in the picture? Numbers nearby are the distractors."""
+    """How many dogs are in the image? Numbers nearby are the distractors."""
 
     needs = "objects, all of a name"
     made_of = "objects"
@@ -108,7 +109,7 @@ class CountQuestions(QuestionType, frozen=True):
     largest: int = 10
     """Larger numbers are not asked for."""
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         crowds = {thing.name for thing in picture.objects if thing.is_crowd}
         askable = []
         for name, number in Counter(thing.name for thing in picture.objects).items():
@@ -123,7 +124,9 @@ class CountQuestions(QuestionType, frozen=True):
         rng = source.rng("count", picture.id)
         for name, number in some(askable, self.most, rng):
             text = phrased(self.ask, names=plural(name), name=name)
-            question = choice(text, (str(number),), *numbers_nearby(number, rng), closed=True)
+            question = choice_question(
+                text, (str(number),), *numbers_nearby(number, rng), closed=True
+            )
             yield FormedQuestion(name, (question,), str(number))
 
 
@@ -143,19 +146,19 @@ def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tupl
 
 
 class ObjectClassQuestions(QuestionType, frozen=True):
-    """What is in the red box? Names of the same kind come first, none of which is in the picture."""
+    """What is in the red box? Names of the same kind come first, none of which is in the image."""
 
     needs = "objects with boxes"
     ask: str = ""
     show: Literal["box", "crop"] = "box"
-    """Whether the box is drawn on the picture, or cut out of it."""
+    """Whether the box is drawn on the image, or cut out of it."""
     smallest: float = 24
     """Pixels that a box has at least in width and height."""
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return any(thing.box for thing in picture.objects)
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         askable = []
         for place, thing in enumerate(picture.objects):
             if thing.box is None:
@@ -174,11 +177,11 @@ class ObjectClassQuestions(QuestionType, frozen=True):
                 if self.show == "box"
                 else "What does the picture show?"
             )
-            question = choice(self.ask or own, (thing.name,), *tiers, also_right=others)
+            question = choice_question(self.ask or own, (thing.name,), *tiers, also_right=others)
             outlines, crop = ((Outline(box, width=3),), None) if self.show == "box" else ((), box)
             yield FormedQuestion(str(place), (question,), thing.name, outlines, crop)
 
-    def _doubt(self, thing: AnnotatedObject, box: Box, picture: AnnotatedPicture) -> str:
+    def _doubt(self, thing: AnnotatedObject, box: Box, picture: AnnotatedImage) -> str:
         """Why the box does not show one object clearly; empty when it does."""
         if thing.is_crowd:
             return "a crowd in the box"
@@ -204,39 +207,41 @@ COLOURS = frozenset(
 
 
 class CaptionQuestions(QuestionType, frozen=True):
-    """Which caption fits the picture? Captions of other pictures are candidates."""
+    """Which caption fits the image? Captions of other images are candidates."""
 
     needs = "captions"
     ask: str = "Which caption fits the picture?"
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return bool(picture.captions)
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         first, *others = picture.captions
-        yield FormedQuestion("", (choice(self.ask, (first,), source.captions, also_right=others),))
+        yield FormedQuestion(
+            "", (choice_question(self.ask, (first,), source.captions, also_right=others),)
+        )
 
 
 class MatchQuestions(QuestionType, frozen=True):
-    """Does the caption fit the picture? Each caption is asked about twice: of its own picture and of another one, so
+    """Does the caption fit the image? Each caption is asked about twice: of its own image and of another one, so
     that the text says nothing of the answer."""
 
     needs = "captions"
     made_of = "captions"
     ask: str = 'Does this caption fit the picture? "{caption}"'
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         other = source.once(_partners)[picture.id]
         if any(same_answer(other, caption) for caption in picture.captions):
-            yield Exclusion("another picture has the same caption")
+            yield Exclusion("another image has the same caption")
             return
         for caption, answer in ((picture.captions[0], "yes"), (other, "no")):
-            question = choice(phrased(self.ask, caption=caption), (answer,), closed=True)
+            question = choice_question(phrased(self.ask, caption=caption), (answer,), closed=True)
             yield FormedQuestion(answer, (question,), answer)
 
 
 def _partners(source: AnnotatedSource) -> Mapping[str, str]:
-    """For each picture with captions the caption of another one, each used once."""
+    """For each image with captions the caption of another one, each used once."""
     pictures = [picture for picture in source.pictures if picture.captions]
     source.rng("match").shuffle(pictures)
     others = [*pictures[1:], *pictures[:1]]
@@ -250,7 +255,7 @@ class AnswerQuestions(QuestionType, frozen=True):
     needs = "questions with answers"
     made_of = "questions"
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         askable = []
         for place, question in enumerate(picture.questions):
             if question.answers and has_word(question.answers[0]):
@@ -265,16 +270,16 @@ class AnswerQuestions(QuestionType, frozen=True):
 
 
 class DialogueQuestions(QuestionType, frozen=True):
-    """The questions of a picture as rounds of one talk."""
+    """The questions of an image as rounds of one talk."""
 
     needs = "two questions with answers, or more"
     most: int = 10
     """Rounds; the first ones are asked."""
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return len(picture.questions) > 1
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         askable = [
             question
             for question in picture.questions
@@ -291,14 +296,15 @@ class DialogueQuestions(QuestionType, frozen=True):
 
 def answered(question: OpenQuestion, source: AnnotatedSource, rng: random.Random) -> QuestionDraft:
     """An open question with candidates of the kind of its answer."""
-    kind, number = answer_kind(question), fold_answer(question.answers[0])
-    if not question.kind and kind == "number" and number.isdecimal():
-        near = numbers_nearby(int(number), rng)
-        return choice(question.question, question.answers, *near, closed=True)
+    kind = answer_kind(question)
+    number = whole_number(fold_answer(question.answers[0]))
+    if not question.kind and kind == "number" and number is not None:
+        near = numbers_nearby(number, rng)
+        return choice_question(question.question, question.answers, *near, closed=True)
     if kind == "yes/no":
-        return choice(question.question, question.answers, closed=True)
+        return choice_question(question.question, question.answers, closed=True)
     pools = source.once(_answer_pools)
-    return choice(
+    return choice_question(
         question.question, question.answers, pools[kind, _opening(question)], pools[kind, ""]
     )
 
@@ -331,19 +337,19 @@ def _answer_pools(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
 
 
 class TextQuestions(QuestionType, frozen=True):
-    """What is written in the red box? Other texts of the picture are candidates first, then those of all pictures."""
+    """What is written in the red box? Other texts of the image are candidates first, then those of all images."""
 
-    needs = "texts in pictures"
+    needs = "texts in images"
     ask: str = ""
     open: bool = False
     """Whether the text is to be read out, and not chosen."""
     smallest: float = 12
     """Pixels that a box has at least in width and height."""
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return bool(picture.texts)
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         formed = []
         for place, line in enumerate(picture.texts):
             if not has_word(line.text):
@@ -359,7 +365,7 @@ class TextQuestions(QuestionType, frozen=True):
                     else "What is written in the picture?"
                 )
                 beside = tuple(other.text for other in picture.texts)
-                question = choice(
+                question = choice_question(
                     self.ask or own, (line.text,), *([beside] if line.box else []), source.texts
                 )
                 if self.open:
@@ -370,7 +376,7 @@ class TextQuestions(QuestionType, frozen=True):
 
 
 class KeyQuestions(QuestionType, frozen=True):
-    """What is the total on the receipt? Values of the same key in other pictures are candidates."""
+    """What is the total on the receipt? Values of the same key in other images are candidates."""
 
     needs = "entries by key"
     ask: str = "What is the {key}?"
@@ -379,10 +385,10 @@ class KeyQuestions(QuestionType, frozen=True):
     open: bool = False
     """Whether the value is to be read out, and not chosen."""
 
-    def fits(self, picture: AnnotatedPicture) -> bool:
+    def fits(self, picture: AnnotatedImage) -> bool:
         return any(self.of in ("", key) for key in picture.fields)
 
-    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+    def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
         formed = []
         for key, values in picture.fields.items():
             if self.of not in ("", key):
@@ -394,7 +400,7 @@ class KeyQuestions(QuestionType, frozen=True):
             question = (
                 QuestionDraft(text, texts=values)
                 if self.open
-                else choice(text, values, source.fields[key])
+                else choice_question(text, values, source.fields[key])
             )
             formed.append(FormedQuestion(key, (question,), key))
         yield from some(formed, self.most, source.rng("key", picture.id))

@@ -14,7 +14,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-AnswerKind = Literal["yes-no", "classes", "number", "box", "vqa", "caption", "text", "long text"]
+AnswerKind = Literal[
+    "yes-no", "classes", "number", "expression", "box", "vqa", "caption", "text", "long text"
+]
 
 YES_NO = (
     ("yes", "no"),
@@ -41,6 +43,16 @@ CAPTION_WORDS = 5
 """Words that captions have on average, at least."""
 LONG_TEXT_WORDS = 15
 """Words that half of the answers have at least, if they are explanations, which no reply repeats."""
+LETTERS_IN_PROSE = 0.6
+"""The share of the characters of explanations that are letters, at least; lists and JSON objects have fewer."""
+_SOLUTION_END = re.compile(r"^#{4}\s*(\S.*?)\s*$", re.MULTILINE)
+"""The last line of a worked solution of GSM8K: `#### 42`."""
+_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
+EXPRESSIONS = 0.1
+"""The share of mathematical answers that are expressions in LaTeX, at least; the others are numbers."""
+_LATEX = re.compile(
+    r"\\(?:frac|dfrac|sqrt|pi|times|cdot|text|infty|left|log|sin|cos|pm|cup|in)\b|\^"
+)
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?")
 _BOX = re.compile(r"\s*[\[(][\d.,\s\[\]()-]+[\])]\s*")
 
@@ -63,6 +75,9 @@ TEXT = AnswerType(
 """Replies are often sentences, which an exact match never accepts."""
 LONG_TEXT = AnswerType("long text", metrics=("rouge_l", "typed_match"), why="long texts")
 """ROUGE-L counts words that reply and answer share; a judge says whether they mean the same."""
+EXPRESSION = AnswerType(
+    "expression", metrics=("math_accuracy", "typed_match"), why="mathematical expressions"
+)
 YES_OR_NO = AnswerType("yes-no", metrics=("pope", "typed_match"), why="yes or no")
 
 
@@ -102,11 +117,36 @@ def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
         return AnswerType("box", metrics=("boxes",), why="boxes")
     if _share(_NUMBER.fullmatch(text) is not None for text in firsts) >= SHARE:
         return AnswerType("number", metrics=("number_accuracy", "typed_match"), why="numbers")
+    in_latex = _share(_LATEX.search(text) is not None for text in firsts)
+    if in_latex >= EXPRESSIONS and _share(map(_is_mathematical, firsts)) >= SHARE:
+        return EXPRESSION
     if classes := _classes(folded):
         return AnswerType("classes", _as_written(classes, firsts), why=f"{len(classes)} classes")
-    if median(len(text.split()) for text in firsts) >= LONG_TEXT_WORDS:
+    if median(len(text.split()) for text in firsts) >= LONG_TEXT_WORDS and _are_prose(firsts):
         return LONG_TEXT
     return TEXT
+
+
+def final_answer(solution: str) -> str:
+    """Return the answer that a worked solution ends in: behind `####`, or in its last `\\boxed{}`; else the text.
+
+    Examples:
+        >>> final_answer("Half of 84 is 84 / 2 = <<84/2=42>>42.\\n#### 42")
+        '42'
+    """
+    for ending in (_SOLUTION_END, _BOXED):
+        answers: list[str] = ending.findall(solution)
+        if answers and answers[-1].strip():
+            return answers[-1].strip()
+    return solution
+
+
+def _are_prose(texts: Sequence[str]) -> bool:
+    """Whether texts are sentences, and not mostly JSON objects, lists of numbers or programs."""
+    characters = "".join("".join(text.split()) for text in texts)
+    letters = sum(character.isalpha() for character in characters)
+    in_brackets = _share(text.startswith(("{", "[")) for text in texts)
+    return letters >= LETTERS_IN_PROSE * len(characters) and in_brackets < 1 - SHARE
 
 
 def _folded(text: str) -> str:
@@ -116,6 +156,12 @@ def _folded(text: str) -> str:
 def _share(flags: Iterable[bool]) -> float:
     values = list(flags)
     return sum(values) / len(values)
+
+
+def _is_mathematical(text: str) -> bool:
+    """Whether an answer is a number, an expression, or a letter or two that may be variables."""
+    has_figures = any(character.isdigit() for character in text) and len(text.split()) < 10
+    return _LATEX.search(text) is not None or has_figures or len(text) < 3
 
 
 def _figures(text: str) -> list[str]:
@@ -149,10 +195,3 @@ def _as_written(classes: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]
     return tuple(
         counts.most_common(1)[0][0] if counts else name for name, counts in written.items()
     )
-
-
-def class_of(text: str, classes: Sequence[str]) -> int | None:
-    """Return the index of the class that an answer is; None if it is none of them."""
-    folded = [_folded(name) for name in classes]
-    answer = _folded(text)
-    return folded.index(answer) if answer in folded else None

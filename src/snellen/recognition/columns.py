@@ -1,167 +1,132 @@
-"""Which column holds what: by the names that people give them, and by what their cells look like.
+"""Recognise the role of a column by its name and by the look of its cells.
 
-How a column of answers names the right option, decided by all rows: letter, text, or number from 0 or from 1.
+`AnswerColumn` decides from all rows how answers name the correct option: by letter, text, or index from 0 or 1.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from itertools import combinations
+from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
+from snellen.callers import setting
 from snellen.common.answer_forms import FORMS, AnswerForm
 from snellen.formats.delimited import LETTERS
 from snellen.formats.json_files import packaged_toml
+from snellen.recognition.folding import as_text, folded_name
+from snellen.recognition.named_option import named_option
 from snellen.recognition.profiles import ColumnProfile
 
-_LABELLED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+\S.*", re.DOTALL)
-_SEPARATORS = re.compile(r"[-_\s]+")
-_SPLITS = ("\n", "|", ";")
-
-
-def as_text(value: Any) -> str:
-    """A value as text; JSON numbers and booleans as they are written, decimals and dates without quotation marks."""
-    if isinstance(value, str):
-        return value
-    text = msgspec.json.encode(value).decode()
-    return str(msgspec.json.decode(text)) if text.startswith('"') else text
-
-
-def folded_name(name: str) -> str:
-    """A column's name for comparison: small letters, one underscore for any run of spaces, dashes and underscores."""
-    return _SEPARATORS.sub("_", name.strip().casefold())
+_SEPARATORS = ("\n", "|", ";")
 
 
 def split_options(text: str) -> list[str] | None:
-    """The options in a text that separates them by lines, `|` or `;`."""
-    for sign in _SPLITS:
-        if len(parts := [part.strip() for part in text.split(sign) if part.strip()]) > 1:
+    """Return the options in a text that separates them by lines, `|` or `;`; None if it has fewer than two."""
+    for separator in _SEPARATORS:
+        parts = [part.strip() for part in text.split(separator) if part.strip()]
+        if len(parts) > 1:
             return parts
     return None
-
-
-def option_meant(
-    form: AnswerForm, answer: Any, options: Sequence[str], names: Sequence[str] = ()
-) -> int | None:
-    """The index of the option that an answer names in this form, or None; `names` are those of the options' columns."""
-    if isinstance(answer, list) and len(answer) == 1:
-        [answer] = answer
-    text = unicodedata.normalize("NFKC", as_text(answer)).strip()
-    match form:
-        case "letter":
-            return _by_letter(text, options, names)
-        case "text":
-            return _by_text(text, options)
-        case "index0" | "index1":
-            number = _number(text)
-            place = -1 if number is None else number - (form == "index1")
-            return place if 0 <= place < len(options) else None
-    return None
-
-
-def _by_letter(text: str, options: Sequence[str], names: Sequence[str]) -> int | None:
-    column = folded_name(text)
-    if len(column) > 1 and column in (columns := [folded_name(name) for name in names]):
-        return columns.index(column)
-    labelled = _LABELLED.fullmatch(text)
-    letter = (labelled[1] if labelled else text.strip("()[].:、， ")).upper()
-    letters = LETTERS[: len(options)]
-    return letters.index(letter) if len(letter) == 1 and letter in letters else None
-
-
-def _by_text(text: str, options: Sequence[str]) -> int | None:
-    for shape in (str.strip, lambda option: option.strip().casefold()):
-        places = [
-            place
-            for place, option in enumerate(options)
-            if shape(unicodedata.normalize("NFKC", option)) == shape(text)
-        ]
-        if len(places) == 1:
-            return places[0]
-    return None
-
-
-def _number(text: str) -> int | None:
-    match = re.fullmatch(r"(\d{1,4})(?:\.0+)?", text)
-    return int(match[1]) if match else None
 
 
 @lru_cache(maxsize=4096)
 def _all_meant(
     answer: str, options: tuple[str, ...], names: tuple[str, ...]
 ) -> dict[str, int | None]:
-    """The option that an answer means in each form."""
-    return {form: option_meant(form, answer, options, names) for form in FORMS}
+    """Return the option that an answer means in each form, or None for a form that does not fit."""
+    return {form: named_option(answer, options, form, columns=names) for form in FORMS}
 
 
 class AnswerColumn:
-    """What the cells of a column may mean in each form, counted over the rows that have options."""
+    """Counts, for each form of answers, how many cells of a column name an option of their row.
+
+    Only rows with an answer and options are counted.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.rows = 0
         self.fits = dict.fromkeys(FORMS, 0)
-        self._own = 0
-        self._differ: set[frozenset[str]] = set()
+        self._any_fits = 0
+        """Cells that fit the form `any`: numbers as indices from 0, texts as letters or option texts."""
+        self._conflicts: set[frozenset[str]] = set()
+        """Pairs of forms by which a cell names different options."""
+        self._numbered_keys: Literal["index0", "index1", ""] = ""
+        """Form of the keys, if options are an object with numbered keys: `{"1": "a cat", "2": "a dog"}`."""
         self.meant: dict[str, list[int | None]] = {form: [] for form in FORMS}
+        """By form, the option that each row's cell names."""
         self.example: tuple[str, Any, Sequence[str]] | None = None
+        """The first cell that fits no form: its place, the answer, and the options."""
 
     def add(self, where: str, answer: Any, options: Sequence[str], names: Sequence[str]) -> None:
+        """Count a row.
+
+        Args:
+            where: The row, for messages.
+            answer: The cell of this column.
+            options: The options of the row.
+            names: The columns of the options, if they have one column each.
+        """
         if answer is None or answer == "" or not options:
             for form in FORMS:
                 self.meant[form].append(None)
             return
         self.rows += 1
+        keys = [name.rpartition(".")[2] for name in names if "." in name]
+        if keys and keys == [str(number) for number in range(len(keys))]:
+            self._numbered_keys = "index0"
+        elif keys and keys == [str(number) for number in range(1, len(keys) + 1)]:
+            self._numbered_keys = "index1"
         value = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
         meant = _all_meant(as_text(value), tuple(options), tuple(names))
         for form in FORMS:
             self.fits[form] += meant[form] is not None
             self.meant[form].append(meant[form])
         is_number = isinstance(answer, int) and not isinstance(answer, bool)
-        places = (meant["index0"],) if is_number else (meant["letter"], meant["text"])
-        fits_own = any(place is not None for place in places)
-        self._own += fits_own
-        if all(place is None for place in meant.values()) and self.example is None:
+        if is_number:
+            self._any_fits += meant["index0"] is not None
+        else:
+            self._any_fits += meant["letter"] is not None or meant["text"] is not None
+        if all(option is None for option in meant.values()) and self.example is None:
             self.example = where, answer, options
-        for first in FORMS if len(set(meant.values())) > 1 else ():
-            for second in FORMS:
-                if (
-                    meant[first] is not None
-                    and meant[second] is not None
-                    and meant[first] != meant[second]
-                ):
-                    self._differ.add(frozenset((first, second)))
+        fitting = {form: option for form, option in meant.items() if option is not None}
+        for first, second in combinations(fitting, 2):
+            if fitting[first] != fitting[second]:
+                self._conflicts.add(frozenset((first, second)))
 
     @property
     def fit(self) -> float:
-        """The greatest share of rows that one form explains, or the rule for mixed rows."""
-        return max(*self.fits.values(), self._own) / self.rows if self.rows else 0.0
+        """Largest share of rows that a single form explains, counting `any` as a form."""
+        return max(*self.fits.values(), self._any_fits) / self.rows if self.rows else 0.0
 
     @property
     def fit_in_words(self) -> float:
-        """The same of letters and texts: a number may be anything."""
+        """Largest share of rows that letters or option texts explain; a number may mean anything."""
         return max(self.fits["letter"], self.fits["text"]) / self.rows if self.rows else 0.0
 
     def forms(self) -> tuple[AnswerForm, ...]:
-        """The forms that explain as many rows as can be; more than one where they mean different options."""
-        if self._own > max(self.fits.values()):
+        """Return the form that explains the most rows, followed by equally good forms that name other options."""
+        most = max(self.fits.values())
+        # If the option texts fit as well, they are numbers themselves.
+        if self._numbered_keys and self.fits[self._numbered_keys] == most > self.fits["text"]:
+            return (self._numbered_keys,)
+        if self._any_fits > max(self.fits.values()):
             return ("any",)
         best = [form for form in FORMS if self.fits[form] == max(self.fits.values())]
         first = best[0]
-        rivals = [form for form in best[1:] if frozenset((first, form)) in self._differ]
+        rivals = [form for form in best[1:] if frozenset((first, form)) in self._conflicts]
         if first == "letter" and rivals == ["text"]:
-            return ("any",)  # letters of columns go before; other rows are refused one by one
+            return ("any",)  # a letter names its column; the reader rejects other ambiguous rows
         return (first, *rivals)
 
 
 SEVERAL = (
     "reply",
-    "picture",
+    "image",
     "options",
     "distractors",
     "tag",
@@ -172,16 +137,16 @@ SEVERAL = (
 )
 """Roles that several columns may have together."""
 MOST_CHOICES = 6
-"""Columns that a line names where nobody can be asked."""
+"""The message about a doubt names at most this many columns."""
 CLOSE = 0.15
-"""A difference of scores that decides nothing."""
+"""Scores that differ by less than this do not decide between columns."""
 PARTLY = 0.5
-"""What a name is worth of which only a part says what the column holds."""
+"""Score of a name of which only a part is a usual name of the role: `gt_gender`. Full matches score higher."""
 _ASIDE = frozenset(
     "type count id ids width height size lang language source time date timestamp confidence score license licence "
-    "category hash md5 sha256 split email details explanation rationale typ anzahl zeit datum".split()
+    "category objects hash md5 sha256 split email details explanation rationale typ anzahl zeit datum".split()
 )
-"""Parts of names of columns that are about another column."""
+"""Words in the name of a column that describes another column: `image_width`."""
 _CORNERS = (
     ("xmin", "ymin", "xmax", "ymax"),
     ("left", "top", "right", "bottom"),
@@ -194,14 +159,14 @@ _SERIES = re.compile(r"(.*?)[-_.\s]*(\d{1,2}|(?<![A-Za-z])[A-Za-z]|(?<=[a-zäö�
 
 
 class Doubt(Struct, frozen=True):
-    """What cannot be told from the data: a role and what may have it."""
+    """A role that several columns may have, or none has, and that the user must decide."""
 
     role: str
     choices: tuple[str, ...]
     why: str
 
     def line(self) -> str:
-        """The choices with the flag that decides, in one line."""
+        """Return one line with the reason and the flags to choose from."""
         flags = " or ".join(self.flag(choice) for choice in self.choices[:MOST_CHOICES])
         more = (
             f" (or another of {len(self.choices)} columns)"
@@ -212,8 +177,8 @@ class Doubt(Struct, frozen=True):
 
     def flag(self, choice: str) -> str:
         if self.role == "answer_is":
-            return f"--answer-is {choice}"
-        return " ".join(f"--column {self.role}={name}" for name in choice.split(" + "))
+            return setting("answer_is", choice)
+        return setting("columns", {self.role: choice.split(" + ")})
 
 
 Roles = dict[str, tuple[str, ...]]
@@ -222,61 +187,75 @@ Roles = dict[str, tuple[str, ...]]
 
 @cache
 def usual_names() -> Mapping[str, tuple[str, ...]]:
-    """The usual names of columns, by what they hold, the surest first."""
+    """Return the usual names of columns by role, the most certain first."""
     return packaged_toml("snellen.recognition", "names.toml", dict[str, tuple[str, ...]])
 
 
 GROUND_TRUTH = "gt"
-"""Begins names of right answers: `gt_gender`."""
+"""Prefix in names of columns with the ground truth: `gt_gender`."""
 
 
 def name_score(role: str, column: str) -> float:
-    """How surely a name says that a column has a role, from 0 to 1."""
+    """Return how certainly a column has a role by its name, from 0 to 1.
+
+    A usual name of the role scores from 0.7 to 1, a name with a usual name as a part scores `PARTLY`.
+    """
     name = folded_name(_BRACKETS.sub(" ", column).rpartition(".")[2])
     names = usual_names()[role]
     if name in names:
         return 1 - 0.3 * names.index(name) / len(names)
     parts = set(name.split("_"))
-    telling = {usual for usual in names if len(usual) > 2 or usual == GROUND_TRUTH}
-    if parts & _ASIDE or not parts & telling:
+    usual_parts = {usual for usual in names if len(usual) > 2 or usual == GROUND_TRUTH}
+    if parts & _ASIDE or not parts & usual_parts:
         return 0.0
     return PARTLY
 
 
 def picture_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
-    """The columns of pictures: one, or several that are numbered."""
-    looks = [name for name, profile in profiles.items() if profile.pictures >= 0.5]
+    """Return the columns of images: one, or several numbered ones; no column and a doubt if several may be meant."""
+    image_like = [name for name, profile in profiles.items() if profile.pictures >= 0.5]
     usual = [
         name
         for name in ("image", "image_path")
-        if name in profiles and (profiles[name].pictures or not looks)
+        if name in profiles and (profiles[name].pictures or not image_like)
     ]
-    embedded = [name for name in looks if profiles[name].is_embedded]
+    embedded = [name for name in image_like if profiles[name].is_embedded]
     if (
         len(usual) == 1
         and len(embedded) == 1
         and usual != embedded
         and usual[0] in folded_name(embedded[0]).split("_")
     ):
-        return (embedded[0],), None  # decoded_image beside the names of files in image
+        return (embedded[0],), None  # `decoded_image`, where `image` holds names of files
     if len(usual) == 1:
-        further = [place for place in range(2, 33) if f"image_{place}" in profiles]
-        return (
-            *usual,
-            *(f"image_{place}" for place in range(2, max(further, default=0) + 1)),
-        ), None
-    for stem, members in series(looks).items():
-        first = [name for name in looks if folded_name(name) == stem and name not in members]
-        if len(first) + len(members) > 1:
-            return (*first, *members), None
-    here = [name for name in looks if not profiles[name].is_url] or looks
-    scores = {name: name_score("picture", name) + 0.3 * profiles[name].is_embedded for name in here}
-    return _best("picture", scores, "hold pictures", together=True)
+        numbers = [number for number in range(2, 33) if f"image_{number}" in profiles]
+        last_number = max(numbers, default=1)
+        numbered = [f"image_{number}" for number in range(2, last_number + 1)]
+        return (*usual, *numbered), None
+    for stem, members in series(image_like).items():
+        unnumbered = [
+            name for name in image_like if folded_name(name) == stem and name not in members
+        ]
+        if len(unnumbered) + len(members) > 1:
+            return (*unnumbered, *members), None
+    candidates = [name for name in image_like if not profiles[name].is_url] or image_like
+    scores = {
+        name: name_score("image", name) + 0.3 * profiles[name].is_embedded for name in candidates
+    }
+    return _best("image", scores, "hold images", together=True)
 
 
 def _best(
     role: str, scores: Mapping[str, float], phrase: str, *, together: bool = False
 ) -> tuple[tuple[str, ...], Doubt | None]:
+    """Return the column with the highest score, or a doubt if others are close.
+
+    Args:
+        role: The role that the column gets.
+        scores: Scores by column.
+        phrase: What the columns may all do, for the message of the doubt.
+        together: Whether all close columns together are a choice too.
+    """
     if not scores:
         return (), None
     ranked = sorted(scores, key=lambda name: -scores[name])
@@ -287,17 +266,21 @@ def _best(
 
 
 def rivalry(role: str, rivals: Sequence[str], phrase: str, joint: tuple[str, ...] = ()) -> Doubt:
-    """The doubt which of several columns has a role."""
+    """Return a doubt about which of several columns has a role; `joint` are choices of several columns together."""
     return Doubt(
         role, (*rivals, *joint), f"the columns {' and '.join(map(repr, rivals))} may all {phrase}"
     )
 
 
 def series(names: Sequence[str]) -> dict[str, list[str]]:
-    """Columns that are numbered or lettered from the first on, by what their names have in common."""
+    """Return the longest series of numbered or lettered columns for each common stem of their names.
+
+    A series begins with A, 0, 1 or 2 and has no gaps: `{"option": ["option_a", "option_b", "option_c"]}`.
+    """
     stems: dict[str, dict[str, str]] = {}
     for name in names:
-        if match := _SERIES.fullmatch(name.strip()):
+        match = _SERIES.fullmatch(name.strip())
+        if match:
             stems.setdefault(folded_name(match[1]), {}).setdefault(match[2].upper(), name)
     chains: dict[str, list[str]] = {}
     for stem, members in stems.items():
@@ -314,13 +297,17 @@ def series(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _run(labels: Sequence[str], members: Mapping[str, str]) -> int:
-    return next((place for place, label in enumerate(labels) if label not in members), len(labels))
+    """Return how many labels are members before the first one that is not."""
+    for count, label in enumerate(labels):
+        if label not in members:
+            return count
+    return len(labels)
 
 
 def option_columns(
     profiles: Mapping[str, ColumnProfile], used: Sequence[str]
 ) -> tuple[tuple[str, ...], Doubt | None]:
-    """The columns of options: one with lists, or one for each option."""
+    """Return the columns of options: one with lists, or one for each option."""
     free = {name: profile for name, profile in profiles.items() if name not in used}
     lettered = {name.strip().upper(): name for name in free if len(name.strip()) == 1}
     run = tuple(lettered[letter] for letter in LETTERS[: _run(LETTERS, lettered)])
@@ -347,7 +334,7 @@ def option_columns(
         for stem, chain in series(
             [name for name, profile in free.items() if profile.is_scalar]
         ).items()
-        if len(chain) > 1 and not name_score("picture", stem) and chain[0][-1] != "2"
+        if len(chain) > 1 and not name_score("image", stem) and chain[0][-1] != "2"
     }
     named_chains = {
         stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem
@@ -366,21 +353,24 @@ def option_columns(
             for role in ("answer", "caption", "question", "objects", "relevance")
         )
     ]
-    return (tuple(unnamed), None) if len(unnamed) == 1 else ((), None)
+    if len(unnamed) == 1:
+        return (unnamed[0],), None
+    return (), None
 
 
 def distractor_columns(
     profiles: Mapping[str, ColumnProfile], used: Sequence[str]
 ) -> tuple[str, ...]:
-    """The columns of wrong answers, where the right one has a column of its own."""
+    """Return the columns of wrong options, in a table whose correct option is in the column of answers."""
     free = [name for name, profile in profiles.items() if name not in used and profile.is_scalar]
     chains = [
         chain for stem, chain in series(free).items() if name_score("distractors", stem.rstrip("_"))
     ]
-    alone = [
+    if chains:
+        return tuple(sorted(chains, key=len)[-1])
+    return tuple(
         name for name in profiles if name not in used and name_score("distractors", name) > PARTLY
-    ]
-    return tuple(sorted(chains, key=len)[-1]) if chains else tuple(alone)
+    )
 
 
 def _is_split(profile: ColumnProfile) -> bool:
@@ -391,7 +381,7 @@ def _is_split(profile: ColumnProfile) -> bool:
 def question_column(
     profiles: Mapping[str, ColumnProfile], used: Sequence[str], *, has_options: bool
 ) -> tuple[tuple[str, ...], Doubt | None]:
-    """The column of questions, by its name or since its texts end in question marks."""
+    """Return the column of questions: by its name, or because its texts end in question marks."""
     if "question" in profiles:
         return ("question",), None
     scores = {}
@@ -407,7 +397,7 @@ def question_column(
 
 
 def id_column(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[str, ...]:
-    """The column of ids: one whose name says so and whose cells all differ; of several any will do."""
+    """Return a column of ids: one that is named like ids, and whose cells all differ."""
     for usual in ("id", "index"):
         if usual in profiles and usual not in used:
             return (usual,)
@@ -425,7 +415,10 @@ def id_column(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tup
 def label_column(
     profiles: Mapping[str, ColumnProfile], *, only_sure: bool
 ) -> tuple[tuple[str, ...], Doubt | None]:
-    """The column of class names; `category` and `name` beside each other may both be it."""
+    """Return the column of class names; a table with both `category` and `name` gives a doubt.
+
+    With `only_sure`, only the most usual names count.
+    """
     scores = {
         name: score
         for name, profile in profiles.items()
@@ -435,11 +428,13 @@ def label_column(
     }
     if sure := [name for name in scores if folded_name(name) in usual_names()["label"][:3]]:
         return (max(sure, key=lambda name: scores[name]),), None
-    return ((), None) if only_sure else _best("label", scores, "be the class that a picture shows")
+    if only_sure:
+        return (), None
+    return _best("label", scores, "be the class that an image shows")
 
 
 def box_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """The columns with left, top, right and bottom of a box."""
+    """Return the columns with the left, top, right and bottom of a box, or none."""
     by_folded_name = {folded_name(name).replace("_", ""): name for name in profiles}
     for corners in _CORNERS:
         if by_folded_name.keys() >= set(corners):
@@ -448,7 +443,7 @@ def box_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
 
 
 def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
-    """Columns of words that several pictures have, and that are not about the data: attributes."""
+    """Return the columns of attributes: words that several images share, except columns about the data set itself."""
     return tuple(
         name
         for name, profile in profiles.items()
@@ -462,7 +457,7 @@ def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
 def one_by_name(
     role: str, profiles: Mapping[str, ColumnProfile], used: Sequence[str]
 ) -> tuple[str, ...]:
-    """The column with a role by its whole name."""
+    """Return the column whose full name, and not only a part of it, is a usual name of a role; else none."""
     scores = {
         name: name_score(role, name)
         for name in profiles
@@ -483,7 +478,7 @@ _MADE_WORDS = frozenset(
     "confidence logprob logprobs prob probs token tokens length len time latency usage list class type id key status code "
     "file path image format".split()
 )
-"""Words in names of columns that a harness made of replies, or that are about them."""
+"""Words in names of columns that a harness derives from replies, or that describe replies."""
 _GOLDS = (
     "gt_answers",
     "gt_answer",
@@ -500,14 +495,16 @@ _WORD_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
 
 
 def reply_score(name: str, profile: ColumnProfile) -> float:
-    """How surely a column holds the replies of a model, from 0 to 1: as they came, rather than what was read in them."""
+    """Return how certainly a column holds the full replies of a model, and not parsed answers, from 0 to 1."""
     if profile.completions > 0.5:
         return 1.0
+    if profile.records > 0.5:
+        return 0.0
     return _reply_name_score(name) if profile.is_scalar or profile.lists > 0.5 else 0.0
 
 
 def is_name_of_reply(name: str) -> bool:
-    """Whether a column or field is called as if it held the replies of a model."""
+    """Return whether the name of a column or field says that it holds replies of a model."""
     return _reply_name_score(name) > 0
 
 
@@ -530,12 +527,12 @@ _ANSWERERS = frozenset("model raw gpt llm vlm bot".split())
 
 
 def says_of_reply(name: str, profile: ColumnProfile) -> bool:
-    """Whether a column holds what was read in replies, or a verdict on them, rather than a fact about the question."""
+    """Return whether a column holds replies, parsed answers or verdicts, and not a fact about the question."""
     return bool(reply_score(name, profile)) or is_verdict(name)
 
 
 def is_verdict(name: str) -> bool:
-    """Whether a column is called as if it said of each reply whether it is right, or what was read in it."""
+    """Return whether the name of a column says that it holds verdicts on replies, or parsed answers."""
     words = {word.casefold() for word in _WORD_PARTS.findall(name.rpartition(".")[2])}
     return bool(words & _VERDICT_WORDS)
 
@@ -548,16 +545,23 @@ _VERDICT_WORDS = frozenset(
 def reply_columns(
     profiles: Mapping[str, ColumnProfile], *, is_gold_known: bool = False
 ) -> tuple[str, ...]:
-    """The columns that hold the replies of a model; of several that may, the one with replies as they came.
+    """Return the column with the replies of a model, or one column for each of several models.
 
-    A column that is usually the right answer (`output`, `response`) is it where another column has the replies and none
-    else has right answers. `is_gold_known` says that the answers are known from elsewhere, so that `answer` may be the
-    reply, as in POPE's files.
+    If several columns may hold replies, the one with the full replies is chosen. A column named `output` or `response`
+    may be the ground truth: it is if another column has the replies and no other column has the ground truth.
+
+    Args:
+        profiles: The columns of the table.
+        is_gold_known: Whether the ground truth comes from another source, so that `answer` may be the reply, as in
+            POPE's files.
     """
     scores = {
         name: score for name, profile in profiles.items() if (score := reply_score(name, profile))
     }
     ranked = sorted(scores, key=lambda name: -scores[name])
+    fields_of_models = _in_object_of_models(profiles)
+    if fields_of_models:
+        return fields_of_models
     if ranked:
         other_golds = [
             name for name in profiles if name not in ranked and name_score("answer", name) > PARTLY
@@ -567,7 +571,7 @@ def reply_columns(
             only_replies = [name for name in ranked if not is_gold[name]]
             if only_replies and len(only_replies) < len(ranked):
                 return (only_replies[0],)
-        return (ranked[0],)
+        return _of_models(ranked[0], profiles)
 
     folded = {folded_name(name.rpartition(".")[2]): name for name in profiles}
     if "answer" in folded and (is_gold_known or any(gold in folded for gold in _GOLDS)):
@@ -581,4 +585,57 @@ def reply_columns(
     for name in ("result", "results"):
         if name in folded:
             return (folded[name],)
+    if any(name_score("answer", name) > PARTLY for name in profiles):
+        return tuple(name for name in profiles if _is_called_after_model(name, profiles[name]))
     return ()
+
+
+def _of_models(reply: str, profiles: Iterable[str]) -> tuple[str, ...]:
+    """Return a column of replies with those of the other models in the table: `base_output` and `tuned_output`.
+
+    A prefix is the name of a model if there is a column of verdicts for it too: `base_correct` and `tuned_correct`.
+    """
+    columns = list(profiles)
+    verdicts = usual_names()["verdict"]
+    judged = {name.partition("_")[0] for name in columns if name.partition("_")[2] in verdicts}
+    _, _, suffix = reply.partition("_")
+    of_models = [
+        name
+        for name in columns
+        if name.partition("_")[2] == suffix and name.partition("_")[0] in judged
+    ]
+    is_one_of_several = suffix and reply in of_models and len(of_models) > 1
+    return tuple(of_models) if is_one_of_several else (reply,)
+
+
+_MODELS = re.compile(
+    r"(?:gpt|claude|gemini|bard|palm|grok|llama|llava|vicuna|qwen|internvl|intern_?lm|blip|minigpt|minicpm|cogvlm|"
+    r"idefics|mistral|mixtral|pixtral|deepseek|molmo|kosmos|flamingo|mplug|gemma|paligemma|smolvlm|moondream)"
+    r"[-_.\w]*",
+    re.IGNORECASE,
+)
+
+
+_NOT_REPLIES = re.compile(
+    r"question|prompt|caption|descri|rationale|reasoning|expla|summar|judg|verdict|score|eval|grad(?:e|ing)|correct|label|"
+    r"token|cost|time|hint|context|option|choice|name|id\b",
+    re.IGNORECASE,
+)
+"""Words in the name of a column that mentions a model, but does not hold its replies: `blip_caption`, `gpt4_score`."""
+
+
+def _in_object_of_models(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
+    """Return the fields of an object of replies by model: `responses.gpt4` and `responses.llava`; else none."""
+    by_object: dict[str, list[str]] = {}
+    for name, profile in profiles.items():
+        outer, _, model = name.partition(".")
+        if outer and is_name_of_reply(outer) and _MODELS.fullmatch(model) and profile.is_scalar:
+            by_object.setdefault(outer, []).append(name)
+    several = [names for names in by_object.values() if len(names) > 1]
+    return tuple(several[0]) if len(several) == 1 else ()
+
+
+def _is_called_after_model(name: str, profile: ColumnProfile) -> bool:
+    """Return whether a column of texts has the name of a model, so that it holds that model's replies."""
+    is_model = _MODELS.fullmatch(name.strip()) is not None and not _NOT_REPLIES.search(name)
+    return profile.is_text and is_model

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries, suite_members
 from snellen.catalogue.entries import PromptSet, entry_text
 from snellen.catalogue.loading import LoadedEntry, read_entry_file
@@ -24,6 +25,7 @@ from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
 from snellen.formats.rows import is_row_file
 from snellen.recognition.columns import Doubt
+from snellen.recognition.dataset_folders import names_a_split, split_table
 from snellen.recognition.recognising import Recognition, TableSettings, recognise
 
 ENDING = ".toml"
@@ -77,7 +79,7 @@ def recognised_spec(
     prompts: dict[str, PromptSet] = {}
     if recognition.open_layout:
         prompts = {OWN_PROMPTS: PromptSet("plain", {"open": recognition.open_layout})}
-    return BenchmarkSpec(
+    spec = BenchmarkSpec(
         name=name or _own_name(path),
         title=path.name,
         formulation="text" if is_open else "choice",
@@ -86,18 +88,33 @@ def recognised_spec(
         prompts=prompts,
         templates=next(iter(prompts), ""),
     )
+    return replace(spec, **recognition.facts)
+
+
+def check_entry_is_free(recognition: Recognition, spec: BenchmarkSpec) -> None:
+    """Raise DataError if the entry of another table lies where `write_entry` would write one.
+
+    To be called before a build, which may replace an earlier one of the same name.
+    """
+    name = "" if spec.name == _own_name(recognition.path) else spec.name
+    path = entry_path(recognition.path, name)
+    if path.exists() and entry_of(recognition.path, name) is None:
+        raise DataError(
+            f"{path} is the entry of another table; give this one another name ({setting('name')})"
+        )
 
 
 def write_entry(recognition: Recognition, spec: BenchmarkSpec) -> Path:
     """Write the entry beside the source, or in the current folder where that cannot be written, and return its path.
 
-    Raises DataError where a file of that name says something else.
+    Raises DataError where a file of that name is the entry of another table.
     """
+    check_entry_is_free(recognition, spec)
     name = "" if spec.name == _own_name(recognition.path) else spec.name
     beside = entry_path(recognition.path, name)
     for path in dict.fromkeys((beside, Path(beside.name))):
-        if path.exists() and entry_of(recognition.path, name) is None:
-            raise DataError(f"{path} is there and says something else; rename it, or the table")
+        if path is not beside and path.exists() and entry_of(recognition.path, name) is None:
+            raise DataError(f"{path} is the entry of another table; rename it")
         text = _text(
             recognition, spec if path is beside else _with_whole_paths(spec, recognition.path)
         )
@@ -138,6 +155,15 @@ class OwnSource(Struct, frozen=True):
     """The entry that says so; empty where it was recognised now."""
     recognition: Recognition | None = None
 
+    @property
+    def origin(self) -> str:
+        """The file or folder with the questions, as an absolute path."""
+        if self.folder.is_file():
+            return str(self.folder.resolve())
+        params = self.spec.source.params
+        named = params.get("file") or params.get("images") or self.entry
+        return str((self.folder / str(named)).resolve())
+
 
 def is_own(target: object) -> bool:
     """Whether a target is the user's own rather than a name of the catalogue."""
@@ -151,6 +177,7 @@ def is_own(target: object) -> bool:
         or path.suffix.lower() == ENDING
         or is_row_file(path)
         or path.exists()
+        or names_a_split(text)
     )
 
 
@@ -168,6 +195,11 @@ def own_source(
     path = Path(target)
     if path.suffix.lower() == ENDING:
         return _of_entry(read_entry_file(path), path.name, settings, name)
+    if path.name in ("", ".."):  # the current folder, or the one above
+        path = path.resolve()
+    table = split_table(target)
+    if table is not None:
+        path, name = table.path, name or table.name
     written = None if settings.as_annotations else entry_of(path, name)
     if written is not None and settings == TableSettings(make_options=settings.make_options):
         return _of_entry(written, Path(written.where).name, settings, name)
@@ -182,8 +214,9 @@ def own_source(
 
 def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:
     if replace(settings, make_options=False, as_annotations=False) != TableSettings():
+        noun = for_caller("flags", "keywords")
         raise DataError(
-            f"{where} says what each column is; change it there, and leave the flags for columns out"
+            f"{where} says what each column is; change it there, and leave the {noun} for columns out"
         )
     spec = replace(entry.spec, name=name) if name else entry.spec
     return _with_options(OwnSource(spec, Path(entry.where).parent, where), settings)
@@ -225,11 +258,11 @@ def _recognised(path: Path, settings: TableSettings, decide: Decide) -> Recognit
 
 
 def _relative(images: str, path: Path) -> str:
-    """A folder of pictures as it is seen from the table's."""
+    """A folder of images as it is seen from the table's."""
     if not images:
         return ""
     if not Path(images).is_dir():
-        raise DataError(f"{images}: there is no such folder of pictures (--images)")
+        raise DataError(f"{images}: no such folder of images ({setting('images')})")
     return os.path.relpath(Path(images).resolve(), path.parent.resolve())
 
 
@@ -240,8 +273,11 @@ def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
         return source
     columns = spec.source.params.get("columns", {})
     if spec.source.reader != "table" or columns.get("options") or columns.get("distractors"):
+        names = for_caller(
+            "--writer, --distractors and --options", "writer, distractors and options"
+        )
         raise DataError(
-            f"{spec.title}: --writer, --distractors and --options make options for open questions, and these have "
+            f"{spec.title}: {names} make options for open questions, and these have "
             "options of their own; leave them out"
         )
     params = {**spec.source.params, "make_options": True}
@@ -252,13 +288,11 @@ def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
 
 def _of_hub(target: str, settings: TableSettings, name: str, decide: Decide) -> OwnSource:
     table = fetch_hub_table(target)
-    written = (
-        None if settings.as_annotations else entry_of(Path(table.place.repo.rpartition("/")[2]))
-    )
+    written = None if settings.as_annotations else entry_of(Path(table.name))
     recognition = _recognised(table.folder / table.file, settings, decide)
     recognition = replace(
         recognition,
-        path=Path(name or table.place.repo.rpartition("/")[2]),
+        path=Path(name or table.name),
         params={**recognition.params, "file": table.file},
     )
     spec = recognised_spec(recognition, name, written.spec if written else None)
@@ -276,7 +310,7 @@ def _of_hub(target: str, settings: TableSettings, name: str, decide: Decide) -> 
 
 
 def write_rows(rows: Any, path: Path) -> None:
-    """Write a list of dicts, a data frame or a `datasets.Dataset` as JSON lines, pictures in base64."""
+    """Write a list of dicts, a data frame or a `datasets.Dataset` as JSON lines, images in base64."""
     encoder = msgspec.json.Encoder(enc_hook=_encoded)
     with path.open("wb") as file:
         for row in _dicts(rows):
@@ -299,6 +333,10 @@ def _dicts(rows: Any) -> Iterable[Mapping[str, Any]]:
         return cast(Iterable[Mapping[str, Any]], rows.to_dicts())
     if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
         return cast(Iterable[Mapping[str, Any]], rows.to_dict("records"))
+    if hasattr(rows, "to_pylist"):  # a table of pyarrow
+        return cast(Iterable[Mapping[str, Any]], rows.to_pylist())
+    if isinstance(rows, Mapping):
+        return _rows_of_columns(rows)
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         return rows
     raise DataError(
@@ -306,20 +344,58 @@ def _dicts(rows: Any) -> Iterable[Mapping[str, Any]]:
     )
 
 
+def _rows_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a dict of columns. Raises DataError if these have different lengths."""
+    if columns and all(_is_table(column) for column in columns.values()):
+        split = next(iter(columns))
+        raise DataError(
+            f"a dict of tables has a table for each split ({', '.join(map(str, columns))}); give one, such as "
+            f"rows[{split!r}]"
+        )
+    lists = [list(column) for column in columns.values() if not isinstance(column, str)]
+    lengths = {len(column) for column in lists}
+    if len(lists) < len(columns) or len(lengths) > 1:
+        raise DataError(
+            "a dict of columns needs a list of the same length for each; one row is [{'question': ...}]"
+        )
+    for cells in zip(*lists, strict=True):
+        yield dict(zip(columns, cells, strict=True))
+
+
+def _is_table(value: Any) -> bool:
+    """Return whether a value is rows of its own, as a split is, and not a column of cells."""
+    if hasattr(value, "column_names") or hasattr(value, "columns"):
+        return True
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+    return is_list and all(isinstance(row, Mapping) and "bytes" not in row for row in value)
+
+
 def _encoded(value: Any) -> Any:
-    """What JSON has no form for: paths, pictures, numbers and arrays of numpy."""
+    """What JSON has no form for: paths, images, numbers and arrays of numpy."""
     if isinstance(value, os.PathLike):
         return str(value)
     if hasattr(value, "save") and hasattr(value, "mode"):
         content = io.BytesIO()
         value.save(content, "PNG")
         return content.getvalue()
+    if getattr(value, "ndim", 0) in (2, 3) and str(getattr(value, "dtype", "")) == "uint8":
+        from PIL import Image  # every command would load it
+
+        if 0 in value.shape or (value.ndim == 3 and value.shape[2] not in (3, 4)):
+            raise DataError(
+                f"a cell holds an array of shape {value.shape}; the pixels of an image have height, width and 3 colours"
+            )
+        return _encoded(Image.fromarray(value))  # the pixels of an image
     for method in ("tolist", "item", "isoformat"):
         if hasattr(value, method):
             return getattr(value, method)()
     raise DataError(
-        f"a cell holds {type(value).__name__}, which is not a text, number, list or picture"
+        f"a cell holds {type(value).__name__}, which is not a text, number, list or image"
     )
+
+
+IN_MEMORY = "your rows"
+"""What messages call rows in memory."""
 
 
 @contextmanager
@@ -331,6 +407,7 @@ def telling_of_rows(folder: Path) -> Iterator[None]:
         text = re.sub(
             rf"{re.escape(str(folder))}/[^/:]+\.jsonl:(\d+)", r"row \1", text.replace(here, "")
         )
+        text = re.sub(rf"{re.escape(str(folder))}/[^/:]+\.jsonl", IN_MEMORY, text)
         return text.replace(f"{folder}/", "")
 
     try:

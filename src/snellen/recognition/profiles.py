@@ -1,4 +1,4 @@
-"""What the cells of each column look like, counted over the rows."""
+"""Profiles of columns: counts of what their cells look like, over the rows of a table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import Any
 
 from snellen.common.drafts import LazyImage
 from snellen.formats.delimited import LETTERS
+from snellen.formats.listed_cells import listed
 from snellen.formats.locate import PICTURE_FILE
-from snellen.formats.rows import SourceRow, listed
+from snellen.formats.source_row import SourceRow
 
 LOOKED_AT = 2000
-"""Rows that are looked at for what a column holds. Ids and answers are looked at in all rows."""
+"""Number of rows that a profile is computed from. Ids and answers are checked in all rows."""
 MANY = 1000
-"""Different texts of a column that are kept."""
+"""Maximum number of distinct texts of a column to store."""
 ENCODED = ("data:image/", "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "SUkqA", "TU0AK")
-"""How data URLs and the base64 of PNG, JPEG, GIF, WebP and TIFF begin."""
+"""Beginnings of data URLs, and of the base64 of PNG, JPEG, GIF, WebP and TIFF."""
 TALKS = ("messages", "conversation", "conversations", "dialog", "dialogue")
-"""Names of columns with conversations, whose texts may be said in turn by the user and the model."""
+"""Names of columns with conversations, whose lists of texts alternate between user and model."""
+REPLY_FIELDS = frozenset(
+    "from role type content text message answer response value generated_text output".split()
+)
+"""Fields of objects that may contain a reply."""
 URL = ("http://", "https://")
 QUESTION_MARKS = ("?", "？", "؟")
 
@@ -32,7 +37,7 @@ class ColumnProfile:
         self.name = name
         self.filled = self._files = self._names = self._urls = self._embedded = 0
         self._questions = self._words = self._lists = self._texts = self._messages = self._boxes = 0
-        self._completions = self._letters = 0
+        self._completions = self._letters = self._records = 0
         self.texts: dict[str, int] = {}
         self.first: Any = None
 
@@ -41,7 +46,7 @@ class ColumnProfile:
         self.first = cell if self.first is None else self.first
         values = listed(cell)
         is_list = isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("["))
-        kinds = {picture_kind(value) for value in (values if is_list and values else [cell])}
+        kinds = {image_kind(value) for value in (values if is_list and values else [cell])}
         [kind] = kinds if len(kinds) == 1 else [""]
         self._names += kind == "name"
         self._urls += kind == "url"
@@ -54,6 +59,7 @@ class ColumnProfile:
         if isinstance(cell, list) and cell and isinstance(cell[0], dict):
             self._completions += "message" in cell[0] or {"text", "finish_reason"} <= cell[0].keys()
             self._messages += not {"from", "role"}.isdisjoint(cell[0])
+            self._records += REPLY_FIELDS.isdisjoint(cell[0])
             self._boxes += not {
                 "bbox",
                 "box",
@@ -79,7 +85,7 @@ class ColumnProfile:
 
     @property
     def pictures(self) -> float:
-        """The share of cells that are pictures, names of picture files or addresses of pictures."""
+        """The share of cells that are images, names of image files or addresses of images."""
         return self._share(self._names + self._urls + self._embedded)
 
     @property
@@ -117,6 +123,11 @@ class ColumnProfile:
         return self._share(self._completions)
 
     @property
+    def records(self) -> float:
+        """The share of cells that are lists of objects without a field that could hold a reply."""
+        return self._share(self._records)
+
+    @property
     def boxes(self) -> float:
         return self._share(self._boxes)
 
@@ -126,7 +137,7 @@ class ColumnProfile:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether cells are texts or numbers, not pictures, lists or objects."""
+        """Whether cells are texts or numbers, not images, lists or objects."""
         return bool(self.texts) and self.pictures < 0.5
 
     @property
@@ -163,13 +174,13 @@ def _kind_of_text(text: str) -> str:
     return ""
 
 
-def picture_kind(cell: Any) -> str:
-    """`embedded`, `name` or `url` for a cell that is a picture or says where one is; else empty."""
+def image_kind(cell: Any) -> str:
+    """`embedded`, `name` or `url` for a cell that is an image or says where one is; else empty."""
     if isinstance(cell, (LazyImage, bytes)):
         return "embedded"
     if isinstance(cell, dict):
         content = cell.get("bytes")
-        return "embedded" if content else picture_kind(cell.get("path") or cell.get("url") or "")
+        return "embedded" if content else image_kind(cell.get("path") or cell.get("url") or "")
     if not isinstance(cell, str):
         return ""
     return (
@@ -180,7 +191,7 @@ def picture_kind(cell: Any) -> str:
 
 
 def profiles_of(rows: Iterable[SourceRow]) -> dict[str, ColumnProfile]:
-    """The profile of each column, in the order in which they come."""
+    """Return the profile of each column, in the order of their first filled cells."""
     profiles: dict[str, ColumnProfile] = {}
     for row in islice(rows, LOOKED_AT):
         for name, cell in row.cells.items():
@@ -192,10 +203,10 @@ def profiles_of(rows: Iterable[SourceRow]) -> dict[str, ColumnProfile]:
     return profiles
 
 
-def picture_folder(path: Path, names: list[str]) -> tuple[str, float]:
-    """The folder, relative to a file's own, in which most of the pictures of these names are, and the share of them.
+def image_folder(path: Path, names: list[str]) -> tuple[str, float]:
+    """Return the folder that contains most of the named images, and the share of names that it contains.
 
-    It is the file's own, or else one that lies there.
+    The folder is that of the table (an empty text) or one of its direct subfolders.
     """
     home = path.parent
     candidates = (
@@ -209,7 +220,7 @@ def picture_folder(path: Path, names: list[str]) -> tuple[str, float]:
 
 
 def share_there(folder: Path, names: list[str]) -> float:
-    """The share of the names that a folder has a file of."""
+    """Return the share of the names for which a folder has a file."""
     return sum(_is_there(folder, name) for name in names) / max(len(names), 1)
 
 

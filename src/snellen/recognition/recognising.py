@@ -1,4 +1,4 @@
-"""What a file or folder is: questions, conversations or annotations, and with which reader it is built."""
+"""Recognise a file or folder as questions, conversations or annotations, and choose the reader that builds it."""
 
 from __future__ import annotations
 
@@ -7,102 +7,117 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from snellen.callers import setting
 from snellen.common.answer_forms import FORM_WORDS
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
-from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, read_rows, text_encoding
+from snellen.formats.locate import ImageFinder, is_image, name_in_words, splits_in
+from snellen.formats.rows import is_row_file, read_rows
+from snellen.formats.suffixes import SHEET, SUFFIXES
+from snellen.formats.text_encoding import text_encoding
 from snellen.formats.xlsx import filled_sheets
 from snellen.recognition.answer_types import TEXT, YES_OR_NO, answer_type
 from snellen.recognition.columns import Doubt, Roles, usual_names
-from snellen.recognition.profiles import picture_folder, share_there
+from snellen.recognition.exported_benchmarks import ExportedBenchmark, read_exported
+from snellen.recognition.profiles import image_folder, share_there
 from snellen.recognition.tables import ANSWER_TAG, TableRoles, accepted_texts, table_roles
 
 Kind = Literal["questions", "conversations", "annotations"]
 FILE_NAME = "file-name"
-"""As the column of a label: the name of the picture's file says what it shows."""
+"""In place of a column of labels: the name of an image's file says what it shows."""
 MOST_SHOWN = 8
-"""Columns without a role that are named."""
+"""Maximum number of columns without a role to name in messages."""
 NAMES_LOOKED_UP = 200
-"""Names of pictures that are looked for."""
+"""Number of names of images to look for in folders."""
 
 
 class Recognition(Struct, frozen=True, kw_only=True):
-    """What something is, with the reader and the parameters by which it is built."""
+    """The recognised kind of a file or folder, with the reader and parameters to build it."""
 
     path: Path
     kind: Kind
     form: str
-    """What it is in words: multiple choice, open questions, class folders."""
+    """Description for the user: multiple choice, open questions, class folders."""
     reader: str
     params: dict[str, Any]
     rows: int = 0
-    taken: tuple[tuple[str, str], ...] = ()
-    """Each role with the columns, in words."""
+    column_roles: tuple[tuple[str, str], ...] = field(default=(), name="taken")
+    """Pairs of a role and a description of its columns."""
     unused: tuple[str, ...] = ()
     may_be_tags: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     metrics: tuple[str, ...] = ()
-    """The metrics of its open questions, by the type of their answers; the usual ones when empty."""
+    """Metrics of open questions, by the type of their answers; the default metrics if empty."""
     open_layout: str = ""
-    """How its open questions are asked, with `{question}`; as usual when empty."""
+    """Prompt of open questions, with `{question}`; the default prompt if empty."""
+    facts: dict[str, Any] = {}
+    """Fields of the entry that are stated in the file itself."""
 
     def lines(self) -> list[str]:
-        """What is taken for what, in a few lines."""
-        count = (
-            f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}, read as " if self.rows else ""
-        )
-        parts = [f"{role}  {words}" for role, words in self.taken]
+        """Return a summary for the user: the kind, and the columns of each role."""
+        count = ""
+        if self.rows:
+            noun = "row" if self.rows == 1 else "rows"
+            count = f"{self.rows:,} {noun}, read as "
+        parts = [f"{role}  {words}" for role, words in self.column_roles]
         if self.unused:
-            more = (
-                f" and {len(self.unused) - MOST_SHOWN} more"
-                if len(self.unused) > MOST_SHOWN
-                else ""
-            )
-            parts.append(
-                "not used  " + ", ".join(f"`{name}`" for name in self.unused[:MOST_SHOWN]) + more
-            )
+            names = ", ".join(f"`{name}`" for name in self.unused[:MOST_SHOWN])
+            hidden = len(self.unused) - MOST_SHOWN
+            more = f" and {hidden} more" if hidden > 0 else ""
+            parts.append(f"not used  {names}{more}")
         lines = [f"{self.path.name}: {count}{self.form}"]
-        pairs = (parts[place : place + 2] for place in range(0, len(parts), 2))
+        pairs = (parts[start : start + 2] for start in range(0, len(parts), 2))
         lines += ["  " + "   ".join(part.ljust(46) for part in pair).rstrip() for pair in pairs]
         if self.may_be_tags:
-            lines.append(
-                f"  tags for slices: {' '.join(f'--column tag={name}' for name in self.may_be_tags[:MOST_SHOWN])}"
-            )
+            tags = [setting("columns", {"tag": name}) for name in self.may_be_tags[:MOST_SHOWN]]
+            lines.append(f"  tags for slices: {' '.join(tags)}")
         return lines
 
 
 class TableSettings(Struct, frozen=True):
-    """What a user says of a table besides what is recognised."""
+    """Settings by which the user overrides what is recognised in a table."""
 
     columns: Mapping[str, Sequence[str]] = {}
     answer_is: str = ""
     images: str = ""
-    no_pictures: bool = False
+    no_images: bool = False
     hidden_answers: bool = False
-    fetch_pictures: bool = False
+    fetch_images: bool = False
     make_options: bool = False
     """Whether open questions become multiple choice."""
     as_annotations: bool = False
-    """Whether questions and answers are taken as annotations, of which questions are made."""
+    """Whether questions and answers are read as annotations, from which other questions are made."""
 
 
 def recognise(target: str | Path, settings: TableSettings | None = None) -> Recognition:
-    """What a file or folder is, by names and content, besides what the `settings` say of it.
+    """Recognise a file or folder by its names and content.
 
-    What cannot be told is among its `doubts`. Raises DataError for what is nothing that can be built, and for questions
-    without pictures or answers unless that is said to be meant.
+    Args:
+        target: A table, a file of annotations, or a folder with a table or with images.
+        settings: What the user says about it; this overrides what is recognised.
+
+    Returns:
+        The recognition. Its `doubts` are decisions that the user has to make before a build.
+
+    Raises:
+        DataError: If it is not a benchmark, or if questions have no images or answers and `settings` do not say that
+            this is intended.
     """
-    path, settings = Path(target), settings or TableSettings()
+    path = Path(target)
+    settings = settings or TableSettings()
     if path.is_dir() and not is_row_file(path):
         return _of_folder(path, settings)
     if not path.exists() and "*" not in path.name:
         raise DataError(f"{path}: no such file or folder")
-    if path.suffix.lower() == ".json" and (coco := _coco(path, settings.images)):
+    coco = _coco(path, settings.images) if path.suffix.lower() == ".json" else None
+    if coco:
         return coco
+    exported = None if settings.columns else read_exported(path)
+    if exported is not None:
+        return _exported(path, exported)
     encoding = text_encoding(path)
     roles = table_roles(
         path, settings.columns, settings.answer_is, encoding, as_annotations=settings.as_annotations
@@ -111,12 +126,12 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
         raise DataError(roles.faults[0])
     if not roles.profiles:
         raise DataError(
-            f"{path}: it has no rows; a table has a header and a row for each question or picture"
+            f"{path}: it has no rows; a table has a header and a row for each question or image"
         )
     if not roles.kind:
         raise DataError(
             f"{path}: no column is recognised as questions or annotations; there are {_quoted(list(roles.profiles))}; "
-            "name one with --column question=... (or label=..., caption=..., objects=...)"
+            f"name one with {setting('columns', {'question': ...})} (or label=..., caption=..., objects=...)"
         )
     if roles.faults:
         raise DataError(roles.faults[0])
@@ -125,18 +140,19 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     params: dict[str, Any] = {
         **{
             name: getattr(settings, name)
-            for name in ("no_pictures", "hidden_answers", "fetch_pictures")
+            for name in ("no_images", "hidden_answers", "fetch_images")
         },
         "encoding": encoding,
         **_pictures(path, roles, settings),
     }
     if roles.kind == "questions" and "question" not in roles.roles:
         raise DataError(
-            f"{path}: no column is recognised as the question; name it with --column question=..."
+            f"{path}: no column is recognised as the question; name it with {setting('columns', {'question': ...})}"
         )
     if roles.kind == "questions" and "answer" not in roles.roles and not settings.hidden_answers:
         raise DataError(
-            f"{path}: no column holds answers; name it with --column answer=..., or say --hidden-answers"
+            f"{path}: no column holds answers; name it with {setting('columns', {'answer': ...})}, or say "
+            f"{setting('hidden_answers', True)}"
         )
     recognition = _recognition(
         path, roles, {name: value for name, value in params.items() if value}
@@ -156,7 +172,7 @@ ASKS_YES_NO = "{question}\nPlease answer yes or no."
 
 
 def _with_answer_type(recognition: Recognition, column: str, encoding: str) -> Recognition:
-    """Add the type of the answers to open questions: the classes to choose from, or the metrics that compare them."""
+    """Add the type of the answers to open questions: the classes to choose among, or the metrics that compare them."""
     cells = (row.cells.get(column) for row in read_rows(recognition.path, encoding))
     kind = answer_type([accepted_texts(cell) for cell in cells if cell is not None and cell != ""])
     if kind.classes:
@@ -177,50 +193,54 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _pictures(path: Path, roles: TableRoles, settings: TableSettings) -> dict[str, Any]:
-    """Where the pictures are: their folder, and whether they are found by name alone. Raises DataError where there are
-    none, or they would have to be fetched."""
-    columns = roles.roles.get("picture", ())
+    """Return the parameters that say where the images are: their folder, and whether to find them by name alone.
+
+    Raises:
+        DataError: If there are no images, or they would have to be downloaded, and `settings` do not allow it.
+    """
+    columns = roles.roles.get("image", ())
     if not columns:
-        if settings.no_pictures and roles.kind == "questions":
+        if settings.no_images and roles.kind == "questions":
             return {"images": settings.images}
         raise DataError(
-            f"{path}: no column holds pictures; name it with --column picture=NAME, or say --no-pictures if it is meant"
+            f"{path}: no column holds images; name it with "
+            f"{setting('columns', {'image': 'NAME'})}, or say {setting('no_images', True)} if it is meant"
         )
     profiles = [roles.profiles[name] for name in columns]
-    if any(profile.is_url for profile in profiles) and not settings.fetch_pictures:
+    if any(profile.is_url for profile in profiles) and not settings.fetch_images:
         raise DataError(
-            f"{path}: the pictures in {_quoted(columns)} are addresses, and nothing is fetched unless you say "
-            "--fetch-pictures"
+            f"{path}: the images in {_quoted(columns)} are addresses, and nothing is fetched unless you say "
+            f"{setting('fetch_images', True)}"
         )
     texts = (text for profile in profiles if not profile.is_embedded for text in profile.texts)
     names = [text for text in texts if "://" not in text][:NAMES_LOOKED_UP]
-    if not names or settings.fetch_pictures:
+    if not names or settings.fetch_images:
         return {"images": settings.images}
     home = path.parent / settings.images
-    folder, share = (
-        (settings.images, share_there(home, names))
-        if settings.images
-        else picture_folder(path, names)
-    )
-    if share < 1 and PictureFinder(home).share(names) > share:
-        return {"images": settings.images, "find_pictures": True}
+    if settings.images:
+        folder = settings.images
+        share = share_there(home, names)
+    else:
+        folder, share = image_folder(path, names)
+    if share < 1 and ImageFinder(home).share(names) > share:
+        return {"images": settings.images, "find_images": True}
     if not share and not settings.images:
         raise DataError(
-            f"{path}: none of the pictures in {_quoted(columns)} is there ({', '.join(names[:3])} ...); name their "
-            "folder with --images"
+            f"{path}: none of the images in {_quoted(columns)} is there ({', '.join(names[:3])} ...); name their "
+            f"folder with {setting('images')}"
         )
     return {"images": folder}
 
 
 def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Recognition:
-    """The entry's parameters for a table."""
+    """Return the recognition of a table, with the parameters of its reader."""
     readers = {"questions": "table", "conversations": "conversations", "annotations": "annotations"}
     params: dict[str, Any] = {"file": path.name, **settings, "columns": column_params(roles.roles)}
     if roles.kind == "annotations":
         params = {"form": "rows", "file": path.name, "columns": params["columns"]}
         params |= {
             name: settings[name]
-            for name in ("images", "encoding", "find_pictures")
+            for name in ("images", "encoding", "find_images")
             if name in settings
         }
     elif roles.unused:
@@ -233,6 +253,14 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         name for name in roles.profiles if roles.kind == "questions" and name.startswith(ANSWER_TAG)
     ]
     form = forms.get(roles.kind, "multiple choice" if is_choice else "open questions")
+    column_roles = [
+        (role, _describe_columns(role, names, roles)) for role, names in roles.roles.items()
+    ]
+    if answer_tags:
+        column_roles.append(("answer tag", " ".join(f"`{name}`" for name in answer_tags)))
+    if settings.get("encoding"):
+        column_roles.append(("encoding", settings["encoding"]))
+    column_roles += _describe_sheet(path)
     return Recognition(
         path=path,
         kind=cast(Kind, roles.kind),
@@ -240,24 +268,15 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         reader=readers[roles.kind],
         params=params,
         rows=roles.rows,
-        taken=(
-            *((role, _words(role, names, roles)) for role, names in roles.roles.items()),
-            *(
-                (("answer tag", " ".join(f"`{name}`" for name in answer_tags)),)
-                if answer_tags
-                else ()
-            ),
-            *((("encoding", settings["encoding"]),) if settings.get("encoding") else ()),
-            *_sheet_words(path),
-        ),
+        column_roles=tuple(column_roles),
         unused=roles.unused,
         may_be_tags=tuple(name for name in roles.unused if roles.profiles[name].is_repeated),
         doubts=roles.doubts,
     )
 
 
-def _sheet_words(path: Path) -> tuple[tuple[str, str], ...]:
-    """Which of several sheets is read."""
+def _describe_sheet(path: Path) -> tuple[tuple[str, str], ...]:
+    """Return which sheet of a workbook is read, if several have cells."""
     filled = filled_sheets(path) if path.suffix.lower() == SHEET else {}
     names = [name for name, cells in filled.items() if cells]
     if len(names) < 2:
@@ -268,7 +287,7 @@ def _sheet_words(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def column_params(roles: Roles) -> dict[str, Any]:
-    """Roles as an entry's table: one column, a list of several, or by the name of each attribute its column."""
+    """Return roles as a table for an entry: a column, a list of columns, or a table of attributes and their columns."""
     return {role: _column_param(role, names) for role, names in roles.items()}
 
 
@@ -279,59 +298,80 @@ def _column_param(role: str, names: Sequence[str]) -> Any:
     return list(names) if len(names) > 1 or role == "tag" else names[0]
 
 
-def _words(role: str, names: Sequence[str], roles: TableRoles) -> str:
+def _describe_columns(role: str, names: Sequence[str], roles: TableRoles) -> str:
+    """Return the columns of a role as a text for the user."""
     if role in ("attributes", "fields", "tag"):
         return " ".join(f"`{name}`" for name in names)
     text = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}`-`{names[-1]}`"
     if role == "answer" and "options" in roles.roles:
         return f"{text} ({FORM_WORDS[roles.answer_is]})"
-    if role == "picture":
+    if role == "image":
         profile = roles.profiles[names[0]]
-        return f"{text} ({'in the file' if profile.is_embedded else 'addresses' if profile.is_url else 'file names'})"
+        if profile.is_embedded:
+            return f"{text} (in the file)"
+        if profile.is_url:
+            return f"{text} (addresses)"
+        return f"{text} (file names)"
     return text
+
+
+def _exported(path: Path, exported: ExportedBenchmark) -> Recognition:
+    answers = "with answers" if exported.has_answers else "without answers"
+    return Recognition(
+        path=path,
+        kind="questions",
+        form=f"a benchmark that Snellen exported, {answers}",
+        reader="exported",
+        params={"file": path.name},
+        rows=exported.rows,
+        facts=exported.facts,
+    )
 
 
 # --- annotations in forms of their own --------------------------------------------------------------------------------
 
 
 def _coco(path: Path, images: str) -> Recognition | None:
-    """A JSON file with images and annotations; None where it is something else."""
+    """Recognise a JSON file in COCO's form, with images and annotations; None for other files."""
     try:
         content = read_json_value(path)
     except DataError:
-        return None  # rows on lines of their own, or what the reading of the rows refuses
+        return None  # JSON lines, or a fault that the reader of rows will report
     if not isinstance(content, dict) or not {"images", "annotations"} <= content.keys():
         return None
     names = [
         str(image.get("file_name") or image.get("coco_url", "")).rpartition("/")[2]
         for image in content["images"]
     ]
-    folder, share = (images, 1.0) if images else picture_folder(path, names[:NAMES_LOOKED_UP])
+    folder, share = (images, 1.0) if images else image_folder(path, names[:NAMES_LOOKED_UP])
     if not share:
         raise DataError(
-            f"{path}: none of its pictures is there ({', '.join(names[:3])} ...); name their folder with --images"
+            f"{path}: none of its images is there ({', '.join(names[:3])} ...); name their folder with {setting('images')}"
         )
     is_captions = any("caption" in annotation for annotation in content["annotations"][:1])
     noun = "captions" if is_captions else "objects"
     return Recognition(
         path=path,
         kind="annotations",
-        form=f"{noun} of {len(names):,} pictures in COCO's form",
+        form=f"{noun} of {len(names):,} images in COCO's form",
         reader="annotations",
         params={"form": "coco", "file": path.name, **({"images": folder} if folder else {})},
-        taken=(("pictures", f"{folder or '.'}/"), (noun, f"{len(content['annotations']):,}")),
+        column_roles=(
+            ("images", f"{folder or '.'}/"),
+            (noun, f"{len(content['annotations']):,}"),
+        ),
     )
 
 
 def _of_folder(path: Path, settings: TableSettings) -> Recognition:
-    """A folder of pictures by class, or the one table in a folder."""
-    has_pictures = any(map(is_picture, path.iterdir())) or any(map(_picture_count, _folders(path)))
+    """Recognise the only table in a folder, or its images by class."""
+    has_images = any(map(is_image, path.iterdir())) or any(map(_picture_count, _folders(path)))
     tables = [
         file
         for file in sorted(path.iterdir())
         if is_row_file(file)
         and not file.name.startswith(".")
-        and not (has_pictures and file.suffix == ".txt")
+        and not (has_images and file.suffix == ".txt")
     ]
     if len({table.suffix for table in tables}) == 1 and tables[0].suffix == ".parquet":
         tables = [path / "*.parquet"]
@@ -351,31 +391,28 @@ def _of_folder(path: Path, settings: TableSettings) -> Recognition:
 
 
 def _named_pictures(path: Path, columns: Mapping[str, Sequence[str]]) -> Recognition:
-    """Pictures side by side, whose names may say what they show: somebody has to say so."""
-    names = [
-        name
-        for file in sorted(path.iterdir())
-        if is_picture(file) and (name := name_in_words(file.stem))
-    ]
+    """Recognise images in one folder as named by what they show, which is a doubt unless the user has declared it."""
+    stems = [file.stem for file in sorted(path.iterdir()) if is_image(file)]
+    names = [name for stem in stems if (name := name_in_words(stem))]
     if len(set(names)) < 2:
         raise DataError(
-            f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
+            f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of images, one for each class, are in it"
         )
-    why = f"{len(names):,} pictures lie side by side; if their names say what they show ({', '.join(names[:3])} ...)"
+    why = f"{len(names):,} images lie side by side; if their names say what they show ({', '.join(names[:3])} ...)"
     is_said = columns.get("label") == [FILE_NAME]
     return Recognition(
         path=path,
         kind="annotations",
-        form=f"{len(names):,} pictures called what they show",
+        form=f"{len(names):,} images called what they show",
         reader="annotations",
-        params={"form": "named-pictures", "images": path.resolve().name},
-        taken=(("label", f"names of files: {', '.join(names[:4])} ..."),),
+        params={"form": "named-images", "images": path.resolve().name},
+        column_roles=(("label", f"names of files: {', '.join(names[:4])} ..."),),
         doubts=() if is_said else (Doubt("label", (FILE_NAME,), why),),
     )
 
 
 def _class_folders(path: Path) -> Recognition:
-    """Folders of pictures, one for each class; where they lie in folders of splits, the split to evaluate on."""
+    """Recognise folders of images, one for each class; if they are in folders of splits, those of a test split."""
     splits = splits_in(path)
     split = next((name for name in splits if name.casefold().startswith(("test", "val"))), "")
     counts: Counter[str] = Counter()
@@ -393,28 +430,27 @@ def _class_folders(path: Path) -> Recognition:
                 f"{path}: it holds {_quoted([f.name for f in deeper])} with folders; name one: {deeper[0]}"
             )
         raise DataError(
-            f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
+            f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of images, one for each class, are in it"
         )
-    names = f"names of folders: {', '.join(classes[:4])}{' ...' * (len(classes) > 4)}"
+    more = " ..." if len(classes) > 4 else ""
+    names = f"names of folders: {', '.join(classes[:4])}{more}"
+    column_roles = [("label", names)]
+    params = {"form": "class-folders", "images": path.resolve().name}
+    if split:
+        column_roles.append(("split", f"{split} of {', '.join(splits)}"))
+        params["split"] = split
     return Recognition(
         path=path,
         kind="annotations",
-        form=f"{counts.total():,} pictures in {len(classes):,} folders by class",
+        form=f"{counts.total():,} images in {len(classes):,} folders by class",
         reader="annotations",
-        params={
-            "form": "class-folders",
-            "images": path.resolve().name,
-            **({"split": split} if split else {}),
-        },
-        taken=(
-            ("label", names),
-            *((("split", f"{split} of {', '.join(splits)}"),) if split else ()),
-        ),
+        params=params,
+        column_roles=tuple(column_roles),
     )
 
 
 def _is_recognised(path: Path) -> bool:
-    """Whether a file is a table of questions or annotations, or may be one."""
+    """Return whether a file is recognised as a table of questions or annotations, with or without doubts."""
     try:
         recognise(path)
     except DataError:
@@ -429,4 +465,4 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _picture_count(folder: Path) -> int:
-    return sum(map(is_picture, folder.rglob("*")))
+    return sum(map(is_image, folder.rglob("*")))

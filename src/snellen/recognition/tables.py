@@ -1,7 +1,8 @@
-"""What the columns of a table are: questions that it asks, or annotations of pictures."""
+"""Recognise what the columns of a table hold: questions with answers, annotations of images, or predictions."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
@@ -11,23 +12,26 @@ from typing import Any, Literal, cast
 from msgspec import Struct, field
 
 from snellen import registry
+from snellen.callers import for_caller, setting
 from snellen.common.answer_forms import FORMS, AnswerForm
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.formats.delimited import LETTERS, unknown_columns
-from snellen.formats.locate import PictureFinder
-from snellen.formats.rows import SourceRow, listed, read_rows
+from snellen.formats.listed_cells import listed
+from snellen.formats.locate import ImageFinder
+from snellen.formats.rows import read_rows
+from snellen.formats.source_row import SourceRow
+from snellen.recognition.answer_types import final_answer
 from snellen.recognition.columns import (
     PARTLY,
     SEVERAL,
     AnswerColumn,
     Doubt,
     Roles,
-    as_text,
     attribute_columns,
     box_columns,
     distractor_columns,
-    folded_name,
     id_column,
+    is_name_of_reply,
     is_verdict,
     label_column,
     name_score,
@@ -42,15 +46,16 @@ from snellen.recognition.columns import (
     split_options,
     usual_names,
 )
-from snellen.recognition.profiles import ColumnProfile, profiles_of
+from snellen.recognition.folding import as_text, folded_name
+from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
 
 Rows = Callable[[], Iterable[SourceRow]]
 """Reads a table from its beginning each time it is called."""
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
 MESSAGES = "messages"
-"""What a column of a table of conversations holds."""
+"""Role of the column with the messages in a table of conversations."""
 ROLES = (
-    "picture",
+    "image",
     "question",
     "options",
     "distractors",
@@ -61,7 +66,7 @@ ROLES = (
     "relevance",
     "tag",
 )
-"""What a column of a table of questions may be."""
+"""Roles of columns in a table of questions."""
 OF_ANNOTATIONS = (
     "label",
     "caption",
@@ -73,41 +78,57 @@ OF_ANNOTATIONS = (
     "fields",
     "attributes",
 )
-"""What a column of a table of annotations may be besides."""
-OF_PREDICTIONS = ("reply", "prompt", "model", "verdict", "reading", "judge")
-"""What a column of a table of predictions may be besides: what the model said, all that it was shown, and its name."""
-PROMPTS = frozenset(
-    ("prompt", "query", "input", "full_prompt", "prompt_text", "question_with_option")
+"""Further roles of columns in a table of annotations."""
+BY_DECLARATION = (
+    "likelihood",
+    "turn",
+    "presentation",
+    "template",
+    "subject",
+    "failure",
+    "title",
 )
-"""Names of columns with all that the model was shown."""
+"""Roles in a table of predictions that only a form or the user assigns; see `PredictedRow`."""
+OF_PREDICTIONS = ("reply", "prompt", "model", "verdict", "reading", "judge", *BY_DECLARATION)
+"""Further roles of columns in a table of predictions."""
+PROMPTS = frozenset(
+    "prompt query input full_prompt input_prompt prompt_text question_with_option".split()
+)
+"""Names of columns with the full prompt."""
 FITTING = 0.5
-"""The share of rows whose answer must name an option before a column counts as the answers."""
+"""A column counts as the answers if more than this share of its cells name an option of their rows."""
 
 
 class TableRoles(Struct, frozen=True):
-    """What is taken for what in a table."""
+    """The recognised kind of a table, and the columns of each role."""
 
     kind: str
-    """`questions`, `conversations` or `annotations`; empty where the table is none of these."""
+    """`questions`, `conversations`, `annotations` or `predictions`; empty if the table is not recognised."""
     roles: Roles
     answer_is: AnswerForm = "any"
     doubts: tuple[Doubt, ...] = ()
     faults: tuple[str, ...] = ()
-    """What else is wrong with the columns."""
+    """Further problems with the columns, one message each."""
     rows: int = 0
     profiles: dict[str, ColumnProfile] = field(default_factory=dict)
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Columns that are taken for nothing."""
+        """Columns without a role."""
         used = {name for names in self.roles.values() for name in names}
         used |= {part for name in used for part in _parts_of(name, self.profiles)}
         return tuple(name for name in self.profiles if name not in used and not is_tag(name))
 
 
 def _parts_of(name: str, columns: Iterable[str]) -> list[str]:
-    """The columns that are fields of an object."""
+    """Return the columns that are fields of the object `name`: `answer.text` for `answer`."""
     return [column for column in columns if column.startswith(f"{name}.")]
+
+
+def _is_part_of_reply(name: str) -> bool:
+    """Return whether a column is a field of an object named like a reply, for example a parsed reply."""
+    *objects, _ = name.split(".")
+    return any(is_name_of_reply(part) for part in objects)
 
 
 def is_tag(name: str) -> bool:
@@ -115,7 +136,10 @@ def is_tag(name: str) -> bool:
 
 
 def row_options(cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
-    """The options of a row: of a column with lists, or of one column each up to the first empty one."""
+    """Return the options of a row, from one column with lists or from one column per option.
+
+    With one column per option, they end before the first empty cell.
+    """
     if len(columns) != 1 or columns[0] in LETTERS:
         return [as_text(cells[name]) for name in takewhile(lambda name: name in cells, columns)]
     cell = cells.get(columns[0])
@@ -126,25 +150,26 @@ def row_options(cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
 
 
 def _text_of(value: Any) -> Any:
-    """An option, or an accepted answer, that stands in an object."""
-    if isinstance(value, dict):
-        return next(
-            (
-                value[name]
-                for name in ("text", "answer", "option", "value", "label")
-                if name in value
-            ),
-            value,
-        )
+    """Return an option or accepted answer; of an object, the field that holds its text."""
+    if not isinstance(value, dict):
+        return value
+    for name in ("text", "answer", "option", "value", "label"):
+        if name in value:
+            return value[name]
     return value
 
 
 def accepted_texts(cell: Any) -> tuple[str, ...]:
-    """The answers that a cell of an open question accepts: one, or those of a list."""
-    values = listed(cell) if not isinstance(cell, str) or cell.strip().startswith("[") else None
+    """Return the answers that a cell of an open question accepts.
+
+    A list accepts each of its values. A text accepts itself, or its final line if it is a worked solution. A list of
+    four numbers is one answer, a box.
+    """
+    is_plain_text = isinstance(cell, str) and not cell.strip().startswith("[")
+    values = None if is_plain_text else listed(cell)
     is_box = values is not None and len(values) == 4 and all(map(_is_number, values))
     if values is None or is_box:
-        return (as_text(cell),)
+        return (final_answer(as_text(cell)),)
     return tuple(as_text(_text_of(value)) for value in values if value is not None)
 
 
@@ -160,8 +185,18 @@ def table_roles(
     *,
     as_annotations: bool = False,
 ) -> TableRoles:
-    """What the columns of a table are; `given` ones are what they are said to be. With `as_annotations` questions with
-    answers are annotations too. Raises DataError for a file that cannot be read, and for a given column that it lacks.
+    """Recognise the columns of a table of questions, conversations or annotations.
+
+    Args:
+        path: The table.
+        declared: Columns by role, as the user gives them. They are not recognised but taken as given.
+        answer_is: How answers name options, if the user says it.
+        encoding: The encoding of a text file; empty to detect it.
+        as_annotations: Read a table of questions as annotations, whose questions and answers are facts about images.
+
+    Raises:
+        DataError: If the file cannot be read or lacks a declared column.
+        UnknownNameError: If a declared role or `answer_is` does not exist.
     """
     declared = declared or {}
     rows = partial(read_rows, path, encoding)
@@ -194,16 +229,24 @@ def _check_declared(
     roles = (*ROLES, *OF_ANNOTATIONS, *OF_PREDICTIONS)
     for role, names in declared.items():
         if role not in (MESSAGES, *roles):
-            raise registry.unknown("role of a column", role, roles)
+            raise _unknown_role(role, names, roles)
         for name in names:
             if name not in profiles and not _parts_of(name, profiles):
-                raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
+                raise DataError(f"{path}: {registry.unknown_name('column', name, profiles)}")
         if len(names) > 1 and role not in SEVERAL:
-            raise DataError(
-                f"{path}: --column {role} is given {len(names)} times; one column has it"
-            )
+            column = for_caller(f"--column {role}", f"columns[{role!r}]")
+            raise DataError(f"{path}: {column} is given {len(names)} times; one column has it")
     if answer_is not in ("", "any", *FORMS):
-        raise registry.unknown("form of answers", answer_is, FORMS)
+        raise registry.unknown_name("form of answers", answer_is, FORMS)
+
+
+def _unknown_role(role: str, names: Sequence[str], roles: Sequence[str]) -> UnknownNameError:
+    """Return the error for an unknown role; the usual name of a column (`image_path`) suggests its role (`image`)."""
+    for known in roles:
+        if role in usual_names().get(known, ()):
+            remedy = setting("columns", {known: names[0] if len(names) == 1 else list(names)})
+            return UnknownNameError(f"unknown role of a column {role!r}; write {remedy}")
+    return registry.unknown_name("role of a column", role, roles)
 
 
 def prediction_roles(
@@ -214,17 +257,56 @@ def prediction_roles(
     *,
     is_gold_known: bool = False,
 ) -> TableRoles:
-    """What the columns of a table of predictions are: the roles of `build`, and those of replies.
+    """Recognise the columns of a table of predictions: those of questions, and those of replies.
 
-    What cannot be told is decided by the surest name, and is among the `doubts`; nothing is asked, and a question, an id
-    and an answer may be missing. `is_gold_known` says that right answers are known from elsewhere.
+    If several columns may have a role, the one with the most certain name gets it, and the others are noted in
+    `doubts`. A question, an id and an answer may be missing.
+
+    Args:
+        path: The table, for messages.
+        rows: All rows of the table.
+        declared: Columns by role, as a form or the user gives them.
+        answer_is: How answers name options, if that is declared.
+        is_gold_known: Whether the ground truth comes from another source, so that `answer` may be the reply.
     """
     profiles = profiles_of(rows)
     _check_declared(path, profiles, declared, answer_is)
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows if row.fault)[:1])
+    profiles = _without_maps(profiles, min(len(rows), LOOKED_AT))
     assignment = _Assignment(path, lambda: rows, profiles, declared, cast(AnswerForm, answer_is))
     return assignment.prediction_roles(is_gold_known=is_gold_known)
+
+
+MANY_FIELDS = 20
+"""An object with more fields than this may be a map, whose keys are data."""
+
+
+def _without_maps(profiles: dict[str, ColumnProfile], rows: int) -> dict[str, ColumnProfile]:
+    """Return the columns without the fields of maps, such as the votes for each answer or the counts of words.
+
+    An object is a map if it has many fields and each is in few rows: its keys are data and not names of columns.
+    """
+    filled_by_object: dict[str, list[int]] = defaultdict(list)
+    for name, profile in profiles.items():
+        filled_by_object[name.rpartition(".")[0]].append(profile.filled)
+    maps: set[str] = set()
+    for outer, counts in filled_by_object.items():
+        has_many_fields = len(counts) > MANY_FIELDS
+        mean_filled = sum(counts) / len(counts)
+        if outer and has_many_fields and mean_filled < RARE_SHARE * rows:
+            maps.add(outer)
+    return {
+        name: profile
+        for name, profile in profiles.items()
+        if maps.isdisjoint(_objects_around(name))
+    }
+
+
+def _objects_around(name: str) -> list[str]:
+    """Return the objects that contain a field, the outermost first: `a` and `a.b` for `a.b.c`."""
+    parts = name.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts))]
 
 
 def _conversations(
@@ -233,24 +315,24 @@ def _conversations(
     messages: Sequence[str],
     declared: Mapping[str, Sequence[str]],
 ) -> TableRoles:
-    pictures, doubt = picture_columns(
-        {name: profile for name, profile in profiles.items() if name not in messages}
-    )
-    roles: Roles = {MESSAGES: (messages[0],), "picture": tuple(declared.get("picture", pictures))}
+    """Return the roles of a table of conversations: its messages, images and ids."""
+    other_columns = {name: profile for name, profile in profiles.items() if name not in messages}
+    pictures, doubt = picture_columns(other_columns)
+    roles: Roles = {MESSAGES: (messages[0],), "image": tuple(declared.get("image", pictures))}
     roles["id"] = tuple(declared.get("id", ())) or id_column(profiles, ())
-    doubts = (doubt,) if doubt and "picture" not in declared else ()
+    doubts = (doubt,) if doubt and "image" not in declared else ()
     rows = sum(1 for _ in read())
     return TableRoles("conversations", _filled(roles), doubts=doubts, rows=rows, profiles=profiles)
 
 
 def _filled(roles: Roles) -> Roles:
-    """The roles that have columns, in the order in which they are said."""
+    """Return the roles that have columns, in the order in which they are shown to the user."""
     order = (MESSAGES, *OF_PREDICTIONS, *ROLES, *OF_ANNOTATIONS)
     return {role: roles[role] for role in sorted(roles, key=order.index) if roles[role]}
 
 
 class _Assignment:
-    """Gives columns their roles, one role after the other."""
+    """Assigns roles to the columns of a table, one role after the other; each column gets at most one role."""
 
     def __init__(
         self,
@@ -260,7 +342,10 @@ class _Assignment:
         declared: Mapping[str, Sequence[str]],
         answer_is: AnswerForm | Literal[""],
     ) -> None:
-        self._path, self._rows, self._profiles, self._given = path, rows, profiles, declared
+        self._path = path
+        self._rows = rows
+        self._profiles = profiles
+        self._given = declared
         self._answer_is = answer_is
         self._roles: Roles = {role: tuple(names) for role, names in declared.items()}
         self._doubts: list[Doubt] = []
@@ -274,6 +359,7 @@ class _Assignment:
         return {name: profile for name, profile in profiles.items() if name not in self._taken}
 
     def _settle(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
+        """Assign a role to the recognised columns and note their doubt, unless the user declared the role."""
         if role in self._given:
             return
         names, doubt = outcome
@@ -281,36 +367,37 @@ class _Assignment:
         self._doubts += [doubt] if doubt else []
 
     def roles(self, *, as_annotations: bool = False) -> TableRoles:
-        profiles, free = self._profiles, {n: p for n, p in self._profiles.items() if not is_tag(n)}
-        self._settle("picture", self._pictures(self._still_free(free)))
+        """Return the roles of a table of questions; of a table of annotations if it asks nothing, or on request."""
+        profiles = self._profiles
+        free = {name: profile for name, profile in profiles.items() if not is_tag(name)}
+        self._settle("image", self._pictures(self._still_free(free)))
         if "options" not in self._given:
             self._settle("distractors", (distractor_columns(free, self._taken), None))
-        has_own_options = bool(self._roles.get("distractors"))
+        has_distractors = bool(self._roles.get("distractors"))
         self._settle(
-            "options", ((), None) if has_own_options else option_columns(free, self._taken)
+            "options", ((), None) if has_distractors else option_columns(free, self._taken)
         )
         self._settle(
             "question", question_column(free, self._taken, has_options=bool(self._roles["options"]))
         )
-        has_options = self._roles["options"] and not self._are_options_unnamed
-        asks = (
-            self._roles["question"]
-            or has_options
-            or any(d.role == "question" for d in self._doubts)
-        )
+        has_named_options = self._roles["options"] and not self._are_options_unnamed
+        is_question_doubted = any(doubt.role == "question" for doubt in self._doubts)
+        asks = self._roles["question"] or has_named_options or is_question_doubted
         if as_annotations or not asks or self._given.keys() & set(OF_ANNOTATIONS):
             return self._annotations(free, with_questions=as_annotations)
         self._settle("id", (id_column(free, self._taken), None))
-        # A context that stands in another object than the question is a fact about the row.
-        objects = {"", *(name.rpartition(".")[0] for name in self._roles["question"])}
-        beside = {
-            name: profile for name, profile in free.items() if name.rpartition(".")[0] in objects
+        # A context in another object than the question is a fact about the row.
+        question_objects = {"", *(name.rpartition(".")[0] for name in self._roles["question"])}
+        near_question = {
+            name: profile
+            for name, profile in free.items()
+            if name.rpartition(".")[0] in question_objects
         }
-        for role, columns in (("context", beside), ("group", free), ("relevance", free)):
+        for role, columns in (("context", near_question), ("group", free), ("relevance", free)):
             self._settle(role, (one_by_name(role, columns, self._taken), None))
         rows, form = self._answers(free)
-        by_name = [name for name in profiles if name.startswith(TAG)]
-        self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *by_name)))
+        tags = [name for name in profiles if name.startswith(TAG)]
+        self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *tags)))
         roles = _filled(self._roles)
         self._check_names([name for name in free if name not in self._taken])
         repeated = [name for names in roles.values() for name in names if f"{name} (2)" in free]
@@ -323,15 +410,15 @@ class _Assignment:
         )
 
     def prediction_roles(self, *, is_gold_known: bool) -> TableRoles:
-        """The roles of a table of predictions."""
+        """Return the roles of a table of predictions; see the function `prediction_roles`."""
         free = {name: profile for name, profile in self._profiles.items() if not is_tag(name)}
         self._settle_reply(free, is_gold_known=is_gold_known)
         messages = [name for name in self._still_free(free) if free[name].messages > 0.5]
         self._settle(MESSAGES, (tuple(messages[:1]), None))
         self._settle("model", (one_by_name("model", free, self._taken), None))
-        self._settle_surest("picture", self._pictures(self._still_free(free)))
-        if not self._roles["picture"]:
-            self._settle("picture", (one_by_name("picture", free, self._taken), None))
+        self._settle_surest("image", self._pictures(self._still_free(free)))
+        if not self._roles["image"]:
+            self._settle("image", (one_by_name("image", free, self._taken), None))
         if "options" not in self._given:
             self._settle("distractors", (distractor_columns(free, self._taken), None))
         if self._roles.get("distractors"):
@@ -342,7 +429,7 @@ class _Assignment:
         self._settle_surest("question", question_column(free, self._taken, has_options=has_options))
         prompts = [name for name in self._still_free(free) if folded_name(name) in PROMPTS]
         self._settle("prompt", (tuple(prompts[:1]), None))
-        # Rows of an id may be presentations of one question, so ids do not have to differ.
+        # Rows with the same id may be presentations of one question, so ids may repeat.
         ids = id_column(free, self._taken) or one_by_name("id", free, self._taken)
         self._settle("id", (ids, None))
         for role in ("context", "group", "relevance"):
@@ -352,26 +439,32 @@ class _Assignment:
             for name, profile in self._still_free(free).items()
             if _may_be_answers(profile)
         }
+        outside_replies = {name: golds[name] for name in golds if not _is_part_of_reply(name)}
+        if any(name_score("answer", name) > PARTLY for name in outside_replies):
+            golds = outside_replies  # `true_label`, and not `parsed_response.label`
         rows, form = sum(1 for _ in self._rows()), cast(AnswerForm, "any")
-        if golds or "answer" in self._given:
+        declared_answer = self._given.get("answer", ())
+        golds |= {name: self._profiles[name] for name in declared_answer if name in self._profiles}
+        if golds:
             rows, form = self._answers(golds)
-            self._faults.clear()  # the reader counts the rows that are wrong
+            self._faults.clear()  # the reader counts rows with unusable answers
         elif self._are_options_unnamed:
             self._roles["options"] = ()
         others = self._still_free(free)
         for name in self._alike(others, self._roles["reply"]):
-            others.pop(name)  # another reply, and not what was read in this one
+            others.pop(name)  # another reply, and not the option extracted from this one
         for role in ("verdict", "reading", "judge"):
             self._settle(role, (one_by_name(role, others, self._taken), None))
-        by_name = [name for name in self._profiles if name.startswith(TAG)]
-        repeated = [
+        if len(self._roles["reply"]) > 1:
+            # A column of extracted options belongs to one model; with several, it is unclear to which.
+            self._settle("reading", ((), None))
+        tags = [name for name in self._profiles if name.startswith(TAG)]
+        tag_like = [
             name
             for name, profile in self._still_free(free).items()
             if profile.may_be_tag and not says_of_reply(name, profile)
         ]
-        self._roles["tag"] = tuple(
-            dict.fromkeys((*self._roles.get("tag", ()), *by_name, *repeated))
-        )
+        self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *tags, *tag_like)))
         return TableRoles(
             "predictions",
             _filled(self._roles),
@@ -382,21 +475,21 @@ class _Assignment:
         )
 
     def _settle_reply(self, free: Mapping[str, ColumnProfile], *, is_gold_known: bool) -> None:
-        """Give the role to the column of replies; of several fields of one name, to the first, and note the doubt."""
+        """Assign the role `reply`; if several objects have a field of that name, to the first, and note the doubt."""
         names = reply_columns(free, is_gold_known=is_gold_known)
         alike = self._alike(free, names) if "reply" not in self._given else []
         doubt = rivalry("reply", (*names, *alike), "be the replies") if alike else None
         self._settle("reply", (names, doubt))
 
     def _alike(self, columns: Iterable[str], names: Sequence[str]) -> list[str]:
-        """The other columns that are fields of the same name as the first of some: `0.0.pred`, `0.2.pred`."""
+        """Return the other columns with the same field name as `names[0]`: `0.2.pred` for `0.0.pred`."""
         if not names or "." not in names[0]:
             return []
         last = names[0].rpartition(".")[2]
         return [name for name in columns if name != names[0] and name.rpartition(".")[2] == last]
 
     def _settle_surest(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
-        """Give a role to its column; of several that may have it, to the first, and note the doubt."""
+        """Assign a role to its column; if several may have it, to the first, and note the doubt."""
         names, doubt = outcome
         if doubt is not None:
             names = tuple(doubt.choices[0].split(" + "))
@@ -404,7 +497,7 @@ class _Assignment:
 
     @property
     def _are_options_unnamed(self) -> bool:
-        """Whether a column with lists is taken for options for nothing but these."""
+        """Whether a column is taken for options only because it holds lists, and not by its name."""
         options = self._roles["options"]
         return (
             len(options) == 1
@@ -413,32 +506,34 @@ class _Assignment:
         )
 
     def _pictures(self, free: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
-        """The columns of pictures: by what cells look like, or else since they name files that are there."""
+        """Return the columns of images: by the look of their cells, or else because their cells name existing files."""
         names, doubt = picture_columns(free)
         likely = doubt.choices if doubt else names
         if any(name in free and not free[name].is_url for name in likely):
             return names, doubt
-        files = PictureFinder(self._path.parent)
+        files = ImageFinder(self._path.parent)
         by_name = {
             name: profile
             for name, profile in free.items()
-            if name_score("picture", name) and profile.is_scalar
+            if name_score("image", name) and profile.is_scalar
         }
-        cells = {name: list(profile.texts)[:100] for name, profile in by_name.items()}
-        there = {
-            name: name_score("picture", name) + files.share(texts)
-            for name, texts in cells.items()
-            if len(texts) > 1 and files.share(texts) > FITTING
-        }
-        return ((max(there, key=lambda name: there[name]),), None) if there else (names, doubt)
+        scores: dict[str, float] = {}
+        for name, profile in by_name.items():
+            texts = list(profile.texts)[:100]
+            share_of_files = files.share(texts)
+            if len(texts) > 1 and share_of_files > FITTING:
+                scores[name] = name_score("image", name) + share_of_files
+        if not scores:
+            return names, doubt
+        return (max(scores, key=lambda name: scores[name]),), None
 
     def _check_names(self, unused: Sequence[str]) -> None:
-        """Note a column that is nearly called what nothing is."""
+        """Note an unused column whose name is a likely misspelling of a role that no column has."""
         usual = {
             "context": ("context", "hint"),
             "group": ("group",),
             "answer": ("answer",),
-            "picture": ("image",),
+            "image": ("image",),
         }
         doubted = {doubt.role for doubt in self._doubts}
         lacking = [
@@ -458,7 +553,7 @@ class _Assignment:
     # --- answers ---
 
     def _answers(self, free: Mapping[str, ColumnProfile]) -> tuple[int, AnswerForm]:
-        """How many rows there are, and how their answers name options; the role is given on the way."""
+        """Assign the role `answer`; return the number of rows and how their answers name options."""
         options = self._roles["options"]
         candidates = self._given.get("answer") or [
             name
@@ -479,7 +574,7 @@ class _Assignment:
         if self._are_options_unnamed and all(
             column.fit < FITTING for column in named or columns.values()
         ):
-            # a list of something else
+            # No column answers with these options: the column holds lists of something else.
             self._roles["options"] = ()
             return self._answers(free)
         if not options:
@@ -499,22 +594,27 @@ class _Assignment:
     def _fitting_answer(
         self, columns: Mapping[str, AnswerColumn]
     ) -> tuple[tuple[str, ...], Doubt | None]:
-        """The column whose cells name options of their rows."""
+        """Return the column whose cells name options of their rows, preferring one that is named like answers."""
         if "answer" in columns:
             return ("answer",), None
         name_scores = {name: name_score("answer", name) for name in columns}
-        fitting = {
-            name: column
-            for name, column in columns.items()
-            if (column.fit if name_scores[name] else column.fit_in_words * (column.rows > 1))
-            > FITTING
-        }
+        fitting: dict[str, AnswerColumn] = {}
+        for name, column in columns.items():
+            if name_scores[name]:
+                fit = column.fit
+            elif column.rows > 1:
+                fit = column.fit_in_words
+            else:
+                fit = 0.0
+            if fit > FITTING:
+                fitting[name] = column
         best = {name: column for name, column in fitting.items() if name_scores[name]} or fitting
-        numbers = tuple(
+        always_fitting = tuple(
             name for name, column in columns.items() if column.rows > 1 and column.fit == 1
         )
-        if not best and numbers and not any(score > PARTLY for score in name_scores.values()):
-            return (), Doubt("answer", numbers, "no column is called like answers")
+        is_any_named = any(score > PARTLY for score in name_scores.values())
+        if not best and always_fitting and not is_any_named:
+            return (), Doubt("answer", always_fitting, "no column is called like answers")
         if not best:
             by_name = sorted(
                 (name for name in columns if name_scores[name] > PARTLY),
@@ -524,21 +624,20 @@ class _Assignment:
         ranked = sorted(best, key=lambda name: (-name_scores[name], name))
         first = best[ranked[0]]
         rivals = [name for name in ranked[1:] if not _agree(first, best[name])]
-        return (
-            ((), rivalry("answer", (ranked[0], *rivals), "be the answer"))
-            if rivals
-            else ((ranked[0],), None)
-        )
+        if rivals:
+            return (), rivalry("answer", (ranked[0], *rivals), "be the answer")
+        return (ranked[0],), None
 
     def _form(self, column: AnswerColumn) -> AnswerForm:
+        """Return how the answers in a column name options; note a fault if they do not, a doubt if several forms fit."""
         if self._answer_is:
             return self._answer_is
-        # Of one wrong cell, or where other rows fit, the reader names each row that is wrong.
+        # If there is one row, or other rows fit, the reader reports each wrong row itself.
         if column.rows > 1 and not column.fit and column.example:
             where, answer, options = column.example
             self._faults.append(
                 f"{where}: the answers in {column.name!r} name no option: {as_text(answer)[:40]!r} beside "
-                f"{', '.join(repr(option[:20]) for option in options[:4])}; say --column answer=NAME for another column"
+                f"{', '.join(repr(option[:20]) for option in options[:4])}; say {setting('columns', {'answer': 'NAME'})} for another column"
             )
             return "any"
         first, *rivals = column.forms()
@@ -550,22 +649,20 @@ class _Assignment:
     def _open_answer(
         self, free: Mapping[str, ColumnProfile], candidates: Sequence[str]
     ) -> tuple[tuple[str, ...], Doubt | None]:
-        """The column of accepted texts, by its name."""
+        """Return the column of accepted texts, chosen by its name."""
         if "answer" in candidates:
             return ("answer",), None
         scores = {name: score for name in candidates if (score := name_score("answer", name))}
-        whole = {name: score for name, score in scores.items() if score > PARTLY}
-        if len(whole or scores) > 1:
-            names = sorted(whole or scores, key=lambda name: -scores[name])
-            first, *others = names
+        full_matches = {name: score for name, score in scores.items() if score > PARTLY}
+        named = full_matches or scores
+        if len(named) > 1:
+            first, *others = sorted(named, key=lambda name: -scores[name])
             rivals = [name for name in others if free[name].texts != free[first].texts]
-            return (
-                ((), rivalry("answer", (first, *rivals), "be the answer"))
-                if rivals
-                else ((first,), None)
-            )
-        if scores:
-            return tuple(whole or scores), None
+            if rivals:
+                return (), rivalry("answer", (first, *rivals), "be the answer")
+            return (first,), None
+        if named:
+            return tuple(named), None
         likely = [
             name for name in candidates if free[name].is_scalar and not free[name].is_repeated
         ]
@@ -575,14 +672,14 @@ class _Assignment:
         return (), None
 
     def _check_open(self, columns: Sequence[ColumnProfile]) -> None:
-        """Note answers that are letters, as if there were options."""
+        """Note answers that are all letters although no column holds options."""
         for texts in (profile.texts for profile in columns):
             if len(texts) > 1 and all(
                 len(text) == 1 and text.upper() in LETTERS[:8] for text in texts
             ):
                 self._faults.append(
                     f"{self._path}: the answers in {columns[0].name!r} are letters, and no column holds options; say "
-                    "--column options=NAME, once for each column"
+                    f"{setting('columns', {'options': 'NAME'})}, once for each column"
                 )
 
     # --- annotations ---
@@ -590,16 +687,23 @@ class _Assignment:
     def _annotations(
         self, free: Mapping[str, ColumnProfile], *, with_questions: bool
     ) -> TableRoles:
+        """Return the roles of a table of annotations.
+
+        Args:
+            free: Columns that are not tags.
+            with_questions: Whether questions, and entries of forms, may be annotations.
+        """
         question_columns = tuple(
             name for name in self._roles.get("question", ()) if _asks(free.get(name))
         )
         for role in ("options", "question", "distractors"):
             self._roles.pop(role, None)
-        self._doubts = [doubt for doubt in self._doubts if doubt.role == "picture"]
+        self._doubts = [doubt for doubt in self._doubts if doubt.role == "image"]
         rows = max(profile.filled for profile in free.values())
-        remaining = self._still_free(
-            {name: p for name, p in free.items() if p.filled >= RARELY * rows}
-        )
+        often_filled = {
+            name: profile for name, profile in free.items() if profile.filled >= RARE_SHARE * rows
+        }
+        remaining = self._still_free(often_filled)
         if with_questions and question_columns and "questions" not in self._given:
             self._roles["questions"] = question_columns
             remaining.pop(question_columns[0])
@@ -612,9 +716,9 @@ class _Assignment:
         remaining = self._still_free(remaining)
         for role, fits in _FITTING_ANNOTATIONS.items():
             scores = {
-                n: score
-                for n, p in remaining.items()
-                if fits(p) and (score := name_score(role, n)) > PARTLY
+                name: score
+                for name, profile in remaining.items()
+                if fits(profile) and (score := name_score(role, name)) > PARTLY
             }
             if scores and role not in self._roles:
                 self._roles[role] = (max(scores, key=lambda name: scores[name]),)
@@ -623,10 +727,11 @@ class _Assignment:
             is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS if role != "box")
             self._settle("label", label_column(remaining, only_sure=is_described))
             remaining = self._still_free(remaining)
-        further = [
+        # Further captions, such as `caption_2`.
+        further_captions = [
             name for name in remaining if name_score("caption", name) and remaining[name].words > 2
-        ]  # caption_2 ...
-        self._roles["caption"] = (*self._roles.get("caption", ()), *further)
+        ]
+        self._roles["caption"] = (*self._roles.get("caption", ()), *further_captions)
         self._settle("id", (id_column(remaining, ()), None))
         remaining = self._still_free(remaining)
         self._entries(remaining, or_else=with_questions)
@@ -638,8 +743,10 @@ class _Assignment:
         )
 
     def _entries(self, remaining: Mapping[str, ColumnProfile], *, or_else: bool) -> None:
-        """Give what is left: an object with keys, attributes, and where nothing else is said of the pictures and
-        `or_else` says so, short texts as entries of a form."""
+        """Assign the remaining columns: an object with keys as `fields`, and columns of words as `attributes`.
+
+        With `or_else`, if no column has another role of annotations, columns of short texts are `fields` too.
+        """
         objects = {name.partition(".")[0] for name in remaining if "." in name}
         keyed = [name for name in usual_names()["fields"] if name in objects or name in remaining]
         if keyed:
@@ -649,18 +756,18 @@ class _Assignment:
                 for name, profile in remaining.items()
                 if name.partition(".")[0] != keyed[0]
             }
-        is_said = any(self._roles.get(role) for role in OF_ANNOTATIONS)
-        attributes = (
-            attribute_columns(remaining)
-            if (is_said or or_else) and not self._roles.get("box")
-            else ()
-        )
-        texts = tuple(
-            n for n, profile in remaining.items() if n not in attributes and profile.has_short_texts
+        has_annotations = any(self._roles.get(role) for role in OF_ANNOTATIONS)
+        attributes: tuple[str, ...] = ()
+        if (has_annotations or or_else) and not self._roles.get("box"):
+            attributes = attribute_columns(remaining)
+        short_texts = tuple(
+            name
+            for name, profile in remaining.items()
+            if name not in attributes and profile.has_short_texts
         )
         self._roles.setdefault("attributes", attributes)
-        if or_else and not is_said:
-            self._roles.setdefault("fields", texts)
+        if or_else and not has_annotations:
+            self._roles.setdefault("fields", short_texts)
 
 
 _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
@@ -670,16 +777,16 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
     "questions": lambda profile: profile.lists > 0.5,
     "caption": lambda profile: profile.is_text or profile.lists > 0.5,
 }
-"""What cells look like that a column's name says to hold annotations, the plainest first."""
+"""By role of annotations, whether the cells of a column may hold it; a column gets the first role that fits its name."""
 
 
 _VERDICTS = frozenset(("true", "false", "1", "0", "1.0", "0.0", "yes", "no"))
 
 
 def _may_be_answers(profile: ColumnProfile) -> bool:
-    """Whether a column of a table of predictions may hold right answers, by its name.
+    """Return whether a column of a table of predictions may hold the ground truth.
 
-    `correct` may also say of each reply whether it is right, and `model_answer` what the model answered.
+    A column named `correct` may hold verdicts on the replies instead, and `model_answer` the replies themselves.
     """
     score = name_score("answer", profile.name)
     if not score or profile.messages > 0.5 or profile.completions > 0.5:
@@ -693,20 +800,20 @@ def _may_be_answers(profile: ColumnProfile) -> bool:
 
 
 def _asks(profile: ColumnProfile | None) -> bool:
-    """Whether a column holds questions rather than any text: by its marks, or by its name."""
-    return profile is not None and (
-        profile.questions > 0.2 or name_score("question", profile.name) > ITS_NAME
-    )
+    """Return whether a column holds questions and not other text: by its question marks, or by its name."""
+    if profile is None:
+        return False
+    return profile.questions > 0.2 or name_score("question", profile.name) > CERTAIN_NAME
 
 
-RARELY = 0.05
-"""A column that fewer of the rows have than this says nothing of the pictures."""
-ITS_NAME = 0.97
-"""The score of the surest names."""
+RARE_SHARE = 0.05
+"""A column that is filled in fewer than this share of the rows is rare: no annotation, or a field of a map."""
+CERTAIN_NAME = 0.97
+"""The most certain names have a higher score than this."""
 
 
 def _agree(first: AnswerColumn, second: AnswerColumn) -> bool:
-    """Whether two columns name the same options, each in its own form."""
+    """Return whether two columns name the same option in every row, each in one of its forms."""
     return any(
         first.meant[first_form] == second.meant[second_form]
         for first_form in _forms(first)
@@ -715,4 +822,5 @@ def _agree(first: AnswerColumn, second: AnswerColumn) -> bool:
 
 
 def _forms(column: AnswerColumn) -> list[str]:
+    """Return the forms of a column other than `any`."""
     return [form for form in column.forms() if form in column.meant]

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from snellen.analysis.headline import first_text_metric
 from snellen.building.benchmark import Benchmark
+from snellen.callers import for_caller
 from snellen.common.late import check_polars
 from snellen.common.paths import slug
 from snellen.errors import DataError
@@ -47,8 +49,8 @@ class ExportJob(Struct, frozen=True):
     """The results of all runs, as `results_of_all` gives them."""
     path: Path
     """A file, or a folder where the exporter has no suffix."""
-    pictures: bool = False
-    """Whether pictures are written too, where the form has a place for them."""
+    images: bool = False
+    """Whether images are written too, where the form has a place for them."""
     answers: bool = False
     """Whether golds are written into forms that are made to be published."""
 
@@ -64,7 +66,15 @@ class BenchmarkJob(Struct, frozen=True):
 
 
 class Exporter(Struct, frozen=True, kw_only=True):
-    """A form in which runs are written for other tools."""
+    """A form in which runs are written for other tools.
+
+    Examples:
+        >>> def write_names(job):
+        ...     job.path.write_text("\\n".join(run.manifest.model for run in job.runs))
+        ...     return [job.path]
+        >>> Exporter(title="names of models", write=write_names, suffix=".txt").suffix
+        '.txt'
+    """
 
     title: str
     """As in "logs of Inspect"."""
@@ -86,9 +96,13 @@ def export_path(form: str, exporter: Exporter, path: str | Path | None, default:
         return Path(default + exporter.suffix)
     if exporter.suffix and Path(path).suffix.lower() != exporter.suffix:
         others = ", ".join(name for name in names("exporters") if name != form)
+        another = for_caller(
+            f"another form with --as ({others}), or have `snellen report -o` write the numbers",
+            f"another form ({others}), or write the numbers with report(PATH)",
+        )
         raise DataError(
-            f"{path}: the form {form} is a file that ends in {exporter.suffix}; name it so, choose another form with "
-            f"--as ({others}), or have `snellen report -o` write the numbers as .csv, .json, .md, .tex or .html"
+            f"{path}: the form {form} is a file that ends in {exporter.suffix}; name it so, choose {another} as .csv, "
+            ".json, .md, .tex or .html"
         )
     return Path(path)
 
@@ -108,6 +122,8 @@ class Presentation(Struct, frozen=True):
     """The request as sent and the last response; of an answer to which steps led, the conclusion."""
     scores: tuple[Score, ...]
     """Of its question, over all of the question's presentations under its protocol."""
+    verdict_metric: str = ""
+    """The metric of open questions by which one is correct (1) or wrong (0); empty if it gives other values too."""
 
     @property
     def turn(self) -> Turn:
@@ -121,11 +137,19 @@ class Presentation(Struct, frozen=True):
         return tuple(self.turn.options[i] for i in self.answer.options) or self.answer.texts
 
     @property
-    def is_right(self) -> bool | None:
-        """Whether the option that was read is right; None without options, without a gold, or where none came."""
-        if self.answer is None or not self.turn.options or self.prediction.error is not None:
+    def is_correct(self) -> bool | None:
+        """Whether the option that was read is right, or the text of an open question.
+
+        None without a gold or a reply, and for a text that is neither right nor wrong, such as a caption.
+        """
+        if self.answer is None or self.prediction.error is not None:
             return None
-        return self.prediction.choice in self.answer.options
+        if self.turn.options:
+            return self.prediction.choice in self.answer.options
+        for score in self.scores:
+            if score.metric == self.verdict_metric and score.value is not None:
+                return score.value == 1
+        return None
 
     @property
     def reply(self) -> str | None:
@@ -140,6 +164,7 @@ def presentations(run: ScoredRun) -> Iterator[Presentation]:
         scores: dict[tuple[str, str, int], list[Score]] = defaultdict(list)
         for score in scored.scores:
             scores[score.protocol, score.sample_id, score.turn].append(score)
+        verdict_metric = _verdict_metric(scored)
         for prediction in scored.predictions:
             question = prediction.sample_id, prediction.turn
             yield Presentation(
@@ -156,7 +181,15 @@ def presentations(run: ScoredRun) -> Iterator[Presentation]:
                     )
                 ),
                 tuple(scores[prediction.protocol, *question]),
+                verdict_metric,
             )
+
+
+def _verdict_metric(scored: ScoredBenchmark) -> str:
+    """Return the first metric of open questions if it is 0 or 1 for each of them, else an empty string."""
+    metric = first_text_metric(scored.spec)
+    is_verdict = all(score.value in (None, 0, 1) for score in scored.scores_of(metric))
+    return metric if is_verdict else ""
 
 
 def _exchanges(run: ScoredRun) -> dict[_Place, Exchange]:
@@ -263,8 +296,8 @@ def write_json(path: Path, content: Any) -> Path:
     return path
 
 
-PICTURE = "[picture]"
-"""The placeholder of a picture in a request's text."""
+PICTURE = "[image]"
+"""The placeholder of an image in a request's text."""
 
 
 def sample_table(runs: Sequence[ScoredRun]) -> polars.DataFrame:
@@ -324,7 +357,7 @@ def _schema() -> dict[str, Any]:
         "reused": pl.Boolean(),
         "chosen": pl.Int32(),
         "chosen_text": pl.String(),
-        "right": pl.Boolean(),
+        "correct": pl.Boolean(),
         **dict.fromkeys(("extraction_method", "confidence", "reason", "detail"), pl.String()),
         "follows_format": pl.Boolean(),
         "extractor": pl.String(),
@@ -376,7 +409,7 @@ def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, An
         "chosen_text": presentation.turn.options[prediction.choice]
         if prediction.choice is not None
         else prediction.text,
-        "right": presentation.is_right,
+        "correct": presentation.is_correct,
         "extraction_method": prediction.extraction_method,
         "confidence": prediction.confidence,
         "reason": prediction.reason,
@@ -389,7 +422,7 @@ def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, An
 
 
 def message_text(message: Message) -> str:
-    """What a message says, with a sign in the place of each picture."""
+    """What a message says, with a sign in the place of each image."""
     return "".join(
         PICTURE if isinstance(part, ImagePart) else part.text for part in message.content
     )

@@ -18,23 +18,25 @@ import pyarrow.parquet as pq
 from msgspec.structs import asdict
 
 from snellen import __version__
-from snellen.building.benchmark import Benchmark
+from snellen.building.benchmark import HISTORY, Benchmark
+from snellen.callers import setting
 from snellen.common.images import Images, JoinedImages
 from snellen.errors import DataError, StoreError
 from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, ExportJob, sample_table
+from snellen.recognition.exported_benchmarks import ENTRY_KEY, exported_facts
 from snellen.records import Answer, ImageRef, Result, Sample
-from snellen.report.table import figure_text
-from snellen.runs.own_questions import RunPictures
+from snellen.report.number_text import figure_text
+from snellen.runs.own_questions import RunImages
 from snellen.scoring.answers import has_answers, sample_answers
 
 CARD = "README.md"
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """What the feature `Image` is stored as."""
 SHARD_BYTES = 400 << 20
-"""Pictures in one file, about; the hub asks for files well below 5 GB."""
+"""Images in one file, about; the hub asks for files well below 5 GB."""
 ROWS = 32
-"""Rows in memory at once, with their pictures."""
+"""Rows in memory at once, with their images."""
 _LICENCES = frozenset(
     "afl-3.0 apache-2.0 bsd-2-clause bsd-3-clause cc cc-by-2.0 cc-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0 "
     "cc-by-nc-4.0 cc-by-nc-nd-4.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 "
@@ -44,8 +46,8 @@ _LICENCES = frozenset(
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-def picture_cell(image: ImageRef, images: Images) -> dict[str, Any]:
-    """A picture as the feature `Image` stores it, its bytes as they are. Raises DataError where it is not here."""
+def image_cell(image: ImageRef, images: Images) -> dict[str, Any]:
+    """An image as the feature `Image` stores it, its bytes as they are. Raises DataError where it is not here."""
     return {
         "bytes": images.read(image),
         "path": f"{image.digest}.{image.media_type.partition('/')[2]}",
@@ -55,14 +57,13 @@ def picture_cell(image: ImageRef, images: Images) -> dict[str, Any]:
 def write_shards(
     rows: Iterable[Mapping[str, Any]], schema: pa.Schema, folder: Path, split: str
 ) -> list[Path]:
-    """Write rows as `data/SPLIT-00000-of-00001.parquet` and so on, a new file when one has enough pictures.
+    """Write rows as `data/SPLIT-00000-of-00001.parquet` and so on, a new file when one has enough images.
 
     Files get their names when all are written. Raises StoreError.
     """
     data = folder / "data"
-    schema = schema.with_metadata(
-        {"huggingface": json.dumps({"info": {"features": _features(schema)}})}
-    )
+    features = json.dumps({"info": {"features": _features(schema)}})
+    schema = schema.with_metadata({**(schema.metadata or {}), "huggingface": features})
     parts: list[Path] = []
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -207,7 +208,15 @@ SPLIT = "test"
 _TEXTS = pa.list_(pa.string())
 _REGION = pa.struct([("box", pa.list_(pa.float64())), ("label", pa.string())])
 _TURN = pa.struct([("question", pa.string()), ("options", _TEXTS)])
-_GOLD = pa.struct([("turn", pa.int32()), ("options", pa.list_(pa.int32())), ("texts", _TEXTS)])
+_GOLD = pa.struct(
+    [
+        ("turn", pa.int32()),
+        ("options", pa.list_(pa.int32())),
+        ("texts", _TEXTS),
+        ("relevance", pa.list_(pa.float64())),
+        ("candidates", _TEXTS),
+    ]
+)
 _QUESTION = (
     ("id", pa.string()),
     ("images", pa.list_(IMAGE)),
@@ -221,16 +230,17 @@ _QUESTION = (
 )
 _BENCHMARK_COLUMNS = {
     "id": "name of the question",
-    "images": "its pictures, in order",
+    "images": "its images, in order",
     "context": "what stands before the question, if anything",
     "question": "the question; empty for a dialogue",
     "options": "its options, in their own order; empty for an open question",
     "turns": "the questions of a dialogue",
     "rewordings": "other wordings of the question",
-    "regions": "parts of the picture that the question is about, boxes in pixels",
-    "group": "what related questions share, by default the picture",
+    "regions": "parts of the image that the question is about, boxes in pixels",
+    "group": "what related questions share, by default the image",
     "tag_": "a tag of the question",
-    "gold": "for each turn: right options by index, or reference texts",
+    "gold": "for each turn: right options by index, or reference texts; how right each option is, if people said so",
+    "replies": "the published replies of a dialogue",
     "gold_tag_": "a tag that gives the answer away",
 }
 
@@ -245,11 +255,18 @@ def write_benchmark(job: BenchmarkJob) -> list[Path]:
     if job.answers:
         columns += [
             ("gold", pa.list_(_GOLD)),
+            ("replies", _TEXTS),
             *((f"gold_tag_{name}", pa.string()) for name in gold_tags),
         ]
-    schema = pa.schema(columns)
+    schema = pa.schema(columns, {ENTRY_KEY: json.dumps(exported_facts(benchmark.spec)).encode()})
+    has_histories = job.answers and benchmark.part(HISTORY) is not None
+    histories = benchmark.histories() if has_histories else {}
     rows = (
-        {**_row(benchmark, sample), **(_golds(answers.get(sample.id, [])) if job.answers else {})}
+        {
+            **_row(benchmark, sample),
+            **(_golds(answers.get(sample.id, [])) if job.answers else {}),
+            "replies": histories.get(sample.id, ()),
+        }
         for sample in benchmark.samples()
     )
     files = write_shards(rows, schema, job.path, SPLIT)
@@ -260,7 +277,7 @@ def write_benchmark(job: BenchmarkJob) -> list[Path]:
 def _answers(benchmark: Benchmark) -> dict[str, list[Answer]]:
     if not has_answers(benchmark.folder):
         raise DataError(
-            f"the answers of {benchmark.name} are not here; build it again, or leave --answers out"
+            f"the answers of {benchmark.name} are not here; build it again, or leave {setting('answers')} out"
         )
     return sample_answers(benchmark.folder)
 
@@ -271,7 +288,7 @@ def _row(benchmark: Benchmark, sample: Sample) -> dict[str, Any]:
             name: getattr(sample, name)
             for name in ("id", "context", "question", "options", "rewordings", "group")
         },
-        "images": [picture_cell(image, benchmark.images) for image in sample.images],
+        "images": [image_cell(image, benchmark.images) for image in sample.images],
         "turns": [asdict(turn) for turn in sample.turns],
         "regions": [asdict(region) for region in sample.regions],
         **{f"tag_{name}": value for name, value in sample.tags.items()},
@@ -280,7 +297,13 @@ def _row(benchmark: Benchmark, sample: Sample) -> dict[str, Any]:
 
 def _golds(answers: list[Answer]) -> dict[str, Any]:
     golds = [
-        {"turn": answer.turn, "options": answer.options, "texts": answer.texts}
+        {
+            "turn": answer.turn,
+            "options": answer.options,
+            "texts": answer.texts,
+            "relevance": answer.relevance,
+            "candidates": answer.candidates,
+        }
         for answer in answers
     ]
     return {
@@ -296,7 +319,7 @@ def _benchmark_card(job: BenchmarkJob, schema: pa.Schema) -> str:
     origin = (
         f"Built by Snellen {__version__} from the entry `{spec.name}`, version `{manifest.version}`"
     )
-    settings = ", ".join(f"{name} = {value}" for name, value in manifest.made.recipe.items())
+    settings = ", ".join(f"{name} = {value}" for name, value in manifest.build_info.recipe.items())
     return card(
         spec.title,
         data=f"data/{SPLIT}-*.parquet",
@@ -304,7 +327,7 @@ def _benchmark_card(job: BenchmarkJob, schema: pa.Schema) -> str:
         rows=counts.samples,
         licences=[spec.licence],
         text=[
-            f"{counts.samples:,} samples with {counts.questions:,} questions about {counts.images:,} pictures. {golds}",
+            f"{counts.samples:,} samples with {counts.questions:,} questions about {counts.images:,} images. {golds}",
             f"{origin}{f', with {settings}' if settings else ''}. "
             f"Licence of the source: {spec.licence or 'not stated'}.",
             "",
@@ -316,15 +339,15 @@ def _benchmark_card(job: BenchmarkJob, schema: pa.Schema) -> str:
 # --- the one table of runs -------------------------------------------------------------------------------------------
 
 
-GOLD_COLUMNS = ("gold", "gold_options", "right")
+GOLD_COLUMNS = ("gold", "gold_options", "correct")
 _WHAT = {
     "model": "the model that was asked",
     "presentation": "which way of showing the question, from 0",
-    "images": "its pictures, in order, or their SHA-256",
+    "images": "its images, in order, or their SHA-256",
     "gold": "texts of right options, or reference texts",
     "gold_options": "right options by index",
     "order": "which option stood in which place",
-    "request": "the messages as sent, [picture] for a picture",
+    "request": "the messages as sent, [image] for an image",
     "reply": "what came back",
     "chosen": "the option that was read in it, by index",
     "reason": "why nothing was read, where nothing was",
@@ -339,9 +362,9 @@ def _write(job: ExportJob) -> list[Path]:
         table = table.drop(GOLD_COLUMNS)
     schema = pa.schema([(field.name, _plain(field.type)) for field in table.to_arrow().schema])
     rows: Iterator[Mapping[str, Any]] = table.iter_rows(named=True)
-    if job.pictures:
+    if job.images:
         schema = schema.set(schema.get_field_index("images"), pa.field("images", pa.list_(IMAGE)))
-        rows = _with_pictures(rows, job)
+        rows = _with_images(rows, job)
     files = write_shards(rows, schema, job.path, SPLIT)
     write_atomically(job.path / CARD, _card(job, table.height, schema).encode("utf-8", "replace"))
     return [*files, job.path / CARD]
@@ -358,16 +381,14 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _with_pictures(
-    rows: Iterator[Mapping[str, Any]], job: ExportJob
-) -> Iterator[Mapping[str, Any]]:
-    """The rows with their pictures in the place of digests. Raises DataError for pictures that are not at hand."""
+def _with_images(rows: Iterator[Mapping[str, Any]], job: ExportJob) -> Iterator[Mapping[str, Any]]:
+    """The rows with their images in the place of digests. Raises DataError for images that are not at hand."""
     stores: dict[str, Images] = {}
     refs: dict[str, ImageRef] = {}
     for run in job.runs:
         for use in run.manifest.benchmarks:
             earlier_stores = [stores[use.name]] if use.name in stores else []
-            stores[use.name] = JoinedImages([*earlier_stores, RunPictures(use, run.folder)])
+            stores[use.name] = JoinedImages([*earlier_stores, RunImages(use, run.folder)])
         refs |= {
             image.digest: image
             for scored in run.benchmarks
@@ -377,11 +398,11 @@ def _with_pictures(
     for row in rows:
         try:
             pictures = [
-                picture_cell(refs[digest], stores[row["benchmark"]]) for digest in row["images"]
+                image_cell(refs[digest], stores[row["benchmark"]]) for digest in row["images"]
             ]
         except DataError as error:
             raise DataError(
-                f"{row['benchmark']} {row['sample_id']}: {error}, or leave --pictures out"
+                f"{row['benchmark']} {row['sample_id']}: {error}; or leave out {setting('images', True)}"
             ) from None
         yield {**row, "images": pictures}
 

@@ -29,7 +29,7 @@ from snellen.interchange.exports.base import (
     question_id,
 )
 from snellen.records import ImagePart, Message, Part, TextPart
-from snellen.runs.own_questions import RunPictures
+from snellen.runs.own_questions import RunImages
 
 LOG_FORMAT = 2
 
@@ -40,9 +40,9 @@ def _write(job: ExportJob) -> list[Path]:
 
 def _write_part(part: LogPart, job: ExportJob) -> Path:
     pictures = None
-    if job.pictures:
+    if job.images:
         [use] = [use for use in part.run.manifest.benchmarks if use.name == part.benchmark]
-        pictures = RunPictures(use, part.run.folder)
+        pictures = RunImages(use, part.run.folder)
     started = part.run.manifest.started
     digest = hashlib.blake2b(
         f"{part.run.folder.resolve()} {part.task}".encode(), digest_size=11
@@ -128,7 +128,7 @@ def _results(part: LogPart, samples: Sequence[dict[str, Any]]) -> dict[str, Any]
     return {"total_samples": len(samples), "completed_samples": completed, "scores": scores}
 
 
-def _sample(presentation: Presentation, epoch: int, pictures: RunPictures | None) -> dict[str, Any]:
+def _sample(presentation: Presentation, epoch: int, pictures: RunImages | None) -> dict[str, Any]:
     request = presentation.exchange.request if presentation.exchange else None
     messages = [_message(message, pictures) for message in request.messages] if request else []
     prediction = presentation.prediction
@@ -176,9 +176,7 @@ def _sample(presentation: Presentation, epoch: int, pictures: RunPictures | None
     return {**sample, "messages": [*messages, reply], "output": output}
 
 
-def _question(
-    presentation: Presentation, pictures: RunPictures | None
-) -> str | list[dict[str, Any]]:
+def _question(presentation: Presentation, pictures: RunImages | None) -> str | list[dict[str, Any]]:
     """The question as the benchmark has it; the messages say how it was put to the model."""
     text = "\n".join(filter(None, (presentation.sample.context, presentation.turn.question)))
     if pictures is None:
@@ -187,13 +185,13 @@ def _question(
     return [{"role": "user", "content": [_content(part, pictures) for part in parts]}]
 
 
-def _message(message: Message, pictures: RunPictures | None) -> dict[str, Any]:
+def _message(message: Message, pictures: RunImages | None) -> dict[str, Any]:
     if message.role != "user" or pictures is None:
         return {"role": message.role, "content": message_text(message)}
     return {"role": message.role, "content": [_content(part, pictures) for part in message.content]}
 
 
-def _content(part: Part, pictures: RunPictures) -> dict[str, Any]:
+def _content(part: Part, pictures: RunImages) -> dict[str, Any]:
     if not isinstance(part, ImagePart):
         return {"type": "text", "text": part.text}
     media_type, content = to_plain_file(part.image, pictures.read(part.image))

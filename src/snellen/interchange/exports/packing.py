@@ -1,4 +1,6 @@
-"""Runs as one file to be sent: what they asked, what was answered and how that was scored; no gold unless asked for.
+"""Runs, or a benchmark, as one file to be sent.
+
+A run is packed with what it asked, what was answered and how that was scored; no gold unless asked for.
 
 Golds stand in the answers, in reports and in what judges were asked; all of these stay behind together. A reply that
 was scored as right tells the gold of its question all the same.
@@ -11,13 +13,19 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen import registry
+from snellen.building.benchmark import EXAMPLES, MANIFEST, SAMPLES, Benchmark
+from snellen.callers import for_caller
 from snellen.common.images import ImageStore
+from snellen.common.paths import slug
 from snellen.errors import DataError, StoreError
+from snellen.formats.record_files import ENDING
 from snellen.runs.own_questions import (
-    RunPictures,
+    RunImages,
     keep_questions,
     questions_folder,
     reopen_benchmark,
@@ -34,7 +42,7 @@ class PackedRuns(Struct, frozen=True):
 
     path: Path
     files: int
-    pictures: int
+    images: int
     answers: tuple[str, ...]
     """The benchmarks whose answers are in it."""
     left_out: tuple[str, ...]
@@ -42,14 +50,14 @@ class PackedRuns(Struct, frozen=True):
 
 
 def pack_runs(
-    runs: Sequence[Path], path: Path, *, pictures: bool = False, answers: bool = False
+    runs: Sequence[Path], path: Path, *, images: bool = False, answers: bool = False
 ) -> PackedRuns:
     """Write runs into a zip file, each in a folder of its own: its journals, all its scorings, its questions.
 
-    With `pictures` those of the questions too; with `answers` their golds, the reports and the judges' exchanges, by
+    With `images` those of the questions too; with `answers` their golds, the reports and the judges' exchanges, by
     which it can be scored again elsewhere. Unpacked, each is a run like any other.
 
-    Raises StoreError for a folder that is not a run or a file that cannot be written, DataError for pictures or answers
+    Raises StoreError for a folder that is not a run or a file that cannot be written, DataError for images or answers
     that are asked for and not at hand, and for runs whose folders have the same name.
     """
     names = [run.resolve().name for run in runs]
@@ -58,7 +66,7 @@ def pack_runs(
     packed: dict[str, Path] = {}
     golds: list[str] = []
     left_out: list[str] = [] if answers else ["answers"]
-    n_pictures = 0
+    n_images = 0
     with tempfile.TemporaryDirectory() as staging:
         for run, name in zip(runs, names, strict=True):
             manifest = read_manifest(run)
@@ -70,7 +78,7 @@ def pack_runs(
             left_out += [] if answers else with_gold
             for use in manifest.benchmarks:
                 folder = questions_folder(Path(staging) / name, use.name)
-                n_pictures += _write_questions(use, run, folder, pictures=pictures)
+                n_images += _write_questions(use, run, folder, images=images)
                 if answers and (file := _answers(use, run)):
                     packed[(folder.relative_to(staging) / file.name).as_posix()] = file
                     golds.append(use.name)
@@ -80,7 +88,63 @@ def pack_runs(
             if file.is_file()
         }
         _write_zip(path, packed)
-    return PackedRuns(path, len(packed), n_pictures, tuple(dict.fromkeys(golds)), tuple(left_out))
+    return PackedRuns(path, len(packed), n_images, tuple(dict.fromkeys(golds)), tuple(left_out))
+
+
+OPEN_PARTS = (SAMPLES, EXAMPLES)
+"""Files of a benchmark that tell nothing of the answers to its questions. Few-shot examples are never asked."""
+
+
+class PackedBenchmark(Struct, frozen=True):
+    """What was packed."""
+
+    path: Path
+    folder: str
+    """The folder that unpacking makes."""
+    images: int
+    has_answers: bool
+
+
+def pack_benchmark(benchmark: Benchmark, path: Path, *, answers: bool = False) -> PackedBenchmark:
+    """Write a built benchmark into a zip file that is a built benchmark again where it is unpacked.
+
+    Args:
+        benchmark: The benchmark.
+        path: The file to write.
+        answers: Whether the answers go with it, and all files that tell something of them. Without them it can be run
+            elsewhere, and the runs are scored where the answers are.
+
+    Raises:
+        DataError: The answers are asked for and hidden.
+        StoreError: The file cannot be written.
+    """
+    if answers and not has_answers(benchmark.folder):
+        raise DataError(f"the answers of {benchmark.name} are hidden; pack it without them")
+    inner_folder = slug(benchmark.name)
+    manifest = benchmark.manifest
+    # The path of the source is about this machine alone.
+    build_info = replace(manifest.build_info, origin=Path(manifest.build_info.origin).name)
+    manifest = replace(manifest, build_info=build_info)
+    if not answers:
+        open_files = {name: digest for name, digest in manifest.files.items() if name in OPEN_PARTS}
+        counts = replace(manifest.counts, answers=0)
+        manifest = replace(manifest, counts=counts, files=open_files, answer_tags=())
+    packed: dict[str, Path] = {}
+    for file in sorted(benchmark.folder.glob(f"*{ENDING}")):
+        if answers or file.name in OPEN_PARTS:
+            packed[f"{inner_folder}/{file.name}"] = file
+    images = benchmark.folder / "images"
+    n_images = 0
+    for file in sorted(images.rglob("*")):
+        if file.is_file():
+            n_images += 1
+            packed[f"{inner_folder}/images/{file.relative_to(images).as_posix()}"] = file
+    with tempfile.TemporaryDirectory() as staging:
+        manifest_file = Path(staging) / MANIFEST
+        manifest_file.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        packed[f"{inner_folder}/{MANIFEST}"] = manifest_file
+        _write_zip(path, packed)
+    return PackedBenchmark(path, inner_folder, n_images, answers)
 
 
 def _gold_files(run: Path) -> list[Path]:
@@ -105,28 +169,29 @@ def _records(run: Path) -> Iterator[Path]:
                 yield file
 
 
-def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, pictures: bool) -> int:
-    """The questions as asked, with their pictures if wanted, and how many pictures those are."""
+def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, images: bool) -> int:
+    """The questions as asked, with their images if wanted, and how many images those are."""
     benchmark, selection = reopen_benchmark(use, run), use.selection
     keep_questions(benchmark, selection, folder)
-    if not pictures:
+    if not images:
         return 0
-    store, source = ImageStore(folder / "images"), RunPictures(use, run)
-    images = {
+    store, source = ImageStore(folder / "images"), RunImages(use, run)
+    image_by_digest = {
         image.digest: image for sample in benchmark.samples(selection) for image in sample.images
     }
-    for digest, image in images.items():
+    for digest, image in image_by_digest.items():
         store.path(digest).parent.mkdir(parents=True, exist_ok=True)
         store.path(digest).write_bytes(source.read(image))
-    return len(images)
+    return len(image_by_digest)
 
 
 def _answers(use: BenchmarkUse, run: Path) -> Path | None:
     """The file of answers; None where they are hidden."""
     folder = reopen_benchmark(use, run).folder
     if not has_answers(folder):
+        without = for_caller("--answers", "answers")
         raise DataError(
-            f"the answers of {use.name} are not here; build it again, or pack the run without --answers"
+            f"the answers of {use.name} are not here; build it again, or pack the run without {without}"
         )
     return answers_file(folder)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen import __version__
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import aggregate_run
 from snellen.common.late import import_extra
 from snellen.errors import DataError, UnknownNameError
-from snellen.registry import find, names, unknown
+from snellen.registry import find_registered, names, unknown_name
 from snellen.scoring.kept_scoring import RESULTS
 from snellen.scoring.scored_run import ScoredRun
 
@@ -27,7 +27,12 @@ _UNUSUAL = re.compile(r"[^\w./-]+", re.ASCII)
 
 
 class TrackedMetric(Struct, frozen=True):
-    """A number of a whole benchmark with its interval."""
+    """A number of a whole benchmark with its interval.
+
+    Examples:
+        >>> TrackedMetric("animals/accuracy", 0.75, 0.6, 0.87, n=40).value
+        0.75
+    """
 
     name: str
     """`BENCHMARK/PROTOCOL/METRIC`, in letters, digits and `_ . - /`, which all trackers take."""
@@ -39,7 +44,13 @@ class TrackedMetric(Struct, frozen=True):
 
 
 class TrackedRun(Struct, frozen=True):
-    """A scored run as a tracker receives it."""
+    """A scored run as a tracker receives it.
+
+    Examples:
+        >>> run = TrackedRun("run-1", {"model": "mine"}, (TrackedMetric("accuracy", 0.75, 0.6, 0.87, 40),), ())
+        >>> run.metrics[0].name
+        'accuracy'
+    """
 
     name: str
     settings: dict[str, str]
@@ -65,7 +76,13 @@ class TrackedRun(Struct, frozen=True):
 
 
 class Tracker(Struct, frozen=True):
-    """An experiment tracker to which runs are logged."""
+    """An experiment tracker to which runs are logged.
+
+    Examples:
+        >>> tracker = Tracker("a text file", lambda run, target: f"logged {run.name} to {target}")
+        >>> tracker.log(TrackedRun("run-1", {}, (), ()), "log.txt")
+        'logged run-1 to log.txt'
+    """
 
     title: str
     """As in "MLflow: a store's address, #EXPERIMENT"; says what stands after the colon."""
@@ -80,8 +97,10 @@ def track(runs: Sequence[ScoredRun], target: str) -> list[str]:
     """
     name, _, place = target.partition(":")
     if name not in names("trackers"):
-        raise UnknownNameError(f"--track {target}: {unknown('tracker', name, names('trackers'))}")
-    tracker: Tracker = find("trackers", name)
+        raise UnknownNameError(
+            f"--track {target}: {unknown_name('tracker', name, names('trackers'))}"
+        )
+    tracker: Tracker = find_registered("trackers", name)
     return [tracker.log(tracked_run(run), place) for run in runs]
 
 
@@ -99,7 +118,7 @@ def tracked_run(run: ScoredRun) -> TrackedRun:
                 row.estimate.high,
                 row.estimate.n,
             )
-            for row in results_of(run)
+            for row in aggregate_run(run)
             if not row.slice and row.benchmark != "*" and row.estimate.value is not None
         ),
         tuple(path for name in (RESULTS, REPORT) if (path := folder / name).exists()),

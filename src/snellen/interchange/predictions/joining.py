@@ -1,8 +1,9 @@
-"""Which question of a built benchmark a row is of: found by its id, by its text and picture, and checked by all it has.
+"""Match each row of a file of predictions to a question of a built benchmark.
 
-A row that several questions fit is refused: left out, its question would count as one without an answer.
+A row is matched by its id, or else by its text and image; its other cells must agree with the question. A row that fits
+several questions is an error: if it were skipped, its question would count as unanswered.
 
-Rows that have found their question are numbered as its presentations; exchanges are made of them.
+Matched rows are numbered as presentations of their question, and become the exchanges of a run.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark
+from snellen.callers import setting
 from snellen.errors import DataError
 from snellen.interchange.predictions.rows import (
     Findings,
     PredictedRow,
     PredictionFile,
     count_named,
-    folded,
     folded_question,
+    is_empty_cell,
     name_of,
     places_of,
 )
+from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.protocols.choice import circular_orders, rotations
+from snellen.recognition.folding import folded, whole_number
 from snellen.records import (
     ContinuationScore,
     Exchange,
@@ -44,24 +48,25 @@ from snellen.records import (
 from snellen.scoring.answers import open_answers
 
 Key = tuple[str, int]
-"""Sample and round."""
+"""Id of a sample, and the round of its dialogue (0 for a single question)."""
 Order = tuple[int, ...]
-EMPTY_CELLS = frozenset(
-    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split(
-        "|"
-    )
-)
-"""Texts that pandas reads as empty cells, and so writes as such."""
+"""For each shown position, the index of the question's option that appears there."""
 
 
 class PlacedRow(Struct, frozen=True):
-    """A row with its question and the order in which it showed the options."""
+    """A row with its question and the order in which it showed the options.
+
+    Examples:
+        >>> row = PredictedRow(where="replies.csv:2", id="q1", reply="(B)")
+        >>> PlacedRow(row, "q1", 0, order=(0, 1)).sample
+        'q1'
+    """
 
     row: PredictedRow
     sample: str
     turn: int
     order: Order = ()
-    """Index among the question's options of the option in each place; empty for an open question."""
+    """For each shown position, the index of the option; empty for an open question."""
     wording: int = 0
     test: int = 0
 
@@ -70,8 +75,8 @@ class PlacedRow(Struct, frozen=True):
         return self.sample, self.turn
 
     @property
-    def said(self) -> tuple[object, ...]:
-        """All that distinguishes it from another presentation of its question."""
+    def distinguishing_fields(self) -> tuple[object, ...]:
+        """Values by which two presentations of a question differ."""
         row = self.row
         return (
             self.order,
@@ -79,7 +84,7 @@ class PlacedRow(Struct, frozen=True):
             row.template,
             row.prompt,
             row.reply,
-            row.chosen,
+            row.likeliest_option,
             row.scores,
             row.failure,
         )
@@ -92,40 +97,62 @@ def number_presentations(
     repeats: bool,
     findings: Findings,
 ) -> list[PlacedRow]:
-    """Rows with the numbers of their presentations; a row that is there again is counted once.
+    """Return the rows, each numbered as a presentation of its question.
 
-    Where rows of an id are its presentations, they are numbered by the file or else as they come; else rows are
-    presentations of one question where they show its options in different orders. A request that failed and was asked
-    again counts as it was answered. Raises DataError naming rows that contradict each other.
+    A failed request that was repeated counts with its reply, and a duplicate row counts once.
+
+    Args:
+        path: The file of predictions, for messages.
+        placed: Rows with their questions.
+        samples: Samples of the benchmark by id.
+        repeats: Whether several rows with the same id are presentations of one question. If not, rows are
+            presentations of one question only if they show its options in different orders.
+        findings: Receives notes about retries, duplicates, contradictions and failures.
+
+    Raises:
+        DataError: If more than `FEW_CONTRADICTIONS` of the questions have rows that contradict each other.
     """
     groups: dict[Key, list[PlacedRow]] = defaultdict(list)
     for row in placed:
         groups[row.key].append(row)
-    most = expected_presentations(map(len, groups.values())) if repeats else 0
+    # 0 if the file does not repeat ids; then each order of the options is a presentation.
+    expected = expected_presentations(map(len, groups.values())) if repeats else 0
     numbered: list[PlacedRow] = []
-    contradicting: list[PlacedRow] = []
+    contradicting: list[list[PlacedRow]] = []
     for rows in groups.values():
-        remaining = (
-            rows if repeats and len(rows) <= most else _without_retries(rows, most, findings)
-        )
-        remaining = (
-            remaining if len(remaining) <= most else _without_copies(remaining, most, findings)
-        )
-        if len(remaining) > (most or len({row.order for row in remaining})):
-            contradicting += remaining
+        remaining = rows
+        if len(remaining) > expected:
+            remaining = _without_retries(remaining, expected, findings)
+        if len(remaining) > expected:
+            remaining = _without_copies(remaining, expected, findings)
+        max_presentations = expected or len({row.order for row in remaining})
+        if len(remaining) > max_presentations:
+            contradicting.append(remaining)
         else:
             numbered += _numbered(remaining, samples)
-    if contradicting:
-        raise DataError(f"{path}: {_contradiction(contradicting, repeats)}")
+    if len(contradicting) > FEW_CONTRADICTIONS * len(groups):
+        all_rows = [row for rows in contradicting for row in rows]
+        raise DataError(f"{path}: {_contradiction(all_rows, repeats)}")
+    for first, *_ in contradicting:
+        findings.add(
+            "questions with several rows that say different things, of which the first counts",
+            name_of(first.row),
+        )
+        numbered += _numbered([first], samples)
     for row in numbered:
         if row.row.failure:
             findings.add("replies that never came, which count as not right", name_of(row.row))
     return numbered
 
 
+FEW_CONTRADICTIONS = 0.01
+"""Share of the questions that may have contradicting rows before the file is rejected."""
+
+
 def _contradiction(rows: Sequence[PlacedRow], repeats: bool) -> str:
+    """Return the error message for rows that contradict each other, with up to six of the rows."""
     replies = ", ".join(
-        f"{name_of(row.row)} ({row.row.where}: {_said(row.row)})" for row in rows[:6]
+        f"{name_of(row.row)} ({row.row.where}: {_reply_excerpt(row.row)})" for row in rows[:6]
     )
     more = ", ..." if len(rows) > 6 else ""
     fault = (
@@ -139,16 +166,21 @@ def _contradiction(rows: Sequence[PlacedRow], repeats: bool) -> str:
     )
 
 
-def _said(row: PredictedRow) -> str:
+def _reply_excerpt(row: PredictedRow) -> str:
     reply_text = row.failure or row.reply or ""
     return f"{reply_text[:40]!r}" if row.method == "generation" else "a likelihood"
 
 
-def _without_retries(rows: Sequence[PlacedRow], most: int, findings: Findings) -> list[PlacedRow]:
-    """The rows without those that failed where another shows the same and did not."""
-    answered = {row.order for row in rows if not row.row.failure}
-    remaining = [row for row in rows if not (row.row.failure and row.order in answered)]
-    if most and len(remaining) < most:
+def _without_retries(
+    rows: Sequence[PlacedRow], expected: int, findings: Findings
+) -> list[PlacedRow]:
+    """Return the rows without failed requests whose order of options another row has a reply for.
+
+    If fewer rows than `expected` would remain, all rows are returned.
+    """
+    answered_orders = {row.order for row in rows if not row.row.failure}
+    remaining = [row for row in rows if not (row.row.failure and row.order in answered_orders)]
+    if expected and len(remaining) < expected:
         return list(rows)
     for row in rows:
         if row not in remaining:
@@ -160,32 +192,47 @@ def _without_retries(rows: Sequence[PlacedRow], most: int, findings: Findings) -
 
 
 def expected_presentations(counts: Iterable[int]) -> int:
-    """How many rows a question has: the most that at least a tenth of the questions have; 1 without any.
+    """Return the number of rows that a complete question has; 1 without any questions.
 
-    Fewer are what a run that ended early left; more are rows that were written twice, as of the last batch of several
-    processes.
+    This is the largest count that at least a tenth of the questions have. A question has fewer rows if the run ended
+    early, and more if rows were written twice (for example the last batch of several processes).
+
+    Args:
+        counts: The number of rows of each question.
     """
-    frequency = Counter(counts)
-    return max(
-        (count for count, many in frequency.items() if many * 10 >= frequency.total()), default=1
-    )
+    questions_by_count = Counter(counts)
+    frequent_counts = [
+        count
+        for count, questions in questions_by_count.items()
+        if questions * 10 >= questions_by_count.total()
+    ]
+    return max(frequent_counts, default=1)
 
 
-def _without_copies(rows: Sequence[PlacedRow], most: int, findings: Findings) -> list[PlacedRow]:
-    """The rows less enough exact copies to be as many as expected; less all where no number is."""
+def _without_copies(
+    rows: Sequence[PlacedRow], expected: int, findings: Findings
+) -> list[PlacedRow]:
+    """Return the rows without exact copies, dropping only as many as exceed `expected`; if that is 0, all copies."""
     remaining: list[PlacedRow] = []
-    spare = len(rows) - most if most else len(rows)
+    droppable = len(rows) - expected if expected else len(rows)
     for row in rows:
-        if spare and any(row.said == earlier.said for earlier in remaining):
+        is_copy = any(
+            row.distinguishing_fields == earlier.distinguishing_fields for earlier in remaining
+        )
+        if droppable and is_copy:
             findings.add("rows that are there twice, counted once", name_of(row.row))
-            spare -= 1
+            droppable -= 1
         else:
             remaining.append(row)
     return remaining
 
 
 def _numbered(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> list[PlacedRow]:
-    """By the file's numbers; else by how far a rotation is turned, the base row first; else as they come."""
+    """Return the rows of a question with presentation numbers.
+
+    These are the file's numbers if all rows have different ones. Rotations are numbered by the option that they show
+    first, so that the original order is 0. Other rows are numbered in the order of the file.
+    """
     stated_numbers = [row.row.presentation for row in rows]
     if None not in stated_numbers and len(set(stated_numbers)) == len(stated_numbers):
         return [replace(row, test=row.row.presentation or 0) for row in rows]
@@ -195,34 +242,37 @@ def _numbered(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> list[
 
 
 def are_rotations(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> bool:
-    """Whether rows of a question show its options in different orders, each of which CircularEval shows too."""
+    """Return whether the rows of a question show its options in different orders, all of them used by CircularEval."""
     orders = {row.order for row in rows}
-    return len(orders) == len(rows) and orders <= set(
-        _turned(samples[rows[0].sample], rows[0].turn)
-    ) - {()}
+    if len(orders) < len(rows):
+        return False
+    circular = set(_rotated_orders(samples[rows[0].sample], rows[0].turn))
+    return orders <= circular - {()}
 
 
-def _turned(sample: Sample, turn: int) -> list[Order]:
-    """The orders in which CircularEval shows a question's options."""
-    return (
-        list(rotations(len(sample.rounds[turn].options)))
-        if sample.turns
-        else circular_orders(sample)
-    )
+def _rotated_orders(sample: Sample, turn: int) -> list[Order]:
+    """Return the orders in which CircularEval shows a question's options."""
+    if sample.turns:
+        return list(rotations(len(sample.rounds[turn].options)))
+    return circular_orders(sample)
 
 
 def exchanges_of(
     placed: Iterable[PlacedRow], samples: dict[str, Sample], label: str
 ) -> Iterator[Exchange]:
-    """The journal of a run in which the model said what the rows say."""
+    """Yield the exchanges of a run in which the model `label` replied as the rows say."""
     for row in placed:
         sample = samples[row.sample]
         yield Exchange(label, _request(row, sample), _response(row, sample))
 
 
 def _request(placed: PlacedRow, sample: Sample) -> Request:
-    row, question = placed.row, sample.rounds[placed.turn]
-    labels = row.labels or shown_labels(len(placed.order)) if row.lists_options else ()
+    """Rebuild the request that a row answers, from its prompt or else from the question and its shown options."""
+    row = placed.row
+    question = sample.rounds[placed.turn]
+    labels: Sequence[str] = ()
+    if row.lists_options:
+        labels = row.labels or shown_labels(len(placed.order))
     option_lines = [
         f"{label}. {question.options[option]}"
         for label, option in zip(labels, placed.order, strict=bool(labels))
@@ -246,42 +296,45 @@ def _request(placed: PlacedRow, sample: Sample) -> Request:
 
 
 def _response(placed: PlacedRow, sample: Sample) -> Response:
-    row, count = placed.row, len(sample.rounds[placed.turn].options)
+    """Return a row's reply: its failure, its text, its likeliest option, or a score for each option."""
+    row = placed.row
+    options = sample.rounds[placed.turn].options
     if row.failure:
         return Response(error=Failure("server", row.failure))
     if row.method == "generation":
-        return Response(text=row.reply or "")
-    if len(row.scores) != count or not placed.order:
-        return Response(chosen=row.chosen if row.chosen is not None else _best(row.scores))
-    by_option = dict(zip(placed.order, row.scores, strict=True))
-    texts = sample.rounds[placed.turn].options
-    return Response(
-        scores=tuple(
-            ContinuationScore(by_option[i], 1, len(texts[i].encode()))
-            for i in range(len(by_option))
-        )
-    )
-
-
-def _best(scores: Sequence[float]) -> int:
-    return scores.index(max(scores))
+        return Response(text=row.reply or "", verdict=row.verdict)
+    if len(row.scores) != len(options) or not placed.order:
+        likeliest = row.likeliest_option
+        if likeliest is None:
+            likeliest = row.scores.index(max(row.scores))
+        return Response(likeliest_option=likeliest)
+    score_by_option = dict(zip(placed.order, row.scores, strict=True))
+    scores = [
+        ContinuationScore(score_by_option[i], 1, len(option.encode()))
+        for i, option in enumerate(options)
+    ]
+    return Response(scores=tuple(scores))
 
 
 def shown_labels(count: int) -> tuple[str, ...]:
-    """Labels where a file does not say which were shown: letters, or numbers beyond 26 options."""
-    return (
-        tuple(ascii_uppercase[:count]) if count <= 26 else tuple(str(i + 1) for i in range(count))
-    )
+    """Return the labels to assume for `count` options: letters, or numbers from 1 if there are more than 26."""
+    if count <= 26:
+        return tuple(ascii_uppercase[:count])
+    return tuple(str(number) for number in range(1, count + 1))
 
 
 ROTATION_STEP = 1_000_000
-"""What CircularEval's files add to an index for each rotation."""
+"""CircularEval's files add this to the index of a question for each rotation."""
 
 
 def join_rows(
     path: Path, file: PredictionFile, benchmark: Benchmark, findings: Findings
 ) -> list[PlacedRow]:
-    """The rows of a file that fit questions of a benchmark. Raises DataError where most do not, or some fit several."""
+    """Return the rows of a file with their questions in a benchmark.
+
+    Raises:
+        DataError: If fewer than half of the rows fit a question, or a row fits several.
+    """
     finder = QuestionFinder(benchmark, findings)
     placed = finder.in_order(file.rows)
     if placed is None:
@@ -291,24 +344,24 @@ def join_rows(
         raise DataError(
             f"{path}: {len(finder.ambiguous):,} of {len(file.rows):,} rows fit several questions of {benchmark.name} "
             f"({', '.join(finder.ambiguous[:3])}, ...), and nothing tells of which they are: give each row the id of "
-            "its question, or the name of its picture"
+            "its question, or the name of its image"
         )
     if 2 * len(placed) < len(file.rows) or not placed:
         count = f"only {len(placed):,} of {len(file.rows):,} rows fit" if placed else "no row fits"
         raise DataError(
             f"{path}: {count} {benchmark.name} ({reasons}); is that the benchmark that was asked? Name another with "
-            f"--benchmark, or have the file's own answers count: snellen score {path}"
+            f"{setting('benchmark')}, or have the file's own answers count: {scoring_call(path)}"
         )
     return placed
 
 
 class QuestionFinder:
-    """Finds the question of each row among those of a benchmark, or says in `findings` why it has none."""
+    """Index of a benchmark's questions that finds the question of a row; `findings` receives why a row has none."""
 
     def __init__(self, benchmark: Benchmark, findings: Findings) -> None:
         self.samples = {sample.id: sample for sample in benchmark.samples()}
         self.ambiguous: list[str] = []
-        """Rows that several questions fit."""
+        """Names of rows that fit several questions."""
         self._findings = findings
         self._answers = open_answers(benchmark.folder)
         self._by_text: dict[str, dict[Key, None]] = defaultdict(dict)
@@ -329,8 +382,8 @@ class QuestionFinder:
             for name, origin in benchmark.origins().items()
             for row in origin.rows
         }
-        pictures = benchmark.source_pictures()
-        self._pictures = PictureNames(pictures)
+        pictures = benchmark.source_images()
+        self._pictures = ImageNames(pictures)
         self._taken: set[Key] = set()
         self._order = [
             (name, turn) for name in pictures for turn in range(len(self.samples[name].rounds))
@@ -341,7 +394,11 @@ class QuestionFinder:
             yield from (question.question.strip() for question in sample.rounds)
 
     def in_order(self, rows: Sequence[PredictedRow]) -> list[PlacedRow] | None:
-        """Rows without ids and pictures by their place, where they ask just what the benchmark asks, one by one."""
+        """Match rows without ids and images by position.
+
+        Returns None unless the file has as many rows as the benchmark has questions, with the same texts in the same
+        order.
+        """
         if len(rows) != len(self._order) or any(
             row.id or row.picture or not row.question for row in rows
         ):
@@ -359,15 +416,15 @@ class QuestionFinder:
         return folded_question(row.question) in _wordings(self.samples[key[0]], key[1])
 
     def place(self, row: PredictedRow) -> PlacedRow | None:
-        """The row with its question and the order of its options; None, which is noted, where it has none."""
+        """Return the row with its question and order of options, or note why it has no question and return None."""
         key, fault = self._by_id(row)
         if key is None:
             fitting, question_fault = self._by_question(row)
-            if key := self._only(fitting):
+            if key := self._choose_question(fitting):
                 how = (
                     "the text of their question"
                     if row.question or row.prompt
-                    else "the name of their picture"
+                    else "the name of their image"
                 )
                 self._findings.add(f"rows joined by {how}, as no id is theirs", name_of(row))
                 return self._placed(row, key)
@@ -380,25 +437,34 @@ class QuestionFinder:
             return None
         return self._placed(row, key)
 
-    def _only(self, fitting: Sequence[Key]) -> Key | None:
-        """The one question that fits, or the first left of those that ask the very same with the same answer."""
-        if len(fitting) < 2:
-            return fitting[0] if fitting else None
+    def _choose_question(self, fitting: Sequence[Key]) -> Key | None:
+        """Choose among the questions that fit a row; None if the choice is ambiguous.
+
+        If several fit, they must have the same images, text, options and answer. The first one without a row is taken.
+        """
+        if not fitting:
+            return None
+        if len(fitting) == 1:
+            return fitting[0]
         contents = set()
         for name, turn in fitting:
             sample, answer = self.samples[name], self._answers.get((name, turn))
             golds = (answer.options, answer.texts) if answer else None
             contents.add((sample.images, sample.rounds[turn], golds))
-        alike = len(contents) == 1 and bool(self.samples[fitting[0][0]].images)
-        return next((key for key in fitting if key not in self._taken), None) if alike else None
+        have_images = bool(self.samples[fitting[0][0]].images)
+        if len(contents) > 1 or not have_images:
+            return None
+        return next((key for key in fitting if key not in self._taken), None)
 
     def _by_id(self, row: PredictedRow) -> tuple[Key | None, str]:
-        """The question with the row's id if all else agrees, and why it is not that."""
-        name = self._named(row)
-        if not name and (name := self._called_by_picture(row)):
-            self._findings.add(
-                "rows joined by the name of their picture, as no id is theirs", name_of(row)
-            )
+        """Return the question with the row's id, or None and the reason: no such question, or other cells disagree."""
+        name = self._sample_with_id(row)
+        if not name:
+            name = self._sample_named_like_image(row)
+            if name:
+                self._findings.add(
+                    "rows joined by the name of their image, as no id is theirs", name_of(row)
+                )
         if not name:
             missing = (
                 "with an id that is not among the questions"
@@ -415,25 +481,36 @@ class QuestionFinder:
             )
         return self._checked(row, (name, turn))
 
-    def _named(self, row: PredictedRow) -> str:
-        """The sample with the row's id; of a rotation, whose options tell its order, that of its base row."""
+    def _sample_with_id(self, row: PredictedRow) -> str:
+        """Return the id of the row's sample, or an empty text.
+
+        A row of CircularEval has the id of its base row plus a multiple of `ROTATION_STEP`. Its sample is that of the
+        base row, if the row has options from which its order can be told.
+        """
         if row.id in self.samples:
             return row.id
         if row.id in self._refs:
             return self._refs[row.id][0]
-        base = str(int(row.id) % ROTATION_STEP) if row.options and row.id.isdecimal() else ""
-        return base if base in self.samples else ""
+        number = whole_number(row.id)
+        if number is None or not row.options:
+            return ""
+        base_id = str(number % ROTATION_STEP)
+        return base_id if base_id in self.samples else ""
 
-    def _called_by_picture(self, row: PredictedRow) -> str:
-        """The sample that is called by the row's picture: by as much of the end of its path as can be."""
+    def _sample_named_like_image(self, row: PredictedRow) -> str:
+        """Return the sample whose id is the path of the row's image, or the longest end of it; else an empty text."""
         parts = PurePosixPath(row.picture.replace("\\", "/")).parts
-        ends = ["/".join(parts[first:]) for first in range(len(parts))]
-        names = [name for end in ends for name in (end, str(PurePosixPath(end).with_suffix("")))]
-        sample_name = next((name for name in names if name in self.samples), "")
+        candidates: list[str] = []
+        for first in range(len(parts)):
+            path_end = "/".join(parts[first:])
+            candidates += [path_end, str(PurePosixPath(path_end).with_suffix(""))]
+        sample_name = next((name for name in candidates if name in self.samples), "")
         return "" if self._pictures.contradict(sample_name, row.picture) else sample_name
 
     def _checked(self, row: PredictedRow, key: Key) -> tuple[Key | None, str]:
-        sample, turn = self.samples[key[0]], key[1]
+        """Compare a row with the question that its id names; return the question, or None and what disagrees."""
+        sample_id, turn = key
+        sample = self.samples[sample_id]
         options = sample.rounds[turn].options
         if row.method == "likelihood" and not options:
             return None, "with likelihoods, of an open question"
@@ -443,7 +520,9 @@ class QuestionFinder:
             return None, "with other options than their question has"
         if row.scores and len(row.scores) != len(row.options or options):
             return None, "whose scores are not one for each option"
-        if row.chosen is not None and not 0 <= row.chosen < len(row.options or options):
+        if row.likeliest_option is not None and not 0 <= row.likeliest_option < len(
+            row.options or options
+        ):
             return None, "whose prediction is none of their options"
         if not (row.question or row.prompt):
             if not row.options:
@@ -458,7 +537,7 @@ class QuestionFinder:
         return None, "with the id of a question but the text of another"
 
     def _identified(self, row: PredictedRow, key: Key) -> bool:
-        """Whether a row that words its question otherwise has options or references that no other question has."""
+        """Return whether a row with another wording has the options or references of this question alone."""
         if row.options:
             return self._option_sets[frozenset(map(folded, row.options))] == 1
         answer = self._answers.get(key)
@@ -467,35 +546,34 @@ class QuestionFinder:
         )
 
     def _by_question(self, row: PredictedRow) -> tuple[list[Key], str]:
-        """The questions that have the row's text, options and picture; where none has the picture, that."""
+        """Return the questions with the row's text, options and image; if only the image differs, none and a reason."""
         named_samples = self._pictures.samples(row.picture) if row.picture else []
-        about = [
+        image_keys = [
             (name, turn) for name in named_samples for turn in range(len(self.samples[name].rounds))
         ]
         if not (row.question or row.prompt):
-            keys = [key for key in about if key[1] == (row.turn or 0)]
+            keys = [key for key in image_keys if key[1] == (row.turn or 0)]
             return [key for key in keys if self._checked(row, key)[0]], ""
         options = frozenset(map(folded, row.options))
         fitting: dict[Key, None] = {}
         for text in self._texts(row):
-            candidates = (
-                self._by_text_and_options.get((text, options), {})
-                if options
-                else self._by_text.get(text, {})
-            )
-            if named_keys := [key for key in about if key in candidates]:
+            if options:
+                candidates = self._by_text_and_options.get((text, options), {})
+            else:
+                candidates = self._by_text.get(text, {})
+            named_keys = [key for key in image_keys if key in candidates]
+            if named_keys:
                 candidates = dict.fromkeys(named_keys)
             fitting.update(dict.fromkeys(key for key in candidates if self._agrees(row, key)))
         if not row.picture:
             return list(fitting), ""
         keys = [key for key in fitting if not self._pictures.contradict(key[0], row.picture)]
-        return (
-            keys,
-            "whose question is asked, but of other pictures" if fitting and not keys else "",
-        )
+        if fitting and not keys:
+            return [], "whose question is asked, but of other images"
+        return keys, ""
 
     def _texts(self, row: PredictedRow) -> Iterator[str]:
-        """The row's question; of a prompt, each stretch of lines that is as long as some question."""
+        """Yield the row's question, or for a prompt every part of it that has as many lines as a question may have."""
         if row.question:
             yield folded_question(row.question)
             return
@@ -505,8 +583,9 @@ class QuestionFinder:
                 yield folded_question("\n".join(lines[first : first + count]))
 
     def _agrees(self, row: PredictedRow, key: Key) -> bool:
-        sample, turn = self.samples[key[0]], key[1]
-        question = sample.rounds[turn]
+        """Return whether the row's round and options are those of a question, or its prompt contains the options."""
+        sample_id, turn = key
+        question = self.samples[sample_id].rounds[turn]
         if row.turn is not None and row.turn != turn:
             return False
         if row.options:
@@ -519,6 +598,7 @@ class QuestionFinder:
         )
 
     def _placed(self, row: PredictedRow, key: Key) -> PlacedRow:
+        """Return the row with its question, which counts as taken from now on."""
         self._taken.add(key)
         sample, turn = self.samples[key[0]], key[1]
         question = sample.rounds[turn]
@@ -535,9 +615,13 @@ class QuestionFinder:
         )
 
     def _order_shown(self, row: PredictedRow, key: Key) -> Order | None:
-        """The order in which a row shows a question's options: that of its index in the source's file where its texts
-        are those, else by the texts, else the one rotation that fits; None where it shows others."""
-        sample, turn = self.samples[key[0]], key[1]
+        """Return the order in which a row shows a question's options; None if it shows other options.
+
+        The order is that of the source's row with the same id, if the texts agree. Otherwise it is found by the texts,
+        or is the only rotation that fits.
+        """
+        sample_id, turn = key
+        sample = self.samples[sample_id]
         options = sample.rounds[turn].options
         known_order = self._refs.get(row.id, ("", ()))[1]
         if known_order and _shows(row.options, options, known_order):
@@ -547,16 +631,20 @@ class QuestionFinder:
             and (places := places_of(row.options, options)) is not None
         ):
             return places
-        fitting = [order for order in _turned(sample, turn) if _shows(row.options, options, order)]
-        return fitting[0] if len(fitting) == 1 else None
+        matching_rotations = [
+            order for order in _rotated_orders(sample, turn) if _shows(row.options, options, order)
+        ]
+        return matching_rotations[0] if len(matching_rotations) == 1 else None
 
     def _check_gold(self, row: PredictedRow, key: Key, order: Sequence[int]) -> None:
+        """Note a row whose ground truth differs from the benchmark's."""
         answer = self._answers.get(key)
         if answer is None:
             return
         golds = {order[place] for place in row.gold if place < len(order)}
         differs = golds and golds != set(answer.options)
-        row_texts, gold_texts = ({*map(folded, texts)} for texts in (row.references, answer.texts))
+        row_texts = {folded(text) for text in row.references}
+        gold_texts = {folded(text) for text in answer.texts}
         if differs or (row_texts and gold_texts and row_texts != gold_texts):
             self._findings.add(
                 "rows whose file has another right answer; the benchmark's counts", name_of(row)
@@ -564,27 +652,30 @@ class QuestionFinder:
 
 
 def _wordings(sample: Sample, turn: int) -> list[str]:
-    """The folded texts of a question, the original first."""
-    return [
-        folded_question(text)
-        for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))
-    ]
+    """Return the folded texts of a question: the original, then its rewordings (which only round 0 has)."""
+    texts = [sample.rounds[turn].question]
+    if turn == 0:
+        texts += sample.rewordings
+    return [folded_question(text) for text in texts]
 
 
 def _shows(cells: Sequence[str], options: Sequence[str], order: Order) -> bool:
-    """Whether the cells of a row are the options in this order; at its end cells may be missing that are empty."""
-    padded = (*cells, *[""] * (len(order) - len(cells)))
-    return len(padded) == len(order) and all(
-        _is_same_text(cell, options[place]) for cell, place in zip(padded, order, strict=True)
+    """Return whether the cells of a row are the options in this order; missing last cells count as empty."""
+    missing = len(order) - len(cells)
+    if missing < 0:
+        return False
+    padded = [*cells, *[""] * missing]
+    return all(
+        _is_same_text(cell, options[index]) for cell, index in zip(padded, order, strict=True)
     )
 
 
 def _is_same_text(cell: str, option: str) -> bool:
-    """Whether a cell is an option, but for what spreadsheets do to texts that look like numbers or like nothing."""
+    """Return whether a cell is an option, allowing for spreadsheets, which reformat numbers and empty some cells."""
     if cell == option or cell.strip() == option.strip():
         return True
     if not cell:
-        return option.strip() in EMPTY_CELLS
+        return is_empty_cell(option)
     try:
         return float(cell) == float(option)
     except ValueError:
@@ -594,7 +685,13 @@ def _is_same_text(cell: str, option: str) -> bool:
 def absent_questions(
     benchmark: Benchmark, placed: Sequence[PlacedRow], *, circular: bool
 ) -> list[str]:
-    """How many rows there are of how many questions, and which questions or rotations have none."""
+    """Return notes on the numbers of rows and questions, and on questions or rotations without a row.
+
+    Args:
+        benchmark: The benchmark that the rows were matched to.
+        placed: Rows with their questions.
+        circular: Whether the rows are scored by CircularEval.
+    """
     orders: dict[Key, set[Order]] = defaultdict(set)
     for row in placed:
         orders[row.key].add(row.order)
@@ -608,7 +705,8 @@ def absent_questions(
     notes = [f"{len(placed):,} rows of {len(orders):,} questions"]
     if absent:
         notes.append(f"questions of {len(all_keys):,} without any row: {count_named(absent)}")
-    if circular and (lacking := list(_lacking_rotations(samples, orders))):
+    lacking = list(_lacking_rotations(samples, orders)) if circular else []
+    if lacking:
         notes.append(
             f"questions that lack rotations, and so are not right under CircularEval: {count_named(lacking)}"
         )
@@ -622,18 +720,22 @@ def absent_questions(
 def _lacking_rotations(
     samples: Iterable[Sample], orders: Mapping[Key, set[Order]]
 ) -> Iterator[str]:
+    """Yield `ID: MISSING of EXPECTED` for each sample that has rows, but not for all its rotations."""
     for sample in samples:
-        if (present := orders.get((sample.id, 0))) and (
-            missing := len(set(circular_orders(sample)) - present)
-        ):
-            yield f"{sample.id}: {missing} of {len(circular_orders(sample))}"
+        present = orders.get((sample.id, 0))
+        if not present:
+            continue
+        expected = circular_orders(sample)
+        missing = len(set(expected) - present)
+        if missing:
+            yield f"{sample.id}: {missing} of {len(expected)}"
 
 
-# --- Which questions are about the picture that a row names: by its file's name, and its folder where ---
+# --- Questions by the file name of their image ---
 
 
-class PictureNames:
-    """The names of the pictures of each sample; suffixes of files do not count."""
+class ImageNames:
+    """Names of the images of each sample, without file suffixes, to find the samples about an image."""
 
     def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
         self._by_sample = {
@@ -647,31 +749,32 @@ class PictureNames:
                 self._by_stem[parts[0]][sample] = None
 
     def samples(self, picture: str) -> list[str]:
-        """The samples whose picture has that name; those alone whose folder agrees too, if there are any."""
-        own_parts = _parts(picture)
-        same_stem = list(self._by_stem.get(own_parts[0], ()))
+        """Return the samples with an image of that name, or of these only those whose folder agrees too, if any do."""
+        name_parts = _parts(picture)
+        same_stem = list(self._by_stem.get(name_parts[0], ()))
         same_folder = [
             sample
             for sample in same_stem
-            if any(parts[:2] == own_parts[:2] for parts in self._by_sample[sample])
+            if any(parts[:2] == name_parts[:2] for parts in self._by_sample[sample])
         ]
         return same_folder or same_stem
 
     def contradict(self, sample: str, picture: str) -> bool:
-        """Whether a sample's pictures are known, and none is called so."""
+        """Return whether a sample's images have known names, and none of them is the name of `picture`."""
         sample_parts = self._by_sample.get(sample, frozenset())
-        return bool(sample_parts) and all(parts[0] != _parts(picture)[0] for parts in sample_parts)
+        stem = _parts(picture)[0]
+        return bool(sample_parts) and all(parts[0] != stem for parts in sample_parts)
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """The stem and the folders of a path, of any system, the innermost first.
+    """Return the stem of a path (POSIX or Windows) and then its folders, the innermost first.
 
-    An image of COCO is called by its number, as in files of results: `COCO_val2014_000000000042.jpg` is 42.
+    The stem of a COCO image is its number, as in COCO's result files: `COCO_val2014_000000000042.jpg` gives `42`.
     """
-    pure = PurePosixPath(path.replace("\\", "/").casefold())
-    numbered = _COCO_IMAGE.fullmatch(pure.stem)
-    stem = numbered[1] if numbered else pure.stem
-    return stem, *reversed(pure.parts[:-1])
+    pure_path = PurePosixPath(path.replace("\\", "/").casefold())
+    coco_number = _COCO_IMAGE.fullmatch(pure_path.stem)
+    stem = coco_number[1] if coco_number else pure_path.stem
+    return stem, *reversed(pure_path.parts[:-1])
 
 
 _COCO_IMAGE = re.compile(r"(?:coco_[a-z]+\d{4}_)?0*(\d+)")

@@ -31,6 +31,10 @@ _MADE_BY = frozenset(
     "records final new".split()
 )
 """Words after a name that say what a harness put into the file."""
+_NUMBERED = re.compile(r"(?:seed|run|n)?\d+")
+"""Words after a name that number a run: `seed42`, `run2`, `n500`."""
+_ALSO_CALLED = {"documentvqa": "docvqa", "infographicsvqa": "infographicvqa"}
+"""Names of data sets that others write in another way than the catalogue."""
 _TRANSFORM = re.compile(r"\{([A-Za-z_.]+)(?::\w+)?\}")
 
 
@@ -51,11 +55,14 @@ def known_benchmark(title: str) -> KnownBenchmark | None:
     """
     words = [(match[0], match.start()) for match in _WORD.finditer(title.casefold())]
     end = len(words)
-    while end and (words[end - 1][0] in _SPLITS | _MADE_BY or words[end - 1][0].isdecimal()):
+    while end and (
+        words[end - 1][0] in _SPLITS | _MADE_BY or _NUMBERED.fullmatch(words[end - 1][0])
+    ):
         end -= 1
     for stop in range(len(words), max(end, 0) - 1, -1):
         for start in range(stop):
-            name = _by_words().get(_key([word for word, _ in words[start:stop]]))
+            key = _key([word for word, _ in words[start:stop]])
+            name = _by_words().get(_ALSO_CALLED.get(key, key))
             if name is not None:
                 model = title[: words[start][1]].strip("_-. ")
                 return KnownBenchmark(entries()[name], model)
@@ -111,6 +118,9 @@ def as_known(file: PredictionFile, known: KnownBenchmark) -> PredictionFile | No
         task=spec.task,
         metrics=spec.metrics,
         headline=spec.headline,
+        mean_over=spec.mean_over,
+        counted_together=spec.counted_together,
+        mean_of=spec.mean_of,
         groups=dict(spec.groups),
         notes=(*file.notes, f"read as {spec.title}, by the file's name: its metrics"),
     )

@@ -1,15 +1,17 @@
-"""The questions that a file of predictions makes by itself: grouped by id, checked, and kept to build a benchmark."""
+"""Make questions from the rows of a file of predictions: grouped by id, checked, and stored to build a benchmark."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import setting
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
@@ -22,10 +24,11 @@ from snellen.interchange.predictions.rows import (
     folded_question,
     name_of,
 )
+from snellen.interchange.predictions.scoring_call import scoring_call
 
 QUESTION_UNKNOWN = "(the file does not have the question)"
 QUESTIONS = "questions.jsonl"
-"""The questions that a file makes, in the folder of its run."""
+"""File in the folder of a run with the questions made from its predictions."""
 
 
 class OwnQuestions(Struct, frozen=True):
@@ -34,11 +37,11 @@ class OwnQuestions(Struct, frozen=True):
     drafts: tuple[Draft, ...]
     placed: tuple[PlacedRow, ...]
     contradictions: tuple[str, ...] = ()
-    """How rows of one id contradict each other, and which."""
+    """Messages about rows with the same id that contradict each other."""
 
 
 class KeptQuestion(Struct, frozen=True, omit_defaults=True):
-    """A question of a file of predictions, as the run's folder keeps it to build its benchmark."""
+    """A question made from a file of predictions, as stored in the folder of the run."""
 
     id: str
     rounds: tuple[KeptRound, ...]
@@ -50,7 +53,7 @@ class KeptQuestion(Struct, frozen=True, omit_defaults=True):
 
 
 class KeptRound(Struct, frozen=True, omit_defaults=True):
-    """A round of it."""
+    """A round of a `KeptQuestion`."""
 
     question: str
     options: tuple[str, ...] = ()
@@ -64,19 +67,19 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """The questions that files of predictions made, as the folder of a run keeps them. Raises DataError."""
+    """Read the questions that are stored in the folder of a run. Raises DataError if the file is damaged."""
     chosen = read_params(params, Params)
     for _, kept in json_lines((folder or Path()) / chosen.file, KeptQuestion):
         rounds = tuple(
             QuestionDraft(
-                one.question,
-                one.options,
-                one.gold,
-                one.texts,
-                rewordings=one.rewordings,
-                may_repeat=len(set(one.options)) < len(one.options),
+                kept_round.question,
+                kept_round.options,
+                kept_round.gold,
+                kept_round.texts,
+                rewordings=kept_round.rewordings,
+                may_repeat=len(set(kept_round.options)) < len(kept_round.options),
             )
-            for one in kept.rounds
+            for kept_round in kept.rounds
         )
         yield Draft(
             id=kept.id,
@@ -90,10 +93,16 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def kept_question(draft: Draft) -> KeptQuestion:
-    """Return a question as the run's folder keeps it."""
+    """Return a question in the form that is stored in the folder of a run."""
     rounds = tuple(
-        KeptRound(one.question, one.options, one.gold, one.texts, one.rewordings)
-        for one in draft.rounds
+        KeptRound(
+            question.question,
+            question.options,
+            question.gold,
+            question.texts,
+            question.rewordings,
+        )
+        for question in draft.rounds
     )
     return KeptQuestion(
         draft.id,
@@ -109,9 +118,13 @@ def kept_question(draft: Draft) -> KeptQuestion:
 def checked_questions(
     path: Path, file: PredictionFile, findings: Findings, *, is_table: bool
 ) -> OwnQuestions:
-    """The questions of a file. Raises DataError if it cannot be scored by itself.
+    """Return the questions of a file.
 
-    An id of a table that rows with different questions have is not the question's: rows are then counted one by one.
+    If rows of a table have the same id but different questions, the id is not that of the question (but of an image,
+    for example). Each row is then a question.
+
+    Raises:
+        DataError: If the file cannot be scored by itself.
     """
     questions = own_questions(file, findings)
     if questions.contradictions and is_table:
@@ -123,7 +136,7 @@ def checked_questions(
             "by one",
             ", ".join(_repeated_ids(file)[:3]),
         )
-    check_own_questions(path, questions, findings, len(file.rows))
+    check_own_questions(path, questions, findings, file.rows)
     return questions
 
 
@@ -132,7 +145,7 @@ def _repeated_ids(file: PredictionFile) -> list[str]:
 
 
 def _by_row(file: PredictionFile) -> PredictionFile:
-    """A file whose repeated ids tell rows apart: `7`, `7 (2)`; rows of one id stay a group."""
+    """Make repeated ids unique (`7`, `7 (2)`), and keep the rows of an id as a group."""
     seen: Counter[str] = Counter()
     rows: list[PredictedRow] = []
     for row in file.rows:
@@ -143,43 +156,50 @@ def _by_row(file: PredictionFile) -> PredictionFile:
 
 
 def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
-    """Group a file's rows by question. Those that contradict each other are of none."""
+    """Group the rows of a file by question. Rows that contradict each other are excluded and noted."""
     contradictions = Findings()
     groups: dict[str, dict[int, list[PredictedRow]]] = defaultdict(lambda: defaultdict(list))
     dialogues = {row.id for row in file.rows if row.turn is not None}
     for number, row in enumerate(file.rows, 1):
-        if fault := _fault(row) or (
-            "of no round of their dialogue" if row.turn is None and row.id in dialogues else ""
-        ):
+        fault = _fault(row)
+        if not fault and row.turn is None and row.id in dialogues:
+            fault = "of no round of their dialogue"
+        if fault:
             findings.add(f"rows left out, {fault}", name_of(row))
         else:
             groups[row.id or f"row {number}"][row.turn or 0].append(row)
-    most = expected_presentations(len(rows) for turns in groups.values() for rows in turns.values())
-    common = _recurring_questions(groups)
-    drafts, placed = list[Draft](), list[PlacedRow]()
+    expected = expected_presentations(
+        len(rows) for turns in groups.values() for rows in turns.values()
+    )
+    # Only presentations of one question may differ in their wording.
+    common_wordings = _recurring_questions(groups) if expected > 1 else frozenset[str]()
+    drafts: list[Draft] = []
+    placed: list[PlacedRow] = []
     for name, turns in groups.items():
-        rounds = _rounds(name, turns, common if most > 1 else frozenset(), findings, contradictions)
-        if rounds:
-            first = next(iter(turns[0]))
-            dialogue = first.turn is not None
-            drafts.append(
-                Draft(
-                    id=name,
-                    rounds=tuple(round_question.draft for round_question in rounds),
-                    where=first.where,
-                    dialogue=dialogue,
-                    context=first.context or None,
-                    group=first.group or first.picture,
-                    answer_tags=first.tags,
-                )
+        rounds = _rounds(name, turns, common_wordings, findings, contradictions)
+        if not rounds:
+            continue
+        first = turns[0][0]
+        drafts.append(
+            Draft(
+                id=name,
+                rounds=tuple(round_question.draft for round_question in rounds),
+                where=first.where,
+                dialogue=first.turn is not None,
+                context=first.context or None,
+                group=first.group or first.picture,
+                answer_tags=first.tags,
             )
-            placed += [row for round_question in rounds for row in round_question.placed]
+        )
+        for round_question in rounds:
+            placed += round_question.placed
     return OwnQuestions(tuple(drafts), tuple(placed), tuple(contradictions.notes()))
 
 
 def _fault(row: PredictedRow) -> str:
-    """Why a row cannot be scored by itself."""
-    options, count = [option.strip() for option in row.options], len(row.options)
+    """Return why a row cannot be scored by itself; empty if it can."""
+    options = [option.strip() for option in row.options]
+    count = len(options)
     if row.method == "likelihood" and not options:
         return "with likelihoods but without options"
     if len(options) == 1:
@@ -188,9 +208,9 @@ def _fault(row: PredictedRow) -> str:
         return "with an empty option"
     if len(set(options)) < count and (row.method == "likelihood" or not row.lists_options):
         return "with the same option twice"
-    if any(not 0 <= place < count for place in row.gold if options):
+    if options and any(not 0 <= index < count for index in row.gold):
         return "whose right answer is none of their options"
-    if row.chosen is not None and not 0 <= row.chosen < count:
+    if row.likeliest_option is not None and not 0 <= row.likeliest_option < count:
         return "whose prediction is none of their options"
     if row.scores and len(row.scores) != count:
         return "whose scores are not one for each option"
@@ -200,7 +220,7 @@ def _fault(row: PredictedRow) -> str:
 def _recurring_questions(
     groups: Mapping[str, Mapping[int, Sequence[PredictedRow]]],
 ) -> frozenset[str]:
-    """Wordings that more than one id has, as where all questions are put by the same templates."""
+    """Return wordings that several ids have, for example because all questions use the same prompt templates."""
     ids: dict[str, set[str]] = defaultdict(set)
     for name, turns in groups.items():
         for rows in turns.values():
@@ -221,119 +241,108 @@ def _rounds(
     findings: Findings,
     contradictions: Findings,
 ) -> list[_OwnRound]:
-    """The rounds of one id up to the first that is missing or contradicts itself."""
+    """Return the rounds of an id, up to the first round that is missing or whose rows contradict each other.
+
+    Args:
+        name: The id.
+        turns: Its rows by round.
+        common: Wordings that rows of one question may differ by.
+        findings: Receives notes about skipped rows.
+        contradictions: Receives notes about rows that contradict each other.
+    """
     rounds: list[_OwnRound] = []
-    ended = ""
+    has_ended = False
     for turn in sorted(turns):
         rows = turns[turn]
-        conflict = "" if ended else _conflict(rows, common)
-        fault = ended or ("" if turn == len(rounds) else "after a round that is not there")
-        if conflict or fault:
-            for row in rows:
-                (contradictions if conflict else findings).add(
-                    conflict or f"rows left out, {fault}", name_of(row)
-                )
-            ended = "after a round that is left out"
+        if has_ended:
+            fault = "after a round that is left out"
+        else:
+            conflict = _conflict(rows, common)
+            if conflict:
+                for row in rows:
+                    contradictions.add(conflict, name_of(row))
+                has_ended = True
+                continue
+            fault = "" if turn == len(rounds) else "after a round that is not there"
+        if not fault:
+            rounds.append(_round(name, turn, rows))
             continue
-        rounds.append(_round(name, turn, rows))
+        for row in rows:
+            findings.add(f"rows left out, {fault}", name_of(row))
+        has_ended = True
     return rounds
 
 
 def _conflict(rows: Sequence[PredictedRow], common: frozenset[str]) -> str:
-    """Why rows of one id are not presentations of one question; empty when they are."""
+    """Return why rows of one id are not presentations of one question; empty if they are."""
+    golds = {
+        frozenset(row.options[index].strip() for index in row.gold) for row in rows if row.options
+    }
     if len({row.picture for row in rows}) > 1:
-        return "rows of one id show different pictures"
+        return "rows of one id show different images"
     if len({bool(row.options) for row in rows}) > 1:
         return "rows of one id are with options and without"
-    if (
-        len(
-            {
-                frozenset(row.options[place].strip() for place in row.gold)
-                for row in rows
-                if row.options
-            }
-        )
-        > 1
-    ):
+    if len(golds) > 1:
         return "rows of one id have different right answers (name the benchmark to score them by its own)"
     if len({row.references for row in rows}) > 1:
         return "rows of one id have different references"
     wordings = {folded_question(row.question) for row in rows}
-    if len(wordings) > 1 and not (wordings <= common or _one_subject(rows)):
+    if len(wordings) > 1 and not (wordings <= common or _have_one_subject(rows)):
         return "rows of one id ask different questions"
     return ""
 
 
-def _one_subject(rows: Sequence[PredictedRow]) -> bool:
+def _have_one_subject(rows: Sequence[PredictedRow]) -> bool:
+    """Return whether all rows state the same subject."""
     subjects = {row.subject for row in rows}
     return len(subjects) == 1 and "" not in subjects
 
 
 def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
-    """One question of all its rows; its options are those of all of them, in order of appearance."""
-    wordings = list(dict.fromkeys(row.question.strip() for row in rows))
+    """Make one question from its rows, with the options of all rows in order of appearance.
+
+    Options with equal text are distinct only by their labels. They are kept apart if all rows show the same order.
+    """
     first = rows[0]
+    wordings = list(dict.fromkeys(row.question.strip() for row in rows))
     shown = [tuple(option.strip() for option in row.options) for row in rows]
     if len(set(shown)) == 1:
-        return _round_shown_once(name, turn, rows, shown[0], wordings)
-    options = tuple(dict.fromkeys(option for options in shown for option in options))
-    place = {option: index for index, option in enumerate(options)}
+        options = shown[0]
+        orders = [tuple(range(len(options)))] * len(rows)
+    else:
+        options = tuple(dict.fromkeys(chain.from_iterable(shown)))
+        orders = [tuple(map(options.index, row_options)) for row_options in shown]
     draft = QuestionDraft(
         question=wordings[0] or first.prompt.strip() or QUESTION_UNKNOWN,
         options=options,
-        gold=tuple(sorted(place[first.options[index].strip()] for index in first.gold))
-        if options
-        else (),
-        texts=() if options else tuple(text for text in first.references if text.strip()),
-        rewordings=tuple(wordings[1:]),
-    )
-    placed = tuple(
-        PlacedRow(
-            row,
-            name,
-            turn,
-            tuple(place[option.strip()] for option in row.options),
-            wordings.index(row.question.strip()),
-        )
-        for row in rows
-    )
-    return _OwnRound(draft, placed)
-
-
-def _round_shown_once(
-    name: str,
-    turn: int,
-    rows: Sequence[PredictedRow],
-    options: tuple[str, ...],
-    wordings: Sequence[str],
-) -> _OwnRound:
-    """One question whose options all rows show in the same order; they may say the same, as the labels tell them apart."""
-    first = rows[0]
-    draft = QuestionDraft(
-        question=wordings[0] or first.prompt.strip() or QUESTION_UNKNOWN,
-        options=options,
-        gold=tuple(sorted(first.gold)) if options else (),
+        gold=tuple(sorted(orders[0][place] for place in first.gold)) if options else (),
         texts=() if options else tuple(text for text in first.references if text.strip()),
         rewordings=tuple(wordings[1:]),
         may_repeat=len(set(options)) < len(options),
     )
-    order = tuple(range(len(options)))
     placed = tuple(
-        PlacedRow(row, name, turn, order, wordings.index(row.question.strip())) for row in rows
+        PlacedRow(row, name, turn, order, wordings.index(row.question.strip()))
+        for row, order in zip(rows, orders, strict=True)
     )
     return _OwnRound(draft, placed)
 
 
-def check_own_questions(path: Path, questions: OwnQuestions, findings: Findings, rows: int) -> None:
-    """Raise DataError where rows contradict each other, and where most of a file cannot be scored by itself."""
+def check_own_questions(
+    path: Path, questions: OwnQuestions, findings: Findings, rows: Sequence[PredictedRow]
+) -> None:
+    """Raise DataError if rows contradict each other, or most rows of a file cannot be scored by themselves."""
     if questions.contradictions:
         raise DataError(
             f"{path}: {'; '.join(questions.contradictions)}; give each question an id of its own, or name the "
-            "benchmark that was asked with --benchmark"
+            f"benchmark that was asked with {setting('benchmark')}"
         )
-    if not questions.drafts or 2 * len(questions.placed) < rows:
+    if not questions.drafts or 2 * len(questions.placed) < len(rows):
         reasons = "; ".join(findings.notes()) or "it has no rows"
-        count = f"only {len(questions.placed):,} of {rows:,} rows" if questions.drafts else "no row"
+        count = (
+            f"only {len(questions.placed):,} of {len(rows):,} rows"
+            if questions.drafts
+            else "no row"
+        )
         raise DataError(
             f"{path}: {count} can be scored by itself ({reasons}); name the benchmark that was evaluated: "
             f"{_next_command(path)}"
@@ -342,12 +351,23 @@ def check_own_questions(path: Path, questions: OwnQuestions, findings: Findings,
         question.gold or question.texts for draft in questions.drafts for question in draft.rounds
     ):
         raise DataError(
-            f"{path} has replies without right answers; name the benchmark that was evaluated: {_next_command(path)}"
+            f"{path} has replies without right answers{_own_verdicts(rows)}; name the benchmark that was evaluated: "
+            f"{_next_command(path)}"
         )
 
 
+def _own_verdicts(rows: Sequence[PredictedRow]) -> str:
+    """What a file without right answers says itself of its replies; empty if it is silent on some."""
+    firsts = [row for row in rows if not row.presentation]  # a row may hold several replies
+    verdicts = [row.verdict for row in firsts if row.verdict is not None]
+    if not firsts or len(verdicts) < len(firsts):
+        return ""
+    share = sum(verdicts) / len(verdicts)
+    return f" (by its own verdicts, {share:.1%} of {len(verdicts):,} are right)"
+
+
 def _next_command(path: Path) -> str:
-    """The command that scores a file by a benchmark: the one that its name says it is of, where it says one."""
+    """Return the command that scores a file by a benchmark, which is named if the file's name tells it."""
     known = known_benchmark(path.stem)
     name = known.spec.name if known else "BENCHMARK"
-    return f"snellen score {path} --benchmark {name}"
+    return scoring_call(path, benchmark=name)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
 from msgspec.structs import replace
 
+from snellen import registry
+from snellen.errors import DataError
 from snellen.interchange.predictions.known_names import as_known, known_benchmark
-from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
-from snellen.recognition.answer_types import LONG_TEXT, TEXT, answer_type, class_of
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
+from snellen.interchange.predictions.scoring_call import scoring_call
+from snellen.interchange.predictions.shown_options import asks_for_text
+from snellen.metrics.declaration import ReplyMetric
+from snellen.metrics.hallucination import read_yes_no
+from snellen.metrics.numbers import read_numbers
+from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
+from snellen.recognition.named_option import named_option
 
 
 def as_named(file: PredictionFile) -> PredictionFile:
@@ -24,54 +35,281 @@ def as_named(file: PredictionFile) -> PredictionFile:
     return replace(called, title=known.spec.short)
 
 
+FEW = 0.05
+"""The share of the replies that may be an exception to what is said of all of them."""
+RECORDED = "recorded_verdict"
+OVERALL = "overall_accuracy"
+
+
 def with_types(file: PredictionFile) -> PredictionFile:
     """A file whose open questions have their type: a choice among classes, or the metrics of its answers."""
-    open_rows = [row for row in file.rows if not row.options and row.references]
+    for prepare in (_with_first_ranked, _with_codes_read, _with_codes_spelled, _with_numbers_open):
+        file = prepare(file)
+    with_references = [row for row in file.rows if row.references]
+    open_rows = [row for row in with_references if not row.options]
     if file.metrics or not open_rows:
         return _with_overall(file, len(open_rows))
+
     kind = answer_type([row.references for row in open_rows])
-    if kind.classes and len(open_rows) == sum(bool(row.references) for row in file.rows):
-        rows = tuple(_as_choice(row, kind.classes) for row in file.rows)
-        note = (
-            f"read as a choice of {' or '.join(kind.classes)}, as all right answers are: accuracy"
-        )
-        return replace(file, rows=rows, notes=(*file.notes, note))
-    notes = file.notes
+    asks_for_texts = [asks_for_text(row.prompt or row.question) for row in open_rows]
+    if 2 * sum(asks_for_texts) > len(open_rows):
+        kind = LONG_TEXT
+    if kind.classes and len(open_rows) == len(with_references):
+        return _among_classes(file, kind.classes)
+
+    typed = replace(file, metrics=kind.metrics)
     if kind != TEXT:
         is_mixed = any(row.options for row in file.rows)
         subject = "questions without options read as" if is_mixed else "read as"
-        notes = (*notes, f"{subject} {kind.why}: {kind.metrics[0]}")
-    if kind == LONG_TEXT:
-        notes = (
-            *notes,
-            "a judge compares long texts better: --metric judged_correct --judge MODEL",
-        )
-    typed = replace(file, metrics=kind.metrics, notes=notes)
-    return _with_overall(typed, len(open_rows))
+        typed = _noted(typed, f"{subject} {kind.why}: {kind.metrics[0]}")
+    typed = _with_rule_of_scores(typed)
+    return _with_verdicts(_with_overall(typed, len(open_rows)), kind)
+
+
+def _noted(file: PredictionFile, note: str) -> PredictionFile:
+    return replace(file, notes=(*file.notes, note))
+
+
+def _with_rows(file: PredictionFile, rows: Iterable[PredictedRow], note: str) -> PredictionFile:
+    return _noted(replace(file, rows=tuple(rows)), note)
+
+
+def _answered(file: PredictionFile) -> list[PredictedRow]:
+    return [row for row in file.rows if row.reply]
+
+
+def _reply_as_read(row: PredictedRow) -> PredictedRow:
+    """A row with what the file says was read in its reply in place of the reply."""
+    return replace(row, reply=row.reading) if row.reply else row
+
+
+# --- verdicts and headlines ------------------------------------------------------------------------------------------
+
+
+def _with_verdicts(file: PredictionFile, kind: AnswerType) -> PredictionFile:
+    """A file of open questions with its own verdicts among the metrics, where it has one on nearly every reply.
+
+    They are the headline where a judge gave them and answers are texts, or where answers are long texts: which of such
+    replies mean the same, no rule can tell.
+    """
+    answered = _answered(file)
+    n_judged = sum(row.verdict is not None for row in answered)
+    if n_judged == 0 or n_judged <= (1 - FEW) * len(answered):
+        return file
+    file = replace(file, metrics=(*file.metrics, RECORDED))
+    is_judged_text = kind == TEXT and bool(file.judged)
+    if file.headline or not (is_judged_text or kind == LONG_TEXT):
+        return file
+    note = (
+        "no rule can tell which of such replies are right, so the file's own verdicts are the headline, and "
+        f"{kind.metrics[0]} is in the report"
+    )
+    return _noted(replace(file, headline=RECORDED), note)
+
+
+RULES = (
+    "exact_match",
+    "contains_answer",
+    "direct_answer_accuracy",
+    "legacy_vqa_accuracy",
+    "relaxed_accuracy",
+    "legacy_relaxed_accuracy",
+    "anls",
+    "legacy_anls",
+)
+"""The rules by which scripts score open questions, from the plainest."""
+SAME = 0.99
+"""The share of a file's scores that a rule has to give alike."""
+ROUNDED = 0.01
+"""How far a score may be rounded."""
+
+
+def _with_rule_of_scores(file: PredictionFile) -> PredictionFile:
+    """A file whose own scores are those of a known rule, with that rule as its headline."""
+    scored = [row for row in _answered(file) if row.references and row.verdict is not None]
+    if file.judged or not scored or len(scored) <= (1 - FEW) * len(_answered(file)):
+        return file
+    usual = registry.find_registered("metrics", file.metrics[0])
+    if not isinstance(usual, ReplyMetric) or _share_alike(scored, usual) >= SAME:
+        return file
+    for name in RULES:
+        rule = registry.find_registered("metrics", name)
+        if _share_alike(scored, rule) < SAME:
+            continue
+        others = [metric for metric in file.metrics if metric != name]
+        note = f"the file's own scores are those of {name}, which is the headline"
+        return _noted(replace(file, metrics=(name, *others)), note)
+    return file
+
+
+def _share_alike(rows: Sequence[PredictedRow], metric: ReplyMetric) -> float:
+    """The share of rows to which a metric gives the file's own score; 0 for one that does not take such answers."""
+    n_alike = 0
+    for row in rows:
+        try:
+            score = metric.measure(row.reply or "", row.references)
+        except DataError:  # it takes answers of another kind
+            return 0.0
+        n_alike += abs(score - (row.verdict or 0.0)) <= ROUNDED
+    return n_alike / len(rows)
 
 
 def _with_overall(file: PredictionFile, open_rows: int) -> PredictionFile:
     """A file with questions of both kinds, whose headline is the accuracy over all of them."""
     has_choices = any(row.options for row in file.rows)
-    if not (has_choices and open_rows) or file.headline:
+    if not has_choices or not open_rows or file.headline:
         return file
     metrics = file.metrics if OVERALL in file.metrics else (*file.metrics, OVERALL)
     note = "questions with and without options: the headline is the accuracy over all of them"
-    return replace(file, metrics=metrics, headline=OVERALL, notes=(*file.notes, note))
+    return _noted(replace(file, metrics=metrics, headline=OVERALL), note)
 
 
-OVERALL = "overall_accuracy"
+# --- replies in a form of their own ----------------------------------------------------------------------------------
+
+
+def _with_numbers_open(file: PredictionFile) -> PredictionFile:
+    """A file whose options are numbers that no model was shown, as open questions: replies are then calculations.
+
+    A benchmark may list all its right answers as the `choices` of each question.
+    """
+    rows: list[PredictedRow] = []
+    for row in file.rows:
+        is_hidden_choice = bool(row.options) and not row.lists_options
+        if not is_hidden_choice or not all(is_number(option) for option in row.options):
+            return file
+        references = tuple(row.options[place] for place in row.gold)
+        rows.append(replace(row, options=(), gold=(), references=references, lists_options=True))
+    note = "the options are numbers that the prompts do not show, so the questions are read as open"
+    return _with_rows(file, rows, note) if rows else file
+
+
+def _with_first_ranked(file: PredictionFile) -> PredictionFile:
+    """A file whose replies rank answers (`Fear,Anger,Sadness`), cut to the first, if nearly all do.
+
+    Where questions have several right answers, such a reply is a list of them.
+    """
+    answers: set[str] = set()
+    for row in file.rows:
+        if len(row.references) > 1:
+            return file
+        answers.update(text.strip().casefold() for text in row.references)
+
+    n_ranking = 0
+    rows: list[PredictedRow] = []
+    for row in file.rows:
+        ranked = [item.strip() for item in (row.reply or "").split(",")]
+        n_ranking += len(ranked) > 2 and answers.issuperset(item.casefold() for item in ranked)
+        rows.append(replace(row, reply=ranked[0]) if row.reply else row)
+    if n_ranking <= (1 - FEW) * len(_answered(file)):
+        return file
+    return _with_rows(file, rows, "the replies rank several answers, of which the first counts")
+
+
+CODES = {"0", "1"}
+"""How tables write that a statement is false or true."""
+
+
+def _with_codes_read(file: PredictionFile) -> PredictionFile:
+    """A file whose right answers are 0 or 1, and its replies sentences: what it says was read in these counts."""
+    answered = [row for row in _answered(file) if row.references]
+    n_read = 0
+    n_said = 0
+    for row in answered:
+        if row.references[0].strip() not in CODES:
+            return file
+        n_read += (row.reading or "").strip() in CODES
+        n_said += (row.reply or "").strip() in CODES
+    if n_read <= (1 - 2 * FEW) * len(answered) or n_said > FEW * len(answered):
+        return file
+    note = "the right answers are 0 or 1, so what the file says was read in each reply counts"
+    return _with_rows(file, map(_reply_as_read, file.rows), note)
+
+
+def _with_codes_spelled(file: PredictionFile) -> PredictionFile:
+    """A file with 1 for yes and 0 for no on one side and words on the other, with the words on both sides."""
+    answered = [row for row in _answered(file) if row.references and not row.options]
+    golds = {row.references[0].strip().casefold() for row in answered}
+    replies = [(row.reply or "").strip() for row in answered]
+    if not answered:
+        return file
+
+    if golds == CODES:
+        said = [read_yes_no(reply) for reply in replies if reply not in CODES]
+        n_words = len(said) - said.count(None)
+        if n_words < (1 - FEW) * len(answered):
+            return file
+        words = {"1": "yes", "0": "no"}
+        rows = [
+            replace(row, references=tuple(words.get(text.strip(), text) for text in row.references))
+            for row in file.rows
+        ]
+        return _with_rows(
+            file, rows, "the right answers are 1 for yes and 0 for no, as replies say"
+        )
+
+    pair = next((pair for pair in YES_NO if golds == set(pair)), None)
+    if pair is None or not all(reply in CODES for reply in replies):
+        return file
+    rows = []
+    for row in file.rows:
+        word = pair[0] if (row.reply or "").strip() == "1" else pair[1]
+        rows.append(replace(row, reply=word) if row.reply else row)
+    return _with_rows(file, rows, f"the replies are 1 for {pair[0]} and 0 for {pair[1]}")
+
+
+# --- classes ---------------------------------------------------------------------------------------------------------
+
+
+def _among_classes(file: PredictionFile, classes: tuple[str, ...]) -> PredictionFile:
+    """A file whose open questions are a choice among a few classes."""
+    rows = [_as_choice(row, classes) for row in file.rows]
+    note = f"read as a choice of {' or '.join(classes)}, as all right answers are: accuracy"
+    chosen = _with_rows(file, rows, note)
+    if not _are_codes(_answered(file), classes):
+        return chosen
+    note = "no reply names one of them, so what the file says was read in it counts"
+    return _with_rows(chosen, [replace(row, reply=row.reading) for row in rows], note)
 
 
 def _as_choice(row: PredictedRow, classes: tuple[str, ...]) -> PredictedRow:
     """A row as a choice among classes, which the model was not shown as options."""
     if row.options:
         return row
-    places = [place for text in row.references if (place := class_of(text, classes)) is not None]
-    return replace(
-        row,
-        options=classes,
-        lists_options=False,
-        gold=tuple(dict.fromkeys(places)),
-        references=(),
+    places = [named_option(text, classes, "text") for text in row.references]
+    gold = tuple(dict.fromkeys(place for place in places if place is not None))
+    return replace(row, options=classes, lists_options=False, gold=gold, references=())
+
+
+def _are_codes(answered: Sequence[PredictedRow], classes: tuple[str, ...]) -> bool:
+    """Whether replies name no class (`A` for `PASS`), and the file says which was read in nearly each of them."""
+    n_naming = 0
+    n_read = 0
+    for row in answered:
+        reply = (row.reply or "").casefold()
+        n_naming += any(name.casefold() in reply for name in classes)
+        n_read += named_option(row.reading or "", classes, "text") is not None
+    return n_naming <= FEW * len(answered) and n_read > (1 - 2 * FEW) * len(answered)
+
+
+FEWEST_PER_CODE = 3
+"""Rows for each number, and for each reply, on average, from which numbers may be codes for classes."""
+MOST_NAMED = 8
+"""Codes that an error names."""
+
+
+def check_numbers_said(path: Path, file: PredictionFile) -> None:
+    """Raise DataError where right answers are few numbers and all replies are words: the numbers stand for classes."""
+    rows = [row for row in file.rows if row.reply and row.references and not row.options]
+    replies = [row.reply or "" for row in rows]
+    codes = list(dict.fromkeys(row.references[0] for row in rows))
+    fewest, most = sorted((len(codes), len(set(replies))))
+    are_classes = fewest > 1 and len(rows) >= FEWEST_PER_CODE * most
+    if "number_accuracy" not in file.metrics[:1] or not are_classes:
+        return
+    if any(map(read_numbers, replies)):
+        return
+    numbers = ", ".join(codes[:MOST_NAMED])
+    raise DataError(
+        f"{path}: the right answers are numbers ({numbers}), and no reply has one ({replies[0][:40]!r}); if they stand for "
+        f"classes, add a column with the names of these: {scoring_call(path, columns={'answer': 'NAME'})}"
     )

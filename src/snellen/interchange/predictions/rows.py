@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
-from string import ascii_lowercase, ascii_uppercase
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen.catalogue.entries import Grouping
-from snellen.errors import DataError
-from snellen.formats.json_files import first_row_fault
 from snellen.formats.shown_text import whole_characters
+from snellen.recognition.folding import folded
+from snellen.recognition.named_option import named_option
 from snellen.records import Method
 
 
 class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One prediction, with what the file says of its question. Nothing is taken from another row."""
+    """One prediction, with what the file says of its question. Nothing is taken from another row.
+
+    Examples:
+        >>> PredictedRow(where="replies.csv:2", id="q1", options=("a cat", "a dog"), reply="(B)").reply
+        '(B)'
+    """
 
     where: str
     """Its place in the file, for notes and errors: `record 3`."""
@@ -49,7 +51,7 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     references: tuple[str, ...] = ()
     """Right texts of an open question; empty when hidden."""
     reply: str | None = None
-    chosen: int | None = None
+    likeliest_option: int | None = field(default=None, name="chosen")
     """The place of the most likely option, where the file keeps nothing else of a likelihood."""
     scores: tuple[float, ...] = ()
     """A log-likelihood (nats) for each option in the order shown."""
@@ -58,9 +60,9 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     template: str = ""
     """The instruction that the question was put with."""
     picture: str = ""
-    """The picture's name; rows of different pictures are never the same question."""
+    """The image's name; rows of different images are never the same question."""
     group: str = ""
-    """What the question has in common with others, where the file says so; its picture when empty."""
+    """What the question has in common with others, where the file says so; its image when empty."""
     tags: dict[str, str] = {}
     """Facts about the question, by their columns."""
     verdict: float | None = None
@@ -74,7 +76,7 @@ class PredictedRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def method(self) -> Method:
-        return "likelihood" if self.chosen is not None or self.scores else "generation"
+        return "likelihood" if self.likeliest_option is not None or self.scores else "generation"
 
 
 def with_failure(row: PredictedRow) -> PredictedRow:
@@ -91,7 +93,13 @@ def with_failure(row: PredictedRow) -> PredictedRow:
 
 
 class PredictionFile(Struct, frozen=True, kw_only=True):
-    """A file of predictions, read."""
+    """A file of predictions, read.
+
+    Examples:
+        >>> row = PredictedRow(where="replies.csv:2", id="q1", reply="(B)")
+        >>> PredictionFile(rows=(row,), repeats=False, model="mine").model
+        'mine'
+    """
 
     rows: tuple[PredictedRow, ...]
     repeats: bool
@@ -106,37 +114,21 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     """Those of open questions; the usual ones when empty."""
     headline: str = ""
     """The row that stands for the file's questions; the usual one when empty."""
+    mean_over: str = ""
+    """The tag whose values have equal weight in the headline."""
+    counted_together: tuple[str, ...] = ()
+    """With `mean_over`: values of the tag that share the weight of a single value."""
+    mean_of: tuple[str, ...] = ()
+    """The rows whose mean is the headline."""
     groups: dict[Grouping, str] = {}
     """The tags that questions have in common which metrics of groups need."""
     notes: tuple[str, ...] = ()
-
-
-def needs(
-    read_records: Callable[[Path], list[dict[str, Any]]], fields: Sequence[str]
-) -> Callable[[Path, str], str]:
-    """The `fault` of a form whose records have these fields: of a file without them it says so, whatever was asked."""
-    return lambda path, benchmark: first_row_fault(path, read_records, fields)
-
-
-def check_fields(record: Mapping[str, Any], fields: Sequence[str], where: str) -> None:
-    """Raise DataError, naming the place, for a record that lacks one of the fields."""
-    for name in fields:
-        if name not in record:
-            raise DataError(f"{where}: {name} is missing")
+    judged: str = ""
+    """The column with what a judge said of each reply; empty if there is none, or only what a rule said."""
 
 
 LONGEST_PATH = 1024
-"""Characters: a longer text is not the name of a picture but the picture itself."""
-
-
-def only_model(path: Path, models: Iterable[str]) -> str:
-    """The model that all rows are of; empty where none is named. Raises DataError for several."""
-    names = list(dict.fromkeys(filter(None, models)))
-    if len(names) > 1:
-        raise DataError(
-            f"{path} has replies of {len(names)} models ({', '.join(names)}); give each a file of its own"
-        )
-    return names[0] if names else ""
+"""Characters: a longer text is not the name of an image but the image itself."""
 
 
 HALF_PAIRS = "rows with half of a surrogate pair, read as U+FFFD"
@@ -191,11 +183,6 @@ def name_of(row: PredictedRow) -> str:
 _FRAME = re.compile(r"^question: |(?<=\S) answer:$")
 
 
-def folded(text: str) -> str:
-    """A text without what toolkits change: blanks, capitals, and a final full stop or question mark."""
-    return " ".join(text.split()).casefold().rstrip(".?").rstrip()
-
-
 def folded_question(text: str) -> str:
     """A folded question without the frame of some prompts: `Question: ... Answer:`."""
     return folded(_FRAME.sub("", folded(text)))
@@ -205,120 +192,29 @@ def places_of(shown_options: Sequence[str], options: Sequence[str]) -> tuple[int
     """For each option shown, its index among `options`; None when one is none of them, or two are the same one.
 
     Texts are compared as they are, and folded where that finds nothing and folding leaves all options different.
+
+    Examples:
+        >>> places_of(["a dog", "a cat"], ["a cat", "a dog"])
+        (1, 0)
     """
-    exact = {option.strip(): place for place, option in enumerate(options)}
-    places = [exact.get(text.strip()) for text in shown_options]
-    if None in places:
-        loose = {folded(option): place for place, option in enumerate(options)}
-        if len(loose) == len(options):
-            pairs = zip(shown_options, places, strict=True)
-            places = [loose.get(folded(text)) if place is None else place for text, place in pairs]
-    known_places = tuple(place for place in places if place is not None)
-    return (
-        known_places if len(known_places) == len(shown_options) == len(set(known_places)) else None
-    )
+    places: list[int] = []
+    for text in shown_options:
+        place = named_option(text, options, "text")
+        if place is None or place in places:
+            return None
+        places.append(place)
+    return tuple(places)
 
 
-# --- options that a prompt lists -------------------------------------------------------------------------------------
+def is_number(text: str) -> bool:
+    """Return whether a text is one number and nothing else."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
-_LISTS = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"^[ \t]*\(?([A-Z])[.):][ \t]+(?=\S)",
-        r"^[ \t]*\(([A-Z])\)[ \t]*(?=\S)",
-        r"(?<!\w)\(([A-Z])\)[ \t]*(?=\S)",
-        r"(?<!\w)\(([a-z])\)[ \t]*(?=\S)",
-        r"(?<!\S)([A-Z])[.)][ \t]+(?=\S)",
-        r"(?<!\S)([A-Z]) ?:[ \t]*(?=\S)",
-    )
-)
-"""Marks of options in prompts, those on lines of their own first."""
-
-
-def listed_options(prompt: str) -> tuple[str, ...]:
-    """Return the options of the last list in a prompt that is lettered from A on, in the order of their letters.
-
-    It is empty if there is no list of two or more. A list may also show its letters in another order (C, D, A, B).
-    """
-    for pattern in _LISTS:
-        marks = list(pattern.finditer(prompt))
-        options = _turned_list(prompt, marks) or _listed_texts(prompt, _last_list(marks))
-        if options:
-            return options
-    return ()
-
-
-def _turned_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
-    """The options of a prompt whose only marks are the first three or more letters in any order."""
-    letters = [mark[1].upper() for mark in marks]
-    if len(marks) < 3 or sorted(letters) != list(ascii_uppercase[: len(marks)]):
-        return ()
-    texts = _listed_texts(prompt, marks)
-    by_letter = dict(zip(letters, texts, strict=False))
-    return tuple(by_letter[letter] for letter in sorted(by_letter))
-
-
-def _last_list(marks: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
-    """The last marks that are A, B and so on."""
-    run: list[re.Match[str]] = []
-    last: list[re.Match[str]] = []
-    for mark in marks:
-        letter = mark[1].upper()
-        if letter == "A":
-            run = []
-        elif ord(letter) - ord("A") != len(run):
-            run = []
-            continue
-        run.append(mark)
-        if len(run) >= 2:
-            last = list(run)
-    return last
-
-
-def _listed_texts(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
-    """The texts behind marks, without the commas that separate all of them; none if a text is empty."""
-    if not marks:
-        return ()
-    ends = [mark.start() for mark in marks[1:]]
-    line_end = prompt.find("\n", marks[-1].end())
-    ends.append(line_end if line_end >= 0 else len(prompt))
-    texts = [prompt[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
-    if all(text.endswith(",") for text in texts[:-1]):
-        texts = [text.removesuffix(",").strip() for text in texts]
-    return tuple(texts) if all(texts) else ()
-
-
-def gold_places(target: str, options: Sequence[str], labels: Sequence[str] = ()) -> tuple[int, ...]:
-    """Return the place of the option that a target names; empty if it names none.
-
-    It names one by its letter, by its text, by both (`B. a dog`), or by words of that option alone (`left` for `to the
-    left`). A letter or a number that may be a place is no such word: 1 need not mean `1 cat`.
-    """
-    shown_labels = tuple(labels) or tuple(ascii_uppercase[: len(options)])
-    folded_target = target.strip().casefold()
-    same = [
-        place for place, option in enumerate(options) if option.strip().casefold() == folded_target
-    ]
-    letter = target.strip().strip("().:").strip().upper()
-    if letter in shown_labels:
-        return (shown_labels.index(letter),)
-    if len(same) == 1:
-        return (same[0],)
-    labelled = _LABELLED.fullmatch(target.strip())
-    if labelled and labelled[1].upper() in shown_labels:
-        return (shown_labels.index(labelled[1].upper()),)
-    words = folded(target)
-    is_place = words.isdecimal() and int(words) <= len(options)
-    if not words or is_place or (len(words) == 1 and words in ascii_lowercase):
-        return ()
-    containing = [
-        place for place, option in enumerate(options) if f" {words} " in f" {folded(option)} "
-    ]
-    return (containing[0],) if len(containing) == 1 else ()
-
-
-_LABELLED = re.compile(r"\(?([A-Za-z])[).:]\s*\S.*", re.DOTALL)
 LONGEST = 2000
 """Characters: a longer text is a reply that speaks of a failure."""
 _WHO = r"(?:api|openai|network|connection|timeout|internal|server|internal server|request|inference|generation|unexpected)"
@@ -340,7 +236,8 @@ _BEGINNINGS = (
     r"(?-i:(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Timeout)\b[:(])",
 )
 _FAILURE = re.compile("|".join(_BEGINNINGS), re.IGNORECASE)
-_EMPTY_CELL = re.compile(r"nan|none|null|<na>|n/?a", re.IGNORECASE)
+_EMPTY_CELL = re.compile(r"-?nan|none|null|<na>|#?n/?a|-?1\.#(?:ind|qnan)", re.IGNORECASE)
+"""Texts that pandas reads as empty cells, and so writes as such."""
 
 
 def is_failure(reply: str, expected_texts: Collection[str] = ()) -> bool:

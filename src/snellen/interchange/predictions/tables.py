@@ -6,93 +6,61 @@ What a column holds is recognised by its name and its cells, as for a table of q
 
 from __future__ import annotations
 
-import ast
+import json
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import for_caller, setting
 from snellen.errors import DataError
-from snellen.formats.containers import unfolded
-from snellen.formats.delimited import LETTERS
-from snellen.formats.rows import (
-    SHEET,
-    SourceRow,
-    flat_record,
-    listed,
-    read_rows,
-    row_suffix,
-    text_encoding,
-)
+from snellen.formats.containers import question_list, unfolded, with_listed_replies
+from snellen.formats.rows import read_rows
+from snellen.formats.source_row import SourceRow, flat_record
+from snellen.formats.suffixes import SHEET, row_suffix
+from snellen.formats.text_encoding import text_encoding
+from snellen.interchange.predictions.cells import first_column, replies_in_cell, text_in_cell
 from snellen.interchange.predictions.joining import ROTATION_STEP
-from snellen.interchange.predictions.rows import (
-    HALF_PAIRS,
-    LONGEST_PATH,
-    Findings,
-    PredictedRow,
-    PredictionFile,
-    gold_places,
-    is_empty_cell,
-    listed_options,
-)
-from snellen.readers.table import (
-    TableColumns,
-    TableSource,
-    has_option_columns,
-    option_texts_of,
-    read_answer,
-)
+from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
+from snellen.interchange.predictions.scoring_call import scoring_call
+from snellen.interchange.predictions.table_rows import RowReader
 from snellen.recognition.columns import (
-    SEVERAL,
+    PARTLY,
     Doubt,
-    as_text,
-    folded_name,
     is_name_of_reply,
-    reply_score,
+    is_verdict,
+    name_score,
+    usual_names,
 )
-from snellen.recognition.tables import (
-    MESSAGES,
-    PROMPTS,
-    TableRoles,
-    accepted_texts,
-    prediction_roles,
-)
+from snellen.recognition.folding import folded_name, whole_number
+from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
 
 TABLE = "table"
 """The name of this form, for `--as`."""
 TITLE = "a table of predictions"
-MOSTLY = 0.9
+PART = "split"
+"""The field with the name of the part of a file that a record stands in."""
 MOST_NAMED = 12
 """Columns that an error names."""
-EXECUTIONS = frozenset(("execution", "execution_result", "exec_result", "executed"))
-"""Names of columns with what programs gave that a model wrote as replies."""
-HIDDEN = frozenset(("hidden", "unknown", "?"))
-"""What files write in place of a right answer that they do not have."""
 
 
-_CODE = re.compile(r"^\s*(?:```|def |import |from \w+ import |print\(|\w+ = )", re.MULTILINE)
-"""What a line of a program begins with."""
-
-
-_DEFINES = re.compile(r"^def \w+\(.*\).*:\s*$", re.MULTILINE)
-
-
-class TableReading(Struct, frozen=True):
-    """How a table of predictions is read."""
-
-    path: Path
-    roles: TableRoles
-    rows: tuple[SourceRow, ...]
-    notes: tuple[str, ...] = ()
-    is_joined: bool = False
-    """Whether the rows are joined to a benchmark, which checks their options and has the right answers."""
-    is_reply_given: bool = False
-    """Whether the user named the column of replies."""
+def prediction_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a file, one for each question where a row holds several. Raises DataError."""
+    lists: set[str] = set()
+    for row in read_rows(path, text_encoding(path), as_stored=True):
+        name = question_list(row.cells, is_name_of_reply, _is_name_of_answer)
+        if name:
+            lists.add(name)
+            for record in unfolded(row.cells, name, is_name_of_reply):
+                yield row._replace(cells=flat_record(dict(record)))
+        elif not any(row.cells.get(empty) == [] for empty in lists):
+            for record in with_listed_replies(row.cells, is_name_of_reply):
+                yield row._replace(cells=dict(record))
 
 
 def recognise_predictions(
@@ -113,66 +81,176 @@ def recognise_predictions(
     Raises:
         DataError: The file cannot be read, or no column holds replies.
     """
-    encoding = text_encoding(path)
-    rows = [
-        replaced for row in read_rows(path, encoding, as_stored=True) for replaced in _unfolded(row)
-    ]
-    roles = prediction_roles(path, rows, columns or {}, answer_is, is_gold_known=is_gold_known)
+    rows = list(prediction_rows(path))
+    return recognise_rows(path, rows, columns or {}, answer_is, is_gold_known=is_gold_known)
+
+
+def recognise_rows(
+    path: Path,
+    rows: Sequence[SourceRow],
+    columns: Mapping[str, Sequence[str]],
+    answer_is: str = "",
+    *,
+    is_gold_known: bool = False,
+) -> TableReading:
+    """Find what the columns of rows are. The arguments and errors are those of `recognise_predictions`."""
+    roles = prediction_roles(path, rows, columns, answer_is, is_gold_known=is_gold_known)
     if not roles.profiles:
         raise DataError(roles.faults[0] if roles.faults else f"{path}: it has no rows")
-    if not roles.roles.keys() & {"reply", MESSAGES}:
-        raise DataError(f"{path}: {_without_replies(path, roles)}")
+    if not roles.roles.keys() & {"reply", "likelihood", "failure", MESSAGES}:
+        raise DataError(
+            f"{path}: {_only_verdicts(path, rows, roles) or _without_replies(path, roles)}"
+        )
+    if not is_gold_known and "answer" not in columns and _is_read_in_reply(rows, roles):
+        raise DataError(
+            f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); name "
+            f"the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
+        )
+    encoding = text_encoding(path)
     notes = [f"read in the encoding {encoding}"] if encoding else []
     if row_suffix(path) == SHEET:
         formulas = sum(_is_formula(cell) for row in rows for cell in row.cells.values())
-        notes += [f"cells that are formulas, taken as their text: {formulas:,}"] if formulas else []
+        notes += [f"cells with formulas, read as text: {formulas:,}"] if formulas else []
     notes += [_doubt_note(roles, doubt) for doubt in roles.doubts if doubt.role in roles.roles]
-    is_reply_given = "reply" in (columns or {})
+    is_reply_given = "reply" in columns
     return TableReading(path, roles, tuple(rows), tuple(notes), is_gold_known, is_reply_given)
+
+
+def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
+    """Whether `answer` is what a harness read in the replies: it, or two columns beside it, repeat fields of their JSON.
+
+    Columns whose names say that they hold right answers, such as `ground_truth`, are believed. Not so a field of an
+    object of which two fields repeat the replies, in the rows that have them: the object was read in the replies.
+    """
+    answer = first_column(roles.roles, "answer")
+    reply = first_column(roles.roles, "reply")
+    if not answer or not reply:
+        return False
+    repeated: Counter[str] = Counter()
+    filled: Counter[str] = Counter()
+    for row in rows:
+        [text, *_] = replies_in_cell(row.cells.get(reply)) or ("",)
+        for name, cell in row.cells.items():
+            if name == reply or cell in (None, "", []):
+                continue
+            field = name.rpartition(".")[2]
+            filled[name] += 1
+            repeated[name] += f'"{field}": {_as_json(cell)}' in text
+    parent, _, field = answer.rpartition(".")
+    siblings = [name for name in filled if parent and name.rpartition(".")[0] == parent]
+    read = [name for name in siblings if repeated[name] > MOSTLY * filled[name]]
+    if answer in read and len(read) >= 2:
+        return True
+    if folded_name(field) not in ("answer", "answers"):
+        return False
+    fields = {name for name, count in repeated.items() if count > MOSTLY * len(rows)}
+    return answer in fields or len(fields) >= 2
+
+
+def _as_json(cell: Any) -> str:
+    return json.dumps(cell, ensure_ascii=False, default=str)
 
 
 def _is_formula(cell: Any) -> bool:
     return isinstance(cell, str) and cell.startswith("=") and len(cell) > 1
 
 
-def _unfolded(row: SourceRow) -> Iterator[SourceRow]:
-    """Yield a row, or a row for each question that it holds in a list."""
-    records = unfolded(row.cells, _has_reply)
-    if len(records) == 1 and records[0] is row.cells:
-        yield row
-        return
-    for record in records:
-        yield row._replace(cells=flat_record(dict(record)))
-
-
-def _has_reply(fields: Iterable[str]) -> bool:
-    return any(is_name_of_reply(name) for name in fields)
+def _is_name_of_answer(name: str) -> bool:
+    return name_score("answer", name) > PARTLY
 
 
 def _without_replies(path: Path, roles: TableRoles) -> str:
     names = list(roles.profiles)
     shown = ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
-    command = f"snellen score {path}"
+    if _are_scores(roles):
+        return (
+            f"it holds scores of models, and no replies ({shown}); show them beside a run: snellen score RUN "
+            f"--published {path}"
+        )
     if any(folded_name(name) in ("answer", "answers") for name in names):
         return (
             f"its answers may be replies or right answers, and no other column holds the other; there are {shown}; if "
-            f"they are replies: {command} --benchmark BENCHMARK"
+            f"they are replies: {scoring_call(path, benchmark='BENCHMARK')}"
         )
     unnamed = (
-        f"no column is recognised as the replies of a model; there are {shown}; name it: {command} --column "
-        "reply=NAME"
+        f"no column is recognised as the replies of a model; there are {shown}; name it: "
+        f"{scoring_call(path, columns={'reply': 'NAME'})}"
     )
     has_questions = {"question", "answer"} <= roles.roles.keys()
-    return f"{unnamed}; or build the questions: snellen build {path}" if has_questions else unnamed
+    build = for_caller(f"snellen build {path}", f"sn.build({str(path)!r})")
+    return f"{unnamed}; or build the questions: {build}" if has_questions else unnamed
+
+
+MOST_MODELS = 8
+"""Models that an error names."""
+
+
+def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> str:
+    """What a table says that has verdicts on replies, and not the replies; empty for any other."""
+    verdicts = usual_names()["verdict"]
+    named = [name for name in roles.profiles if folded_name(name) in verdicts]
+    models = first_column(roles.roles, "model")
+    for column in named:
+        by_model: dict[str, list[bool]] = defaultdict(list)
+        for row in rows:
+            verdict = row.cells.get(column)
+            if isinstance(verdict, bool):
+                model = text_in_cell(row.cells.get(models)) if models else ""
+                by_model[model].append(verdict)
+        given = [verdict for of_model in by_model.values() for verdict in of_model]
+        if len(given) <= MOSTLY * len(rows):
+            continue
+        shares = [f"{model} {_share_right(by_model[model])}" for model in by_model if model]
+        others = ", ..." if len(shares) > MOST_MODELS else ""
+        of_models = f" ({', '.join(shares[:MOST_MODELS])}{others})" if len(shares) > 1 else ""
+        of_models += _by_other_verdicts(rows, [name for name in roles.profiles if name != column])
+        return (
+            f"it has no replies, only the verdict on each: by {column!r}, {_share_right(given)} of {len(given):,} are "
+            f"right{of_models}; if a column has replies: {scoring_call(path, columns={'reply': 'NAME'})}"
+        )
+    return ""
+
+
+def _by_other_verdicts(rows: Sequence[SourceRow], names: Sequence[str]) -> str:
+    """What other columns say whose names and cells are of verdicts, as one cannot tell which is meant."""
+    shares: list[str] = []
+    for name in filter(is_verdict, names):
+        given = [row.cells.get(name) for row in rows]
+        verdicts = [verdict for verdict in given if isinstance(verdict, bool)]
+        if len(verdicts) > MOSTLY * len(rows):
+            shares.append(f"by {name!r} {_share_right(verdicts)}")
+    return f"; {', '.join(shares[:MOST_MODELS])}" if shares else ""
+
+
+def _share_right(verdicts: Sequence[bool]) -> str:
+    return f"{sum(verdicts) / len(verdicts):.1%}"
+
+
+def _are_scores(roles: TableRoles) -> bool:
+    """Whether a table names models, and most of its other columns are numbers: a leaderboard."""
+    models = roles.roles.get("model") or [
+        name for name in roles.profiles if folded_name(name) in ("models", "method", "methods")
+    ]
+    others = [profile for name, profile in roles.profiles.items() if name not in models]
+    with_numbers = sum(all(map(_is_score, profile.texts)) for profile in others)
+    return bool(models) and with_numbers > len(others) / 2
+
+
+def _is_score(text: str) -> bool:
+    if text.strip().casefold() in ("n/a", "-", "—"):
+        return True
+    try:
+        float(text.strip().rstrip("%"))
+    except ValueError:
+        return False
+    return True
 
 
 def _doubt_note(roles: TableRoles, doubt: Doubt) -> str:
     chosen = " + ".join(roles.roles[doubt.role])
     others = [choice for choice in doubt.choices if choice != chosen]
-    return f"{doubt.why}; {chosen!r} is taken, and --column {doubt.role}={others[0] if others else 'NAME'} takes another"
-
-
-# --- rows -----------------------------------------------------------------------------------------------------------------
+    other = setting("columns", {doubt.role: others[0] if others else "NAME"})
+    return f"{doubt.why}; {chosen!r} is taken, and {other} takes another"
 
 
 def read_predictions(reading: TableReading) -> list[PredictionFile]:
@@ -180,30 +258,107 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     path, roles = reading.path, reading.roles.roles
     reply_columns = roles.get("reply", ())
     by_column = reply_columns if len(reply_columns) > 1 else ("",)
-    models = _models(reading)
+    models = first_column(roles, "model") or _column_of_conditions(reading)
+    title = path.name.removesuffix(".gz").rpartition(".")[0] or path.stem
+    title = text_in_cell(reading.rows[0].cells.get(first_column(roles, "title"))) or title
+    metrics, of_metrics = _metrics_of_columns(reading)
     files: list[PredictionFile] = []
     for column in by_column:
-        reader = _RowReader(reading, column or (reply_columns[0] if reply_columns else ""))
+        reader = RowReader(reading, column or first_column(roles, "reply"))
         rows_by_model: dict[str, list[PredictedRow]] = defaultdict(list)
         for row in reading.rows:
-            model = _cell_text(row.cells.get(models)) if models else ""
-            rows_by_model[column or model].extend(reader.predicted(row))
+            model = text_in_cell(row.cells.get(models)) if models else ""
+            of_column = column.partition(".")[2] or column  # `replies.gpt-4.1` are those of gpt-4.1
+            rows_by_model[of_column or model].extend(reader.predicted(row))
         for model, rows in rows_by_model.items():
             presentations = any(row.presentation for row in rows)
-            recorded = _recorded_verdicts(rows, next(iter(roles.get("verdict", ())), ""))
+            recorded = _recorded_verdicts(rows, first_column(roles, "verdict"))
+            of_readings: tuple[str, ...] = ()
+            whole = _with_base_ids(_without_placeholders(rows))
+            if not _are_options_shown(whole):
+                whole, of_readings = _as_read(whole)
             files.append(
                 PredictionFile(
-                    rows=tuple(_with_base_ids(_without_placeholders(rows))),
+                    rows=tuple(whole),
                     repeats=presentations,
-                    title=path.name.removesuffix(".gz").rpartition(".")[0] or path.stem,
+                    title=title,
                     model=model,
-                    notes=(*reading.notes, *reader.notes, *reader.findings.notes(), *recorded),
+                    metrics=metrics,
+                    judged=_column_of_judge(reading) if recorded else "",
+                    notes=(
+                        *of_metrics,
+                        *reading.notes,
+                        *reader.notes,
+                        *reader.findings.notes(),
+                        *recorded,
+                        *of_readings,
+                    ),
                 )
             )
     if not any(file.rows for file in files):
         reasons = "; ".join(note for file in files for note in file.notes) or "it is empty"
         raise DataError(f"{path}: no row can be used ({reasons})")
     return files
+
+
+def _column_of_conditions(reading: TableReading) -> str:
+    """The column of the parts of a file (`{"direct": [...], "cot": [...]}`) that ask the same questions, if it has such.
+
+    Parts that ask the same questions are conditions, or models, and each has a result of its own.
+    """
+    question = reading.column("question")
+    asked: dict[str, list[str]] = defaultdict(list)
+    for row in reading.rows:
+        if PART in row.cells and question:
+            asked[text_in_cell(row.cells[PART])].append(text_in_cell(row.cells.get(question)))
+    parts = [sorted(questions) for questions in asked.values()]
+    are_same = len(parts) > 1 and all(questions == parts[0] for questions in parts)
+    return PART if are_same and len(set(parts[0])) > 1 else ""
+
+
+_CER = ("character_error_rate", "word_accuracy")
+_ANLS = ("anls", "contains_answer", "exact_match")
+_RELAXED = ("relaxed_accuracy", "legacy_relaxed_accuracy")
+_SCORES = {
+    "cer": _CER,
+    "character_error_rate": _CER,
+    "anls": _ANLS,
+    "anls_score": _ANLS,
+    "relaxed_accuracy": _RELAXED,
+    "relaxed_acc": _RELAXED,
+    "relaxed_correctness": _RELAXED,
+}
+"""The metrics that a column calls for that has the score of each row, by its name."""
+_CHART_HALVES = ({"human", "augmented"}, {"test_human", "test_augmented"})
+"""How files call the halves of ChartQA's test split (Masry et al. 2022), which is scored by relaxed accuracy."""
+
+
+def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The metrics that a file's own columns call for, and a note on them: `anls` has the ANLS of each row."""
+    if reading.column("options"):
+        return (), ()
+    for name in reading.roles.profiles:
+        metrics = _SCORES.get(folded_name(name.rpartition(".")[2]))
+        if metrics is not None:
+            return metrics, (_scores_note(reading, name, metrics[0]),)
+    for name in reading.roles.profiles:
+        first = text_in_cell(reading.rows[0].cells.get(name)).casefold()
+        if not any(first in halves for halves in _CHART_HALVES):
+            continue
+        values = {text_in_cell(row.cells.get(name)).casefold() for row in reading.rows}
+        if values in _CHART_HALVES:
+            note = f"{name!r} has the halves of ChartQA's test split: {_RELAXED[0]}"
+            return _RELAXED, (note,)
+    return (), ()
+
+
+def _scores_note(reading: TableReading, column: str, metric: str) -> str:
+    """A note on a column with the score of each row: its mean, and the metric that it calls for."""
+    texts = [text_in_cell(row.cells.get(column)) for row in reading.rows]
+    numbers = [float(text) for text in texts if is_number(text)]
+    scores = [number for number in numbers if math.isfinite(number)]
+    mean = f", {sum(scores) / len(scores):.1%} on average" if scores else ""
+    return f"the file has a score of each row in {column!r}{mean}: {metric}"
 
 
 def _recorded_verdicts(rows: Sequence[PredictedRow], column: str) -> list[str]:
@@ -218,10 +373,16 @@ def _recorded_verdicts(rows: Sequence[PredictedRow], column: str) -> list[str]:
     ]
 
 
-def _models(reading: TableReading) -> str:
-    """The column with names of models, if it names some; empty otherwise."""
-    columns = reading.roles.roles.get("model", ())
-    return columns[0] if columns else ""
+_JUDGES = frozenset("judge judged judgement judgment llm gpt gpt4 lave rating".split())
+"""Words in names of columns that a model or a person filled who judged replies, and no rule."""
+
+
+def _column_of_judge(reading: TableReading) -> str:
+    """The column of verdicts that a judge gave, by its name or since a column beside it names the judge."""
+    column = reading.column("verdict")
+    words = set(folded_name(column.rpartition(".")[2]).split("_"))
+    is_judged = bool(words & _JUDGES) or bool(reading.column("judge"))
+    return column if is_judged else ""
 
 
 def _without_placeholders(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:
@@ -244,472 +405,55 @@ def _with_base_ids(rows: Sequence[PredictedRow]) -> list[PredictedRow]:
 
 
 def _base_id(index: str) -> str:
-    return str(int(index) % ROTATION_STEP) if index.isdecimal() else index
-
-
-class _RowReader:
-    """Makes predictions of rows; what is wrong with rows that are left out is counted in `findings`."""
-
-    def __init__(self, reading: TableReading, reply: str) -> None:
-        self.findings = Findings()
-        self.notes: list[str] = []
-        roles = reading.roles.roles
-        by_role: dict[str, Any] = {
-            role: names if role in SEVERAL else names[0]
-            for role, names in roles.items()
-            if role in TableColumns.__struct_fields__
-        }
-        columns = TableColumns(**{"question": "", **by_role})
-        self._columns = columns
-        self._roles = roles
-        self._reply = reply
-        self._is_joined = reading.is_joined
-        self._source = TableSource(
-            columns,
-            frozenset(),
-            roles.get("picture", ()),
-            roles.get("options", ()),
-            reading.roles.answer_is,
-        )
-        self._letters = _letters_of_golds(reading.rows, columns.answer, self._source)
-        if of_programs := self._results_of_programs(reading):
-            self._reply = of_programs
-            self.notes.append(
-                f"the replies in {reply!r} are programs, so what they gave is read, in {of_programs!r}"
-            )
-        self._repeats_prompts = self._are_prompts_repeated(reading)
-        if self._repeats_prompts:
-            self.notes.append("the replies repeat their prompts; what follows these is read")
-        if self._letters and (extracted := self._extracted_letters(reading)):
-            # Texts of options are not known, so a letter can hardly be told in a long reply.
-            self._reply = extracted
-            self.notes.append(
-                f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
-            )
-
-    def _results_of_programs(self, reading: TableReading) -> str:
-        """The column with the answers of replies that are programs and were run; empty if there are none."""
-        if reading.is_reply_given:
-            return ""
-        results = [name for name in reading.roles.profiles if folded_name(name) in EXECUTIONS]
-        if results and _share_of(reading, self._reply, _has_code) > 0.5:
-            return self._named("reading") or results[0]
-        if not _are_programs(reading, self._reply):
-            return ""
-        others = [
-            name
-            for name, profile in reading.roles.profiles.items()
-            if name != self._reply
-            and reply_score(name, profile)
-            and not _are_programs(reading, name)
-        ]
-        if others:
-            return max(others, key=lambda name: _share_of(reading, name, _is_letter))
-        if self._columns.answer and not _are_programs(reading, self._columns.answer):
-            raise DataError(
-                f"{reading.path}: the replies in {self._reply!r} are programs, and no column has what they gave; if one "
-                f"has: snellen score {reading.path} --column reply=NAME"
-            )
-        return ""
-
-    def _are_prompts_repeated(self, reading: TableReading) -> bool:
-        """Whether nearly all replies begin with their prompts, as those of Hugging Face's `generate` do."""
-        if not self._reply:
-            return False
-        repeating = 0
-        for row in reading.rows:
-            asked = _Asked(row.cells, self._roles)
-            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
-            repeating += len(_without_prompt(reply, asked)) < len(reply)
-        return repeating > MOSTLY * len(reading.rows)
-
-    def _extracted_letters(self, reading: TableReading) -> str:
-        """The column with letters that a harness read in the replies; empty if there is none, or prompts list options."""
-        column = self._named("reading")
-        rows = [row for row in reading.rows if column and row.cells.get(column)]
-        if not rows or "prompt" in self._roles or "question" in self._roles:
-            return ""
-        letters = sum(bool(_letter_of(_cell_text(row.cells[column]))) for row in rows)
-        return column if letters > MOSTLY * len(reading.rows) else ""
-
-    def predicted(self, row: SourceRow) -> Iterator[PredictedRow]:
-        """Yield a prediction for each reply of a row; none for a row that cannot be used."""
-        if row.holds_half_pair:
-            self.findings.add(HALF_PAIRS, row.where)
-        elif row.fault:
-            self.findings.add("rows left out, that cannot be read", row.where)
-            return
-        cells = row.cells
-        asked = _Asked(cells, self._roles)
-        row_id = _whole(_cell_text(cells.get(self._columns.id))) if self._columns.id else ""
-        name = row_id or _place(row)
-        try:
-            shown = self._options(cells, asked, row.where)
-        except DataError:
-            self.findings.add("rows left out, with options that cannot be used", name)
-            return
-        options, labels = shown.options, shown.labels
-        gold, references, fault = self._answer(cells, shown, row.where)
-        if fault and not self._is_joined:
-            self.findings.add(f"rows left out, {fault}", name)
-            return
-        replies = replies_in_cell(cells.get(self._reply)) if self._reply else asked.replies
-        if references and _is_letter("".join(replies)) and self._lists_options(asked):
-            self.findings.add(LISTED_APART, name)
-            return
-        if self._repeats_prompts:
-            replies = tuple(_without_prompt(reply, asked) for reply in replies)
-        pictures = _picture_names(cells, self._source.pictures)
-        tags = {
-            folded_name(column): _cell_text(cells[column])
-            for column in self._roles.get("tag", ())
-            if column in cells
-        }
-        for number, reply in enumerate(replies or ("",)):
-            yield PredictedRow(
-                where=_place(row),
-                id=row_id,
-                presentation=number if len(replies) > 1 else None,
-                question=asked.question,
-                prompt=asked.prompt,
-                context=_cell_text(cells.get(self._columns.context)),
-                options=options,
-                labels=labels,
-                lists_options=shown.are_listed,
-                gold=gold,
-                references=references,
-                reply=None if is_empty_cell(reply, (*options, *references)) else reply,
-                picture=pictures,
-                group=_cell_text(cells.get(self._columns.group)),
-                tags=tags,
-                verdict=_verdict(cells.get(self._named("verdict"))),
-                reading=self._reading(cells),
-                judge=_cell_text(cells.get(self._named("judge"))),
-                decoding=_decoding(cells),
-            )
-
-    def _named(self, role: str) -> str:
-        """The column of a role that one column has; empty if none has it."""
-        return next(iter(self._roles.get(role, ())), "")
-
-    def _reading(self, cells: Mapping[str, Any]) -> str | None:
-        column = self._named("reading")
-        if not column or column not in cells:
-            return None
-        return _cell_text(cells[column])
-
-    def _options(self, cells: Mapping[str, Any], asked: _Asked, where: str) -> ShownOptions:
-        """The options of a row: in columns, in a list, listed in its prompt, or letters alone."""
-        if self._source.options:
-            if has_option_columns(self._source):
-                if self._is_joined:
-                    return ShownOptions(_cells_to_last(cells, self._source.options))
-                return _option_cells(cells, self._source.options)
-            return ShownOptions(option_texts_of(cells, self._source, where))
-        in_prompt = listed_options(asked.prompt) or listed_options(asked.question)
-        if in_prompt and (not self._columns.answer or self._names_one_of(cells, in_prompt)):
-            return ShownOptions(in_prompt)
-        if wrong := _distractors(cells, self._columns):
-            return ShownOptions((_cell_text(cells.get(self._columns.answer)), *wrong))
-        answer = as_text(_one(cells.get(self._columns.answer, ""))).strip()
-        is_hidden = not answer or answer.casefold() in HIDDEN
-        if self._letters and (is_hidden or _letter_of(answer)):
-            texts = tuple(f"option {letter}" for letter in self._letters)
-            return ShownOptions(texts, self._letters)
-        return ShownOptions(())
-
-    def _lists_options(self, asked: _Asked) -> bool:
-        """Whether a prompt lists three options or more, so that a letter as a reply is one of them."""
-        listed = listed_options(asked.prompt) or listed_options(asked.question)
-        return not self._is_joined and len(listed) > 2
-
-    def _names_one_of(self, cells: Mapping[str, Any], listed: Sequence[str]) -> bool:
-        """Whether a row's answer is a letter, or one of the options that its prompt lists."""
-        answer = as_text(_one(cells.get(self._columns.answer)))
-        return bool(gold_places(answer, listed))
-
-    def _answer(
-        self, cells: Mapping[str, Any], shown: ShownOptions, where: str
-    ) -> tuple[tuple[int, ...], tuple[str, ...], str]:
-        """The right options, the references, and why the row cannot be used; all may be empty."""
-        written = cells.get(self._columns.answer) if self._columns.answer else None
-        answer = _one(written)
-        if answer is None or answer == "" or as_text(answer).strip().casefold() in HIDDEN:
-            return (), (), ""
-        options = shown.options
-        if not options and self._letters and isinstance(answer, list):
-            return (), (), "with several right options"
-        if not options:
-            try:
-                _, references = read_answer(cells, (), self._source, where)
-            except DataError:
-                return (), (), "whose answer names an option that they do not have"
-            return (), references, ""
-        if isinstance(answer, list):
-            places = gold_places(as_text(written), options, shown.labels)  # an option in brackets
-            return places, (), "" if places else "with several right options"
-        text = as_text(answer)
-        if self._letters or shown.has_gap or not self._source.options:
-            places = gold_places(text, options, shown.labels)
-        else:
-            try:
-                places, _ = read_answer(cells, options, self._source, where)
-            except DataError:
-                places = gold_places(text, options, shown.labels)
-        return places, (), "" if places else "whose right answer is none of their options"
-
-
-def _are_programs(reading: TableReading, column: str) -> bool:
-    """Whether most cells of a column are programs in Python."""
-    return _share_of(reading, column, _is_program) > 0.5
-
-
-def _share_of(reading: TableReading, column: str, fits: Callable[[str], bool]) -> float:
-    """The share of the rows whose first reply in a column fits."""
-    if not column:
-        return 0.0
-    fitting = 0
-    for row in reading.rows:
-        [reply, *_] = replies_in_cell(row.cells.get(column)) or ("",)
-        fitting += fits(reply)
-    return fitting / len(reading.rows)
-
-
-def _has_code(reply: str) -> bool:
-    return _CODE.search(reply) is not None
-
-
-def _is_program(reply: str) -> bool:
-    """Whether a reply is a program: it defines a function, or is several lines that Python can parse."""
-    if _DEFINES.search(reply):
-        return True
-    if not _has_code(reply) or "\n" not in reply.strip():
-        return False
-    try:
-        ast.parse(reply)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-class ShownOptions(Struct, frozen=True):
-    """The options of a row in the order shown, with the labels before them; without labels letters in order."""
-
-    options: tuple[str, ...]
-    labels: tuple[str, ...] = ()
-    are_listed: bool = True
-    """Whether the model was shown them."""
-
-    @property
-    def has_gap(self) -> bool:
-        """Whether a letter is missing, as an empty cell before a filled one leaves it."""
-        return bool(self.labels) and self.labels != tuple(ascii_uppercase[: len(self.labels)])
-
-
-def _option_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> ShownOptions:
-    """The options in columns of their own; empty cells are skipped, and the letters of the others stay."""
-    filled = [
-        (place, as_text(cells[name]))
-        for place, name in enumerate(columns)
-        if cells.get(name, "") != ""
-    ]
-    options = tuple(text for _, text in filled)
-    has_gap = [place for place, _ in filled] != list(range(len(filled)))
-    labels = tuple(LETTERS[place] for place, _ in filled) if has_gap else ()
-    return ShownOptions(options, labels)
-
-
-def _cells_to_last(cells: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
-    """The cells of options up to the last that is filled; a spreadsheet may have emptied one before it."""
-    filled = (place for place, name in enumerate(columns, 1) if cells.get(name, "") != "")
-    count = max(filled, default=0)
-    return tuple(as_text(cells.get(name, "")) for name in columns[:count])
-
-
-def _distractors(cells: Mapping[str, Any], columns: TableColumns) -> tuple[str, ...]:
-    names = (columns.distractors,) if isinstance(columns.distractors, str) else columns.distractors
-    return tuple(text for name in names if name in cells for text in accepted_texts(cells[name]))
-
-
-def _letters_of_golds(
-    rows: Sequence[SourceRow], column: str, source: TableSource
-) -> tuple[str, ...]:
-    """The letters up to the last that is a right answer, where answers are letters and no column holds options."""
-    if not column or source.options:
-        return ()
-    golds: Counter[str] = Counter()
-    for row in rows:
-        cell = row.cells.get(column)
-        if cell is not None and cell != "" and as_text(cell).casefold() not in HIDDEN:
-            golds[_letter_of(as_text(_one(cell)))] += 1
-    letters = {letter for letter in golds if letter and letter in LETTERS[:10]}
-    in_letters = sum(golds[letter] for letter in letters)
-    is_lettered = len(letters) > 1 and 2 * in_letters > golds.total()
-    return tuple(LETTERS[: LETTERS.index(max(letters)) + 1]) if is_lettered else ()
-
-
-_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\]]?[.:]?")
-LISTED_APART = "rows left out, whose right answer is none of the options in their prompt"
-_LETTER_AND_TEXT = re.compile(r"[(\[]?([A-Z])[)\].:]\s*\S.*", re.DOTALL)
-
-
-def _is_letter(text: str) -> bool:
-    return bool(_LETTER.fullmatch(text.strip()))
-
-
-def _letter_of(text: str) -> str:
-    """The letter that an answer is, or that is before its text (`A. a cat`); empty for another text."""
-    match = _LETTER.fullmatch(text.strip()) or _LETTER_AND_TEXT.fullmatch(text.strip())
-    return match[1].upper() if match else ""
-
-
-def _one(cell: Any) -> Any:
-    """The only value of a list of one, also of one that is written as a text; any other cell as it is."""
-    values = listed(cell) if isinstance(cell, str) and cell.strip().startswith("[") else cell
-    if not isinstance(values, list):
-        return cell
-    return values[0] if len(values) == 1 else values
-
-
-class _Asked:
-    """What a row asked: its question, and all that the model was shown, where the file has it."""
-
-    def __init__(self, cells: Mapping[str, Any], roles: Mapping[str, Sequence[str]]) -> None:
-        [question_column] = roles.get("question", ("",))[:1] or ("",)
-        [prompt_column] = roles.get("prompt", ("",))[:1] or ("",)
-        question, prompt = (
-            _cell_text(cells.get(question_column)),
-            _cell_text(cells.get(prompt_column)),
-        )
-        if question and folded_name(question_column) in PROMPTS and not prompt:
-            question, prompt = "", question
-        self.replies: tuple[str, ...] = ()
-        messages = cells.get(roles[MESSAGES][0]) if MESSAGES in roles else None
-        if isinstance(messages, list):
-            user, assistant = _turns(messages)
-            self.replies = assistant[-1:]
-            if not (question or prompt) and user:
-                prompt = user[-1]
-        self.question, self.prompt = question, prompt
-
-
-LONG_PROMPT = 40
-"""Characters: shorter questions are repeated by replies in their own words."""
-
-
-def _without_prompt(reply: str, asked: _Asked) -> str:
-    """What follows the prompt in a reply that begins with it, a few marks of turns apart."""
-    prompt = (asked.prompt or asked.question).strip()
-    place = reply.find(prompt) if len(prompt) >= LONG_PROMPT else -1
-    if not 0 <= place <= LONG_PROMPT:
-        return reply
-    return reply[place + len(prompt) :]
-
-
-def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the user and what the assistant said in a conversation, in order."""
-    user: list[str] = []
-    assistant: list[str] = []
-    for number, message in enumerate(messages):
-        if isinstance(message, str):  # said in turn
-            (assistant if number % 2 else user).append(message)
-            continue
-        role = str(message.get("role") or message.get("from") or "")
-        content = message.get("content", message.get("value"))
-        text = "\n".join(replies_in_cell(content))
-        if role in ("assistant", "gpt", "model"):
-            assistant.append(text)
-        elif role in ("user", "human"):
-            user.append(text)
-    return tuple(user), tuple(assistant)
-
-
-def replies_in_cell(cell: Any) -> tuple[str, ...]:
-    """Return the replies in a cell: a text, several texts, a service's completions, or the end of a conversation."""
-    if cell is None:
-        return ()
-    if isinstance(cell, dict):
-        for name in ("content", "text", "message", "answer", "response", "value"):
-            if name in cell:
-                return replies_in_cell(cell[name])
-        return ()
-    if not isinstance(cell, list):
-        return (as_text(cell),)
-    if not cell:
-        return ()
-    if isinstance(cell[0], dict):
-        if "role" in cell[0] or "from" in cell[0]:
-            _, assistant = _turns(cell)
-            return assistant[-1:]
-        if "type" in cell[0]:
-            parts = [
-                part.get("text", "") for part in cell if part.get("type") in ("text", "output_text")
-            ]
-            return ("\n".join(map(str, parts)),)
-    return tuple(reply for value in cell for reply in replies_in_cell(value))
-
-
-def _cell_text(cell: Any) -> str:
-    """A cell as text; empty for a missing one, an image, and a list of anything but one text."""
-    value = _one(cell)
-    if value is None or isinstance(value, (list, dict, bytes)) or hasattr(value, "read"):
-        return ""
-    return as_text(value).strip()
-
-
-_RIGHT = {
-    "true": 1.0,
-    "yes": 1.0,
-    "correct": 1.0,
-    "right": 1.0,
-    "false": 0.0,
-    "no": 0.0,
-    "wrong": 0.0,
-    "incorrect": 0.0,
-}
-_DECODING = ("temperature", "top_p", "max_tokens", "max_new_tokens", "num_beams", "seed")
-
-
-def _verdict(cell: Any) -> float | None:
-    """What a file says of a reply as a number from 0 to 1; None for anything else."""
-    text = _cell_text(cell).casefold()
-    if text in _RIGHT:
-        return _RIGHT[text]
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number <= 1 else None
-
-
-def _decoding(cells: Mapping[str, Any]) -> str:
-    """The settings of decoding that a row has, in a fixed order."""
-    by_name = {folded_name(name.rpartition(".")[2]): cell for name, cell in cells.items()}
-    stated = [f"{name}={_cell_text(by_name[name])}" for name in _DECODING if name in by_name]
-    return ", ".join(stated)
-
-
-def _picture_names(cells: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """The names of a row's images; empty where the cells hold the images themselves."""
-    names: list[str] = []
-    for column in columns:
-        cell = cells.get(column)
-        values = cell if isinstance(cell, list) else [cell]
-        for value in values:
-            if isinstance(value, dict):
-                value = value.get("path") or value.get("url")
-            text = _cell_text(value)
-            if text and len(text) <= LONGEST_PATH:
-                names.append(text)
-    return " ".join(names)
-
-
-def _whole(index: str) -> str:
-    """`5.0`, as pandas writes a column of whole numbers with a hole, as `5`."""
-    whole = index.removesuffix(".0")
-    return whole if whole.isdecimal() else index
-
-
-def _place(row: SourceRow) -> str:
-    noun = "record" if ": record " in row.where else "line"
-    return f"{noun} {row.number}"
+    number = whole_number(index)
+    return index if number is None else str(number % ROTATION_STEP)
+
+
+FEW_LABELS = 0.05
+"""The share of the replies that may state a label although no options were shown."""
+_STATES_LABEL = re.compile(
+    r"\A\W*[A-Za-z](?:[.):]|\W*\Z)"
+    r"|\b(?i:answer|option|choice)(?i: is| would be)?\W{0,6}[A-H]\b(?!\s+[a-z])"
+    r"|\([A-H]\)|\bboxed\{\W*[A-H]\W*\}|\s[A-H]\W*\Z"
+)
+"""A label at the beginning of a reply, at its end, in brackets, or after a word that announces it."""
+
+
+_ANNOUNCES_LABEL = re.compile(
+    r"\A\W*[A-H](?:[.):]|\W*\Z)"
+    r"|\b(?i:answer|option|choice)(?i: is| would be)?\W{0,6}[A-H]\b(?!\s+[a-z])|\bboxed\{\W*[A-H]\W*\}"
+)
+"""The same without letters that may belong to a calculation, as in "the capacity matrix (C)"."""
+
+
+def _are_options_shown(rows: Sequence[PredictedRow]) -> bool:
+    """Whether prompts show the options that a file keeps, as far as it tells: replies may also begin with their labels."""
+    with_options = [row for row in rows if row.options and row.reply]
+    labelled = 0
+    for row in with_options:
+        prompt = row.prompt.casefold()
+        if not prompt or all(option.casefold() in prompt for option in row.options):
+            return True
+        are_numbers = all(is_number(option) for option in row.options)
+        label = _ANNOUNCES_LABEL if are_numbers else _STATES_LABEL
+        labelled += label.search(row.reply or "") is not None
+    return labelled > FEW_LABELS * len(with_options) or not with_options
+
+
+def _as_read(rows: Sequence[PredictedRow]) -> tuple[Sequence[PredictedRow], tuple[str, ...]]:
+    """Rows whose model was not shown the options: what the file read in the replies counts, if that is an option.
+
+    Returns:
+        The rows, and a note if the file's own readings count.
+    """
+    unshown = [replace(row, lists_options=False) for row in rows]
+    read = 0
+    for row in unshown:
+        options = {option.casefold() for option in row.options}
+        read += (row.reading or "").casefold() in options
+    if read <= MOSTLY * len(unshown):
+        return unshown, ()
+    note = (
+        "the prompts do not show the options, so what the file says was read in each reply counts"
+    )
+    return [replace(row, reply=row.reading) for row in unshown], (note,)

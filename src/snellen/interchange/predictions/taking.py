@@ -1,13 +1,13 @@
-"""From files of predictions to runs: from there they are scored like any other.
+"""Import files of predictions as runs, which are then scored like any other run.
 
-Without a benchmark the questions are what the files say of them: options and references, but no images. Files of
-several models that ask the same questions become runs of one benchmark.
+Without a benchmark, questions are made from the options and references in the files, without images. Files of several
+models with the same questions become runs of one benchmark.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.callers import for_caller
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.forms import prediction_form
 from snellen.catalogue.suites import PredictionForm
@@ -40,7 +41,11 @@ from snellen.interchange.predictions.own_questions import (
     checked_questions,
     kept_question,
 )
-from snellen.interchange.predictions.question_types import as_named, with_types
+from snellen.interchange.predictions.question_types import (
+    as_named,
+    check_numbers_said,
+    with_types,
+)
 from snellen.interchange.predictions.rows import (
     Findings,
     PredictionFile,
@@ -65,33 +70,34 @@ from snellen.runs.imported_predictions import (
     imported_run_folder,
     write_imported_run,
 )
+from snellen.runs.run_folder import read_manifest
 
 
 class FileReading(Struct, frozen=True):
-    """What a user says about files of predictions."""
+    """How to read files of predictions, as far as the user says it."""
 
     benchmark: str = ""
     """The benchmark that was evaluated: a name, the folder of a built one, or a table with questions and answers."""
     form: str = ""
     """The form of the files; recognised by their content when empty."""
     columns: Mapping[str, Sequence[str]] = {}
-    """The columns of roles, for tables."""
+    """Columns by role, for tables."""
     answer_is: str = ""
     """How answers name options, for tables."""
 
 
 class TakenFile(Struct, frozen=True):
-    """The predictions of one model in a file, with the questions that they make."""
+    """The predictions of one model in a file."""
 
     path: Path
     form: str
     title: str
-    """The form in words."""
+    """Title of the form."""
     file: PredictionFile
     questions: PredictionForm | None = None
-    """The form, if it builds its questions in its own way."""
+    """The form, if it builds its benchmark itself."""
     is_one_of_several: bool = False
-    """Whether the file has predictions of other models, too."""
+    """Whether the file has predictions of other models too."""
 
 
 def import_run(
@@ -138,7 +144,7 @@ def import_run(
     if len(folders) > 1:
         names = ", ".join(folder.name for folder in folders)
         raise DataError(
-            f"{path} has replies of {len(folders)} models; they are the runs {names}: score these, or `snellen score {path}`"
+            f"{path} has replies of {len(folders)} models; they are the runs {names}: score these with sn.score"
         )
     return folders[0]
 
@@ -151,26 +157,48 @@ def import_runs(
     Files that ask the same questions become runs of one benchmark, so that they can be compared. `to` and `model` are
     for a single run. Raises as `import_run`.
     """
-    taken = [one for path in paths for one in taken_files(path, reading)]
+    taken: list[TakenFile] = []
+    for path in paths:
+        taken += taken_files(path, reading)
     if (to or model) and len(taken) > 1:
-        raise DataError(f"--to and --model are for one model at a time, and there are {len(taken)}")
+        raise DataError(
+            f"{for_caller('--to and --model', 'to and model')} are for one model at a time, and there are {len(taken)}"
+        )
     if reading.benchmark:
-        return [_joined_run(one, reading.benchmark, to, model) for one in taken]
+        return [_joined_run(file, reading.benchmark, to, model) for file in taken]
     runs: dict[int, Path] = {}
-    own: list[int] = []
-    for place, one in enumerate(taken):
-        if one.questions is not None:
-            runs[place] = _joined_run(one, "", to, model)
+    # Indices of files whose rows also define the questions.
+    self_contained: list[int] = []
+    for index, file in enumerate(taken):
+        if file.questions is not None:
+            runs[index] = _joined_run(file, "", to, model)
         else:
-            own.append(place)
-    for group in _same_questions([taken[place] for place in own]):
-        for place, folder in _own_runs(group, to, model):
-            runs[own[place]] = folder
-    return [runs[place] for place in sorted(runs)]
+            self_contained.append(index)
+    for group in _same_questions([taken[index] for index in self_contained]):
+        for position, folder in _own_runs(group, to, model):
+            runs[self_contained[position]] = folder
+    return [runs[index] for index in sorted(runs)]
+
+
+def import_with_notes(
+    paths: Sequence[Path],
+    reading: FileReading,
+    announce: Callable[[str], object],
+    to: Path | None = None,
+    model: str = "",
+) -> list[Path]:
+    """Make runs of files of predictions as `import_runs` does, and announce each run with the notes about its file."""
+    folders = import_runs(paths, reading, to, model)
+    for folder in folders:
+        manifest = read_manifest(folder)
+        announce(f"{manifest.fingerprint.get('predictions', '')} is the run {folder}")
+        for note in manifest.notes:
+            announce(f"  note: {note}")
+    return folders
 
 
 def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
-    """The predictions of a file, one part for each model. Raises DataError."""
+    """Read the predictions of a file, one `TakenFile` for each model. Raises DataError if the file cannot be read."""
     try:
         open_file(path).close()
     except (FileNotFoundError, NotADirectoryError):
@@ -189,52 +217,57 @@ def taken_files(path: Path, reading: FileReading) -> list[TakenFile]:
         form, title, questions = TABLE, TITLE, None
     else:
         form, of_form = chosen
-        files = [of_form.rows(path)]
-        title, questions = of_form.title, of_form if of_form.questions else None
+        files = of_form.rows(path)
+        files = files if isinstance(files, list) else [files]
+        title = of_form.title
+        questions = of_form if of_form.questions else None
     taken: list[TakenFile] = []
     for file in files:
-        whole = replace(file, rows=tuple(map(with_failure, file.rows)))
-        whole = with_whole_characters(whole)
+        cleaned = replace(file, rows=tuple(map(with_failure, file.rows)))
+        cleaned = with_whole_characters(cleaned)
         if not reading.benchmark and questions is None:
-            whole = with_types(as_named(whole))
-        taken.append(TakenFile(path, form, title, whole, questions, len(files) > 1))
+            cleaned = with_types(as_named(cleaned))
+            check_numbers_said(path, cleaned)
+        taken.append(TakenFile(path, form, title, cleaned, questions, len(files) > 1))
     return taken
 
 
 # --- runs of a built benchmark -----------------------------------------------------------------------------------------------
 
 
-def _joined_run(one: TakenFile, benchmark: str, to: Path | None, model: str) -> Path:
-    """The run of a file whose rows are joined to the questions of a benchmark."""
-    folder = to or _run_folder(one, benchmark)
-    check_import(folder, one.path)
+def _joined_run(taken: TakenFile, benchmark: str, to: Path | None, model: str) -> Path:
+    """Join the rows of a file to the questions of a benchmark; return the folder of the run."""
+    folder = to or _run_folder(taken, benchmark)
+    check_import(folder, taken.path)
     findings = Findings()
-    if one.questions is not None and one.questions.questions is not None:
-        target = one.questions.questions(one.path, benchmark, folder)
+    if taken.questions is not None and taken.questions.questions is not None:
+        target = taken.questions.questions(taken.path, benchmark, folder)
     else:
         target = asked_benchmark(benchmark, folder)
-    placed = join_rows(one.path, one.file, target, findings)
-    return _written(one, target, placed, findings, folder, model)
+    placed = join_rows(taken.path, taken.file, target, findings)
+    return _write_run(taken, target, placed, findings, folder, model)
 
 
-def _run_folder(one: TakenFile, benchmark: str = "") -> Path:
-    folder = imported_run_folder(one.path, benchmark, one.form)
-    return (
-        folder.with_name(f"{folder.name}-{slug(one.file.model)}")
-        if one.is_one_of_several
-        else folder
-    )
+def _run_folder(taken: TakenFile, benchmark: str = "") -> Path:
+    """Return the default folder of a run, with the model's name if the file has several models."""
+    folder = imported_run_folder(taken.path, benchmark, taken.form)
+    if taken.is_one_of_several:
+        return folder.with_name(f"{folder.name}-{slug(taken.file.model)}")
+    return folder
 
 
 def asked_benchmark(benchmark: str, folder: Path | None = None) -> Benchmark:
-    """The one built benchmark of a name or folder, or that of a table, which is built inside the run's `folder`.
+    """Return the built benchmark with a name or in a folder.
 
-    Raises DataError for a name that stands for several.
+    If `benchmark` is a table with questions and answers, it is built inside the run's `folder`.
+
+    Raises:
+        DataError: If the name stands for several benchmarks.
     """
     path = Path(benchmark)
     if folder is not None and path.is_file() and is_row_file(path):
-        source = own_source(path, TableSettings(no_pictures=True))
-        params = {**source.spec.source.params, "no_pictures": True}
+        source = own_source(path, TableSettings(no_images=True))
+        params = {**source.spec.source.params, "no_images": True}
         spec = replace(source.spec, source=replace(source.spec.source, params=params))
         return build_benchmark(spec, source=source.folder, to=folder / "benchmark")
     [use, *further_uses] = find_benchmarks([benchmark])
@@ -245,22 +278,23 @@ def asked_benchmark(benchmark: str, folder: Path | None = None) -> Benchmark:
     return use.benchmark
 
 
-def _written(
-    one: TakenFile,
+def _write_run(
+    taken: TakenFile,
     target: Benchmark,
     placed: Sequence[PlacedRow],
     findings: Findings,
     folder: Path,
     model: str,
 ) -> Path:
-    check_import(folder, one.path, target)
-    file = one.file
+    """Write the run of a file whose rows have been matched to questions, and return its folder."""
+    check_import(folder, taken.path, target)
+    file = taken.file
     samples = {sample.id: sample for sample in target.samples()}
-    placed = number_presentations(one.path, placed, samples, file.repeats, findings)
-    label = _label(one.path, placed, samples, file.repeats)
+    placed = number_presentations(taken.path, placed, samples, file.repeats, findings)
+    label = _label(taken.path, placed, samples, file.repeats)
     absent = absent_questions(target, placed, circular=labelled_declaration(label).circular)
-    notes = (f"read as {one.title}", *file.notes, *findings.notes(), *absent)
-    predictions = ImportedPredictions(one.path, model or file.model, label, notes)
+    notes = (f"read as {taken.title}", *file.notes, *findings.notes(), *absent)
+    predictions = ImportedPredictions(taken.path, model or file.model, label, notes)
     write_imported_run(folder, target, predictions, exchanges_of(placed, samples, label))
     return folder
 
@@ -268,29 +302,33 @@ def _written(
 def _label(
     path: Path, placed: list[PlacedRow], samples: Mapping[str, Sample], repeats: bool
 ) -> str:
-    """The protocol that the rows are of: several presentations of each question, or one; by one method."""
+    """Return the label of the protocol that the rows follow: by their method and presentations per question.
+
+    Raises:
+        DataError: If the file has both replies and likelihoods.
+    """
     methods: set[Method] = {row.row.method for row in placed if not row.row.failure}
     if len(methods) > 1:
         raise DataError(f"{path} has replies and likelihoods; put each into a file of its own")
     groups: dict[tuple[str, int], list[PlacedRow]] = {}
     for row in placed:
         groups.setdefault(row.key, []).append(row)
-    several = max(map(len, groups.values()), default=1)
+    presentations = max(map(len, groups.values()), default=1)
     if "likelihood" in methods:
-        return parse_protocol(f"likelihood?m={several}").label
-    if several == 1:
+        return parse_protocol(f"likelihood?m={presentations}").label
+    if presentations == 1:
         return "vanilla"
-    circular = not repeats and all(are_rotations(rows, samples) for rows in groups.values())
-    return parse_protocol(
-        "circular?all_passes=true" if circular else f"instability?m={several}"
-    ).label
+    is_circular = not repeats and all(are_rotations(rows, samples) for rows in groups.values())
+    if is_circular:
+        return parse_protocol("circular?all_passes=true").label
+    return parse_protocol(f"instability?m={presentations}").label
 
 
 # --- runs of the files' own questions ----------------------------------------------------------------------------------------
 
 
 class _OwnFile(Struct, frozen=True):
-    """A file with its own questions and what was found in its rows."""
+    """A file whose rows also define the questions, with notes about its rows."""
 
     taken: TakenFile
     questions: OwnQuestions
@@ -300,28 +338,37 @@ class _OwnFile(Struct, frozen=True):
 def _own_runs(
     group: Sequence[tuple[int, _OwnFile]], to: Path | None, model: str
 ) -> Iterator[tuple[int, Path]]:
-    """The runs of files that ask the same questions, each with its place among the files."""
-    drafts = _all_questions([own.questions for _, own in group])
-    files = [own.taken.file for _, own in group]
+    """Write runs of one benchmark for files with the same questions.
+
+    Args:
+        group: The files, each with its index in the argument of `_same_questions`.
+        to: The folder of the run, if there is one.
+        model: The name of the model, if there is one.
+
+    Yields:
+        The index of a file, and the folder of its run.
+    """
+    drafts = _all_questions([own_file.questions for _, own_file in group])
+    files = [own_file.taken.file for _, own_file in group]
     name = _common_name([file.title for file in files])
-    for place, own in group:
-        taken = own.taken
+    for index, own_file in group:
+        taken = own_file.taken
         folder = to or _run_folder(taken)
         check_import(folder, taken.path)
         lines = b"".join(msgspec.json.encode(kept_question(draft)) + b"\n" for draft in drafts)
         write_atomically(folder / QUESTIONS, lines)
         spec = spec_of_file(name, taken.path, files, drafts)
         target = build_benchmark(spec, source=folder, to=folder / "benchmark")
-        if own.questions.drafts == drafts:
-            placed: Sequence[PlacedRow] = own.questions.placed
+        if own_file.questions.drafts == drafts:
+            placed: Sequence[PlacedRow] = own_file.questions.placed
         else:
-            placed = join_rows(taken.path, _with_own_ids(taken.file), target, own.findings)
-        own_model = model or taken.file.model or _model_of(taken.file.title, name, len(group))
-        yield place, _written(taken, target, placed, own.findings, folder, own_model)
+            placed = join_rows(taken.path, _with_own_ids(taken.file), target, own_file.findings)
+        model_name = model or taken.file.model or _model_of(taken.file.title, name, len(group))
+        yield index, _write_run(taken, target, placed, own_file.findings, folder, model_name)
 
 
 def _with_own_ids(file: PredictionFile) -> PredictionFile:
-    """A file whose rows without an id have that of the question which they make."""
+    """Return the file with an id for each row that has none: the id of the question made from this row."""
     rows = tuple(
         row if row.id else replace(row, id=f"row {number}")
         for number, row in enumerate(file.rows, 1)
@@ -330,7 +377,7 @@ def _with_own_ids(file: PredictionFile) -> PredictionFile:
 
 
 def _all_questions(files: Sequence[OwnQuestions]) -> tuple[Draft, ...]:
-    """The questions of several files, each once by its id; the first file's go first."""
+    """Return the questions of several files without repeated ids, in the order of the files."""
     by_id: dict[str, Draft] = {}
     for questions in files:
         for draft in questions.drafts:
@@ -339,63 +386,67 @@ def _all_questions(files: Sequence[OwnQuestions]) -> tuple[Draft, ...]:
 
 
 ALIKE = 0.5
-"""The share of the questions of the smaller of two files that the other has to ask, too, to be of the same benchmark."""
+"""Two files are of one benchmark if they share more than this part of the questions of the smaller one."""
 
 
 def _same_questions(taken: Sequence[TakenFile]) -> list[list[tuple[int, _OwnFile]]]:
-    """Files with their own questions, together where they ask the same; each with its place.
+    """Group files that define their own questions by whether they have the same ones; each file with its index.
 
-    Raises DataError for a file that cannot be scored by itself.
+    Raises:
+        DataError: If a file cannot be scored by itself.
     """
     groups: list[list[tuple[int, _OwnFile]]] = []
     contents: list[set[tuple[object, ...]]] = []
-    for place, one in enumerate(taken):
+    for index, file in enumerate(taken):
         findings = Findings()
-        questions = checked_questions(one.path, one.file, findings, is_table=one.form == TABLE)
-        own = _OwnFile(one, questions, findings)
+        questions = checked_questions(file.path, file.file, findings, is_table=file.form == TABLE)
+        own_file = _OwnFile(file, questions, findings)
         content = {_content(draft) for draft in questions.drafts}
-        for group, known in zip(groups, contents, strict=True):
-            shared = len(content & known)
-            if shared > ALIKE * min(len(content), len(known)):
-                group.append((place, own))
-                known |= content
+        for group, group_content in zip(groups, contents, strict=True):
+            shared = len(content & group_content)
+            if shared > ALIKE * min(len(content), len(group_content)):
+                group.append((index, own_file))
+                group_content |= content
                 break
         else:
-            groups.append([(place, own)])
+            groups.append([(index, own_file)])
             contents.append(content)
     return groups
 
 
 def _content(draft: Draft) -> tuple[object, ...]:
-    """What makes a question the same in files of several models: its id, texts and right answers."""
+    """Return what identifies a question across files of several models: its id, texts and correct answers."""
     first = draft.rounds[0]
-    golds = frozenset(first.options[place] for place in first.gold) or frozenset(first.texts)
+    golds = frozenset(first.options[index] for index in first.gold) or frozenset(first.texts)
     return draft.id, folded_question(first.question), frozenset(first.options), golds
 
 
 def _common_name(titles: Sequence[str]) -> str:
-    """What the titles of files have in common at their end, or else at their beginning; the first title if nothing."""
+    """Return the words at the end of all titles, or else at their beginning; the first title if they share none."""
     if len(set(titles)) == 1:
         return titles[0]
-    words = [title.replace("-", "_").split("_") for title in titles]
-    for common in (_common_end(words), _common_end([list(reversed(one)) for one in words])[::-1]):
+    word_lists = [title.replace("-", "_").split("_") for title in titles]
+    reversed_lists = [words[::-1] for words in word_lists]
+    common_end = _common_beginning(reversed_lists)[::-1]
+    common_beginning = _common_beginning(word_lists)
+    for common in (common_end, common_beginning):
         text = "_".join(common)
         if any(character.isalpha() for character in text):
             return text
     return titles[0]
 
 
-def _common_end(words: Sequence[Sequence[str]]) -> list[str]:
+def _common_beginning(word_lists: Sequence[Sequence[str]]) -> list[str]:
     common: list[str] = []
-    for column in zip(*(reversed(one) for one in words), strict=False):
-        if len(set(column)) > 1:
+    for words in zip(*word_lists, strict=False):
+        if len(set(words)) > 1:
             break
-        common.insert(0, column[0])
+        common.append(words[0])
     return common
 
 
 def _model_of(title: str, name: str, files: int) -> str:
-    """The model that a file's title names before the benchmark's name; empty for a single file."""
+    """Return the part of a file's title without the benchmark's name, as the model; empty for a single file."""
     if files < 2:
         return ""
     return title.replace(name, "").strip("_-. ") or title
@@ -404,7 +455,7 @@ def _model_of(title: str, name: str, files: int) -> str:
 def spec_of_file(
     name: str, path: Path, files: Sequence[PredictionFile], drafts: Sequence[Draft]
 ) -> BenchmarkSpec:
-    """The entry of the benchmark that files of predictions make."""
+    """Return the entry of a benchmark made from files of predictions."""
     first = files[0]
     kinds = Counter(_formulation(draft) for draft in drafts)
     formulation = kinds.most_common(1)[0][0]
@@ -417,8 +468,11 @@ def spec_of_file(
         task=first.task,
         metrics=first.metrics,
         headline=first.headline,
+        mean_over=first.mean_over,
+        counted_together=first.counted_together,
+        mean_of=first.mean_of,
         groups=first.groups,
-        remark="made of a file of predictions: its questions are those that have a row, and have no pictures",
+        remark="made of a file of predictions: its questions are those that have a row, and have no images",
     )
 
 

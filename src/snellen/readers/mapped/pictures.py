@@ -1,4 +1,4 @@
-"""The pictures of a record: a file named by a template, a cell of a Parquet file, or frames of a clip."""
+"""The images of a record: a file named by a template, a cell of a Parquet file, or frames of a clip."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.common.drafts import ImageFile, LazyFrames, PictureSpec
+from snellen.common.drafts import ImageFile, ImageSpec, LazyFrames
 from snellen.errors import DataError
 from snellen.formats.clips import FrameSampling, sampled_frames
-from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
-from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.formats.hub_parquet import ImageColumn, ParquetRow, ParquetSplit
+from snellen.formats.locate import base_of, locate_file, locate_or_none
 from snellen.readers.mapped.records import Fields, Record
 from snellen.readers.mapped.templates import Template
 from snellen.records import Box
 
 
-class PictureSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the pictures are."""
+class ImageSource(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the images are."""
 
     file: str = ""
     """Template of the file name, relative to its folder."""
     folders: tuple[str, ...] = ()
-    """Names of the folder; if several exist, the first that contains the first picture. When empty, the folder of
+    """Names of the folder; if several exist, the first that contains the first image. When empty, the folder of
     the records' file, or its parent."""
     column: str = ""
-    """The column of a Parquet file with the pictures, one or a list in each cell."""
+    """The column of a Parquet file with the images, one or a list in each cell."""
     columns: tuple[str, ...] = ()
-    """Several such columns, in the order of a question's pictures; empty cells are skipped."""
+    """Several such columns, in the order of a question's images; empty cells are skipped."""
     optional: bool = False
-    """Whether a question may have no picture."""
+    """Whether a question may have no image."""
     apart: tuple[str, ...] = ()
-    """Patterns of separate Parquet files with the pictures, if they are not in the records' files."""
+    """Patterns of separate Parquet files with the images, if they are not in the records' files."""
     key: str = "id"
-    """The column of those files with a picture's name, as given by the template `file`."""
+    """The column of those files with an image's name, as given by the template `file`."""
     crop: tuple[str, str, str, str] | None = None
-    """Templates of the box that is shown: left, top, width and height in pixels; the whole picture when left out."""
+    """Templates of the box that is shown: left, top, width and height in pixels; the whole image when left out."""
 
 
 class VideoSource(FrameSampling, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,23 +47,23 @@ class VideoSource(FrameSampling, frozen=True, kw_only=True, forbid_unknown_field
     file: str
     """Template of the clip's name, relative to its folder: a file, a folder of frames, or a file without its suffix."""
     folders: tuple[str, ...] = ()
-    """As for pictures."""
+    """As for images."""
 
 
-PictureFinder = Callable[[Record, str], tuple[ImageFile | PictureSpec, ...]]
-"""(record, location for error messages) -> the record's pictures."""
+ImageLookup = Callable[[Record, str], tuple[ImageFile | ImageSpec, ...]]
+"""(record, location for error messages) -> the record's images."""
 
 
-def picture_finder(
-    picture: PictureSource, fields: Fields, path: Path, folder: Path | None
-) -> PictureFinder:
-    """A function that finds pictures. Raises DataError when their folder is missing."""
+def image_finder(
+    picture: ImageSource, fields: Fields, path: Path, folder: Path | None
+) -> ImageLookup:
+    """A function that finds images. Raises DataError when their folder is missing."""
     whole = _whole_picture_finder(picture, fields, path, folder)
     if picture.crop is None:
         return whole
     sides = [Template(text, fields, needed=True) for text in picture.crop]
     return lambda record, where: tuple(
-        PictureSpec(file, _box(sides, record, where)) for file in whole(record, where)
+        ImageSpec(file, _box(sides, record, where)) for file in whole(record, where)
     )
 
 
@@ -79,13 +79,13 @@ def _box(sides: Sequence[Template], record: Record, where: str) -> Box:
 
 
 def _whole_picture_finder(
-    picture: PictureSource, fields: Fields, path: Path, folder: Path | None
+    picture: ImageSource, fields: Fields, path: Path, folder: Path | None
 ) -> Callable[[Record, str], tuple[ImageFile, ...]]:
     if picture.apart:
         apart = _apart(picture, Template(picture.file, fields, needed=True), folder)
         return lambda record, where: (apart(record, where),)
     if names := picture.columns or ((picture.column,) if picture.column else ()):
-        return _in_columns([PictureColumn(name) for name in names], picture)
+        return _in_columns([ImageColumn(name) for name in names], picture)
     files = _Files(
         Template(picture.file, fields, needed=True), _bases(picture.folders, path, folder)
     )
@@ -93,13 +93,13 @@ def _whole_picture_finder(
 
 
 def _in_columns(
-    cells: list[PictureColumn], picture: PictureSource
+    cells: list[ImageColumn], picture: ImageSource
 ) -> Callable[[Record, str], tuple[ImageFile, ...]]:
     def of(record: Record, where: str) -> tuple[ImageFile, ...]:
         images = tuple(image for column in cells for image in column.all_at(record["@place"]))
         if not images and not picture.optional:
             column = (*picture.columns, picture.column)[0]
-            raise DataError(f"{where}: {column} holds no picture; is it the dataset with pictures?")
+            raise DataError(f"{where}: {column} holds no image; is it the dataset with images?")
         return images
 
     return of
@@ -134,12 +134,12 @@ def _bases(folders: Sequence[str], path: Path, folder: Path | None) -> list[Path
     if not folders:
         return [path] if path.is_dir() else [path.parent, path.parent.parent]
     return [base for name in folders if (base := locate_or_none(folder, name))] or [
-        locate(folder, *folders)
+        locate_file(folder, *folders)
     ]
 
 
 class _Files:
-    """Pictures in a folder, which is determined by the first picture."""
+    """Images in a folder, which is determined by the first image."""
 
     def __init__(self, template: Template, bases: list[Path]) -> None:
         self._template, self._bases = template, bases
@@ -155,9 +155,9 @@ class _Files:
 
 
 def _apart(
-    picture: PictureSource, template: Template, folder: Path | None
+    picture: ImageSource, template: Template, folder: Path | None
 ) -> Callable[[Record, str], ImageFile]:
-    table, cells = ParquetSplit(folder, picture.apart), PictureColumn(picture.column)
+    table, cells = ParquetSplit(folder, picture.apart), ImageColumn(picture.column)
     places: dict[str, ParquetRow] = {
         str(row[picture.key]): place
         for place, row in table.rows((picture.key,), (), dict[str, str | int])
@@ -166,7 +166,7 @@ def _apart(
     def of(record: Record, where: str) -> ImageFile:
         name = template.fill(record)
         if name not in places:
-            raise DataError(f"{where}: there is no picture {name} in {picture.apart[0]}")
+            raise DataError(f"{where}: there is no image {name} in {picture.apart[0]}")
         return cells.at(places[name])
 
     return of

@@ -1,13 +1,13 @@
-"""Drafts from records, by the mapping in an entry.
+"""Read drafts of questions from the records of a file, by the mapping in an entry.
 
-Joins with a second file, such as annotations of questions or captions of pictures.
+Records may be joined with those of a second file, such as annotations of questions or captions of images.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -18,10 +18,19 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.common.conditions import Condition
-from snellen.common.drafts import Draft, Exclusion, answer_pools, read_params, without_exclusions
+from snellen.common.drafts import (
+    Draft,
+    Exclusion,
+    ImageFile,
+    ImageSpec,
+    LazyFrames,
+    answer_pools,
+    read_params,
+    without_exclusions,
+)
 from snellen.errors import DataError, WrongRowsError
-from snellen.formats.locate import locate, locate_or_none
-from snellen.readers.mapped.pictures import PictureSource, VideoSource, clip_finder, picture_finder
+from snellen.formats.locate import locate_file, locate_or_none
+from snellen.readers.mapped.pictures import ImageSource, VideoSource, clip_finder, image_finder
 from snellen.readers.mapped.questions import Pools, Question, QuestionMaker
 from snellen.readers.mapped.records import (
     Fields,
@@ -54,7 +63,7 @@ class Join(Records, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def joined(records: LocatedRecords, join: Join, path: Path, folder: Path | None) -> LocatedRecords:
-    """The records, joined with those of the second file at `path`. Raises DataError naming an unmatched record."""
+    """Join records with those of the second file at `path`. Raises DataError naming an unmatched record."""
     seconds = _filtered(read_source_records(join, path, folder), join.keep)
     if join.take == "one":
         return _side_by_side(records, seconds, join, path)
@@ -62,8 +71,10 @@ def joined(records: LocatedRecords, join: Join, path: Path, folder: Path | None)
 
 
 def _filtered(records: LocatedRecords, keep: str) -> LocatedRecords:
-    condition = Condition(keep, nested=True) if keep else None
-    return (pair for pair in records if condition is None or condition.holds(pair[1]))
+    if not keep:
+        return records
+    condition = Condition(keep, nested=True)
+    return (located for located in records if condition.holds(located[1]))
 
 
 def _side_by_side(
@@ -71,91 +82,101 @@ def _side_by_side(
 ) -> LocatedRecords:
     """Read both files in parallel; a record of the second that comes early waits for its match."""
     waiting: dict[Any, tuple[str, Record]] = {}
-    key, to, name, equal_fields = join.key, join.to, join.name, join.same
     for where, record in records:
-        wanted_key = record[to]
+        wanted_key = record[join.to]
         while wanted_key not in waiting:
             following = next(seconds, None)
             if following is None:
-                raise DataError(f"{where}: the {to} {wanted_key} has no record in {path}")
-            if following[1][key] in waiting:
-                raise DataError(f"{following[0]}: the {key} {following[1][key]} appears twice")
-            waiting[following[1][key]] = following
-        place, second = waiting.pop(wanted_key)
-        for field in equal_fields:
+                raise DataError(f"{where}: the {join.to} {wanted_key} has no record in {path}")
+            second_where, second = following
+            second_key = second[join.key]
+            if second_key in waiting:
+                raise DataError(f"{second_where}: the {join.key} {second_key} appears twice")
+            waiting[second_key] = following
+        second_where, second = waiting.pop(wanted_key)
+        for field in join.same:
             if second[field] != record[field]:
                 raise DataError(
-                    f"{where}: the {field} is {record[field]}, but {second[field]} in {place}"
+                    f"{where}: the {field} is {record[field]}, but {second[field]} in {second_where}"
                 )
-        record[name] = second
+        record[join.name] = second
         yield where, record
-    for place, second in chain(waiting.values(), seconds):
-        raise DataError(f"{place}: there is no record with the {to} {second[key]}")
+    unmatched = next(chain(waiting.values(), seconds), None)
+    if unmatched is not None:
+        second_where, second = unmatched
+        raise DataError(f"{second_where}: there is no record with the {join.to} {second[join.key]}")
 
 
 def _collected(records: LocatedRecords, seconds: LocatedRecords, join: Join) -> LocatedRecords:
-    """Each record with all its matches, or the first; the second file is held in memory."""
-    matches: dict[Any, list[Record]] = {}
-    places: dict[Any, str] = {}
+    """Yield each record with all its matches, or with the first or none; the second file is held in memory."""
+    matches_by_key: dict[Any, list[Record]] = {}
+    unmatched: dict[Any, str] = {}
     for where, second in seconds:
-        places.setdefault(second[join.key], where)
-        matches.setdefault(second[join.key], []).append(second)
+        unmatched.setdefault(second[join.key], where)
+        matches_by_key.setdefault(second[join.key], []).append(second)
     for where, record in records:
-        mine = matches.get(record[join.to], [])
-        places.pop(record[join.to], None)
-        record[join.name] = mine if join.take == "all" else mine[0] if mine else {}
+        matches = matches_by_key.get(record[join.to], [])
+        unmatched.pop(record[join.to], None)
+        if join.take == "all":
+            record[join.name] = matches
+        else:
+            record[join.name] = matches[0] if matches else {}
         yield where, record
-    if join.take == "all" and not join.others:
-        for key, where in places.items():
-            raise DataError(f"{where}: there is no record with the {join.to} {key}")
+    if join.take == "all" and not join.others and unmatched:
+        key, where = next(iter(unmatched.items()))
+        raise DataError(f"{where}: there is no record with the {join.to} {key}")
 
 
 def gathered(records: LocatedRecords, by: str) -> Iterator[tuple[str, Record]]:
-    """Group records by a field, in order of first appearance: the first of each group, with all as its `@rows`."""
-    together: dict[Any, tuple[str, Record]] = {}
+    """Group records by the field `by`, and yield the first of each group with the whole group as its `@rows`.
+
+    Groups are in the order of their first records.
+    """
+    groups: dict[Any, tuple[str, Record]] = {}
     for where, record in records:
-        _, first = together.setdefault(record[by], (where, {**record, "@rows": []}))
+        _, first = groups.setdefault(record[by], (where, {**record, "@rows": []}))
         first["@rows"].append(record)
-    yield from together.values()
+    yield from groups.values()
 
 
 class LeaveOut(Struct, frozen=True, forbid_unknown_fields=True):
-    """One rule: exactly one of `when`, `empty`, `same` and `matches` says which records it excludes."""
+    """A rule that excludes records, by exactly one of `when`, `empty`, `same` and `matches`."""
 
     why: str
     when: str = ""
     """A condition on the record's fields."""
     empty: str = ""
-    """A template of a single field whose transforms leave nothing. An optional field may have been empty before them;
-    a required one that was empty is an error: its record is broken, not excluded."""
+    """A template of a single field; records are excluded whose field is empty after the template's transforms.
+
+    If the field is required and was empty before the transforms, its record is damaged, which is an error.
+    """
     same: tuple[str, str] | None = None
-    """Two templates that are equal apart from case, articles and punctuation."""
+    """Two templates; records are excluded for which they are equal apart from case, articles and punctuation."""
     matches: tuple[str, str] | None = None
-    """A template and a regular expression that it contains, ignoring case."""
+    """A template and a regular expression; records are excluded whose text matches it somewhere, ignoring case."""
     none_met: str = ""
-    """A note for the user when the rule excluded no record although it should have."""
+    """A note for the user if the rule excludes no record although it should."""
 
 
 Test = Callable[[Record], bool]
 
 
 def leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
-    """A test of whether the rule excludes a record. Raises DataError for a rule without exactly one condition."""
+    """Return a function that tells whether a rule excludes a record. Raises DataError unless it has one condition."""
     tests: list[Test] = []
     if rule.when:
         tests.append(Condition(rule.when, nested=True).holds)
     if rule.empty:
         tests.append(_is_emptied(rule.empty, fields))
     if rule.same:
-        first, second = (Template(text, fields) for text in rule.same)
+        first = Template(rule.same[0], fields)
+        second = Template(rule.same[1], fields)
         tests.append(
             lambda record: fold_answer(first.fill(record)) == fold_answer(second.fill(record))
         )
     if rule.matches:
-        searched, pattern = (
-            Template(rule.matches[0], fields),
-            re.compile(rule.matches[1], re.IGNORECASE),
-        )
+        searched = Template(rule.matches[0], fields)
+        pattern = re.compile(rule.matches[1], re.IGNORECASE)
         tests.append(lambda record: pattern.search(searched.fill(record)) is not None)
     if len(tests) != 1:
         raise DataError(f"leave_out {rule.why!r}: give one of when, empty, same and matches")
@@ -163,6 +184,7 @@ def leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
 
 
 def _is_emptied(emptied_text: str, fields: Fields) -> Test:
+    """Return the test of `LeaveOut.empty`."""
     template = Template(emptied_text, fields)
     if not template.is_field:
         raise DataError(f"leave_out: empty = {emptied_text!r} is not a template of one field alone")
@@ -181,7 +203,10 @@ def _is_emptied(emptied_text: str, fields: Fields) -> Test:
 
 
 class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which file holds the records, and what their fields mean. Texts are templates, see `mapped.templates`."""
+    """Parameters of an entry: the file with the records, and how questions are made from their fields.
+
+    Texts are templates; see `mapped.templates`.
+    """
 
     records: Records
     join: Join | None = None
@@ -195,30 +220,32 @@ class Mapping(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Several questions per record: for each, the fields that it adds, as templates."""
     leave_out: tuple[LeaveOut, ...] = ()
     number: tuple[str, int] | None = None
-    """A template and a first number: `@number` counts the questions with the same value."""
+    """A template and a first number: questions with the same value are numbered from it in `@number`."""
     once: str = ""
-    """A template: of questions with the same value only the first is asked, but all contribute answers."""
+    """A template: only the first question with each value is kept, but all contribute to the answer pools."""
     unreadable: float = 0.0
-    """The share of questions, 0 to 1, that may be left out since their record cannot be read: they are counted and
-    told. Where there are more, or by default, each is an error."""
+    """Largest share of questions, from 0 to 1, that may be excluded because their record cannot be read.
+
+    They are counted and reported. By default, or if there are more, an unreadable record is an error.
+    """
     id: str
-    picture: PictureSource | None = None
+    image: ImageSource | None = None
     video: VideoSource | None = None
     context: str = ""
     group: str = ""
-    """What questions about one picture share; the picture's content when empty."""
+    """A template with the same value for all questions about an image; by default, its content identifies an image."""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
-    """Templates by tag name; empty tags are left out."""
+    """Templates by tag name; empty tags are omitted."""
     answer_tags: dict[str, str] = msgspec.field(default_factory=dict)
-    """The same for tags that equal the answer or follow from it."""
+    """Templates by name for tags that reveal the answer."""
     stratum: str = ""
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
-    """One draft per record, in file order. Raises DataError naming file and record.
+    """Read one draft per record, in the order of the file. Raises DataError naming file and record.
 
-    Of several `layouts` the first whose file exists is read, or of several files that exist the first that is in its
-    layout, which is noted; its settings override the shared ones.
+    If there are several `layouts`, the first one is used whose file exists and can be read in this layout. Its settings
+    override the shared ones. A note on the first draft names files that were skipped.
     """
     layouts = params.get("layouts", [{}])
     shared = {name: value for name, value in params.items() if name != "layouts"}
@@ -226,19 +253,19 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     files = [name for mapping in mappings for name in mapping.records.file]
     present = [mapping for mapping in mappings if locate_or_none(folder, *mapping.records.file)]
     if not present:
-        return _Reading(mappings[0], locate(folder, *files), folder).drafts()
+        return _Reading(mappings[0], locate_file(folder, *files), folder).drafts()
     faults = [_fault(mapping, folder) for mapping in present] if len(present) > 1 else [""]
     chosen = faults.index("") if "" in faults else 0
     path = present[chosen].records.locate(folder)
     notes = tuple(
-        f"{path.name} is read, as another file of the same questions cannot be: {f}"
-        for f in faults[:chosen]
+        f"{path.name} is read, as another file of the same questions cannot be: {fault}"
+        for fault in faults[:chosen]
     )
     return _with_notes(_Reading(present[chosen], path, folder).drafts(), notes)
 
 
 def _fault(mapping: Mapping, folder: Path | None) -> str:
-    """Why the file of a layout is not in it, by its first record; empty when that can be read."""
+    """Return why the first record of a layout's file cannot be read; empty if it can."""
     try:
         next(read_source_records(mapping.records, mapping.records.locate(folder), folder), None)
     except DataError as error:
@@ -247,7 +274,7 @@ def _fault(mapping: Mapping, folder: Path | None) -> str:
 
 
 def _with_notes(drafts: Iterator[Draft], notes: tuple[str, ...]) -> Iterator[Draft]:
-    """The drafts, with notes on the first."""
+    """Yield the drafts, with notes added to the first."""
     for draft in drafts:
         yield replace(draft, notes=(*notes, *draft.notes)) if notes else draft
         notes = ()
@@ -262,30 +289,29 @@ OF_FILES = (
     "repeat",
     "number",
     "once",
-    "picture",
+    "image",
     "video",
     "layouts",
 )
-"""The fields of a mapping that describe the layout of the files, which differs in a hub dataset."""
+"""Fields of a mapping that describe the layout of the official files; a hub dataset has another layout."""
 
 
 def read_hub_rows(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Like `read`, but from a hub dataset: `official` is the mapping of the official files, with the same questions.
 
-    `files` and `pictures` are patterns of the dataset's files.
+    `files` and `images` are patterns of the dataset's files.
     """
     shared = {
         name: value for name, value in params.get("official", {}).items() if name not in OF_FILES
     }
     changes = {
-        name: value
-        for name, value in params.items()
-        if name not in ("official", "files", "pictures")
+        name: value for name, value in params.items() if name not in ("official", "files", "images")
     }
     changes["records"] = {**changes.get("records", {}), "file": params["files"]}
-    picture, apart = changes.get("picture", {}), params.get("pictures", ())
-    if apart or not ("video" in changes or "file" in picture):
-        changes["picture"] = {"column": "image", **picture, "apart": apart}
+    image = changes.get("image", {})
+    separate_files = params.get("images", ())
+    if separate_files or not ("video" in changes or "file" in image):
+        changes["image"] = {"column": "image", **image, "apart": separate_files}
     mapping = read_params({**shared, **changes}, Mapping)
     return _Reading(mapping, mapping.records.locate(folder), folder).drafts()
 
@@ -294,7 +320,9 @@ class _Reading:
     """Reads one file by one mapping."""
 
     def __init__(self, mapping: Mapping, path: Path, folder: Path | None) -> None:
-        self._mapping, self._path, self._folder = mapping, path, folder
+        self._mapping = mapping
+        self._path = path
+        self._folder = folder
         fields = _known_fields(mapping)
         self._id = Template(mapping.id, fields, needed=True)
         self._context = Template(mapping.context, fields)
@@ -311,12 +339,11 @@ class _Reading:
         self._leave_out = [(rule.why, leave_out_test(rule, fields)) for rule in mapping.leave_out]
         self._keep = _condition(mapping.keep, fields)
         self._questions = QuestionMaker(mapping, fields)
-        self._picture = (
-            picture_finder(mapping.picture, fields, path, folder) if mapping.picture else None
-        )
+        self._picture = image_finder(mapping.image, fields, path, folder) if mapping.image else None
         self._clip = clip_finder(mapping.video, fields, path, folder) if mapping.video else None
 
     def drafts(self) -> Iterator[Draft]:
+        """Yield the drafts; the last one's notes count the exclusions."""
         expected = {rule.why: rule.none_met for rule in self._mapping.leave_out if rule.none_met}
         name = (
             Path(self._mapping.records.file[0])
@@ -326,6 +353,7 @@ class _Reading:
         return without_exclusions(self._items(), name, expected)
 
     def _items(self) -> Iterator[Draft | Exclusion]:
+        """Yield a draft or an exclusion for each question of the file."""
         pools = self._pools() if self._questions.pools_answers else {}
         numbers: Counter[str] = Counter()
         keys: set[str] = set()
@@ -359,7 +387,7 @@ class _Reading:
             raise WrongRowsError(unreadable)
 
     def _pools(self) -> Pools:
-        """The golds of the whole source, pooled by key."""
+        """Return the answers in the whole source, pooled by key, as candidates for distractors."""
         return answer_pools(
             (key, gold)
             for where, item in self._selected()
@@ -368,7 +396,7 @@ class _Reading:
         )
 
     def _pooled(self, record: Record, where: str) -> list[tuple[str, str]]:
-        """The record's gold under each of its keys."""
+        """Return pairs of key and ground truth, one for each key of the record's question."""
         try:
             gold = self._questions.gold(record)
             return [(key, gold) for key in self._questions.keys(record)]
@@ -376,7 +404,7 @@ class _Reading:
             raise DataError(f"{where}: {fault}") from None
 
     def _selected(self) -> Iterator[tuple[str, Record | Exclusion]]:
-        """The record of each question (a record may give several), and the exclusions."""
+        """Yield the record of each question, or its exclusion; a record of the file may have several questions."""
         any_met = False
         for where, record in self._records():
             if self._keep is not None and not self._keep.holds(record):
@@ -394,6 +422,7 @@ class _Reading:
             )
 
     def _records(self) -> LocatedRecords:
+        """Return the records of the file, joined and grouped."""
         mapping = self._mapping
         records = read_source_records(mapping.records, self._path, self._folder)
         if mapping.join is not None:
@@ -402,20 +431,28 @@ class _Reading:
         return gathered(records, mapping.gather) if mapping.gather else records
 
     def _parts(self, record: Record) -> Iterator[Record]:
-        for part in _places(record, self._mapping.each) if self._mapping.each else (record,):
+        """Yield a record for each question, by `each` and `repeat`."""
+        parts: Iterable[Record] = (record,)
+        if self._mapping.each:
+            parts = _by_position(record, self._mapping.each)
+        for part in parts:
             if not self._repeat:
                 yield part
             for added in self._repeat:
                 yield {**part, **{name: text.fill(part) for name, text in added.items()}}
 
     def _draft(self, record: Record, where: str, pools: Pools) -> Draft:
+        draft_id = self._id.fill(record)
+        question = self._questions.question(record, pools)
+        images: list[ImageFile | ImageSpec | LazyFrames] = []
+        if self._picture:
+            images += self._picture(record, where)
+        if self._clip:
+            images.append(self._clip(record, where))
         return Draft(
-            id=self._id.fill(record),
-            rounds=(self._questions.question(record, pools),),
-            images=(
-                *(self._picture(record, where) if self._picture else ()),
-                *([self._clip(record, where)] if self._clip else ()),
-            ),
+            id=draft_id,
+            rounds=(question,),
+            images=tuple(images),
             where=where,
             context=self._context.fill(record).strip() or None,
             group=self._group.fill(record),
@@ -433,26 +470,27 @@ def _filled(tags: list[tuple[str, Template]], record: Record) -> dict[str, str]:
     return {name: text for name, tag in tags if (text := tag.fill(record))}
 
 
-def _places(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
-    """The record once for each position of its lists. Raises FieldError when their lengths differ."""
+def _by_position(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
+    """Yield a copy of the record for each position of its lists. Raises FieldError if their lengths differ."""
     lists = [record.get(name) or [] for name in names]
     if len({len(items) for items in lists}) > 1:
         raise FieldError(
             " and ".join(f"{len(items)} {name}" for name, items in zip(names, lists, strict=True))
         )
-    for place, items in enumerate(zip(*lists, strict=True)):
-        yield {**record, **dict(zip(names, items, strict=True)), "@index": place}
+    for index, items in enumerate(zip(*lists, strict=True)):
+        yield {**record, **dict(zip(names, items, strict=True)), "@index": index}
 
 
 def _known_fields(mapping: Mapping) -> Fields:
-    """The fields that templates may use: the records' own, joined ones, and those added by `repeat`."""
+    """Return the fields that templates may use: those of the records, joined ones, and those that `repeat` adds."""
     fields = dict(mapping.records.fields)
     check_required_fields([mapping.gather] if mapping.gather else (), fields, "gather")
     for name in mapping.each:
         if not isinstance(fields.get(name), list):
             raise DataError(f"each: {name!r} is not a field with a list")
         fields[name] = fields[name][0]
-    if (join := mapping.join) is not None:
+    join = mapping.join
+    if join is not None:
         check_required_fields((join.to, *join.same), fields, "join")
         check_required_fields((join.key, *join.same), join.fields, "join")
         fields[join.name] = [join.fields] if join.take == "all" else join.fields
@@ -463,6 +501,7 @@ def _condition(text: str, fields: Fields) -> Condition | None:
     if not text:
         return None
     condition = Condition(text, nested=True)
-    if unknown := sorted(condition.names - fields.keys()):
-        raise DataError(f"{text!r}: {registry.unknown('field', unknown[0], fields)}")
+    unknown = sorted(condition.names - fields.keys())
+    if unknown:
+        raise DataError(f"{text!r}: {registry.unknown_name('field', unknown[0], fields)}")
     return condition

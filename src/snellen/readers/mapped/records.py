@@ -19,13 +19,13 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
-from snellen.common.faults import told_of_json
+from snellen.common.faults import format_json_error
 from snellen.common.seeds import numpy_permutation
 from snellen.errors import DataError
 from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, open_text
 from snellen.formats.hub_parquet import ParquetSplit
 from snellen.formats.json_files import JSON_FAULTS, json_lines, list_items, read_json, stream_list
-from snellen.formats.locate import locate
+from snellen.formats.locate import locate_file
 
 Record = dict[str, Any]
 Fields = dict[str, Any]
@@ -102,7 +102,7 @@ def check_required_fields(names: Iterable[str], fields: Fields, place: str) -> N
     """Raise DataError for a name that is not a field, or for an optional field."""
     for name in names:
         if name not in fields:
-            raise DataError(f"{place}: {registry.unknown('field', name, fields)}")
+            raise DataError(f"{place}: {registry.unknown_name('field', name, fields)}")
         if _is_optional(fields[name]):
             raise DataError(
                 f"{place}: the field {name!r} may be left out; take the ? from its type"
@@ -187,7 +187,7 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
 
     def locate(self, folder: Path | None) -> Path:
         """The file. Raises DataError naming all that was looked for."""
-        return folder or Path() if self.kind == "parquet" else locate(folder, *self.file)
+        return folder or Path() if self.kind == "parquet" else locate_file(folder, *self.file)
 
     @property
     def kind(self) -> Form:
@@ -243,7 +243,7 @@ def _keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
         try:
             record = msgspec.json.decode(content[key], type=kind)
         except JSON_FAULTS as error:
-            raise DataError(f"{where}: {told_of_json(error, kind, content[key])}") from None
+            raise DataError(f"{where}: {format_json_error(error, kind, content[key])}") from None
         yield where, {**record, "@key": key}
 
 
@@ -254,7 +254,7 @@ def _keys(
     if split is None:
         yield from ((key, str(path)) for key in content)
         return
-    listing = locate(folder, split.file)
+    listing = locate_file(folder, split.file)
     splits = read_json(listing, dict[str, list[str]])
     if split.key not in splits:
         raise DataError(f"{listing}: there is no split {split.key!r}; it has {', '.join(splits)}")

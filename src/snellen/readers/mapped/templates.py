@@ -177,7 +177,7 @@ def _getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
 
 def _check(path: tuple[str, ...], fields: Fields) -> None:
     if path[0] not in fields and not path[0].startswith(SPECIAL):
-        raise registry.unknown("field", path[0], fields)
+        raise registry.unknown_name("field", path[0], fields)
 
 
 def _along(value: Any, path: tuple[str, ...]) -> Any:
@@ -207,7 +207,7 @@ def _item_at(values: Any, place: str, record: Record, name: str) -> Any:
 def _transform(step: str) -> Transform:
     if _NUMBER.fullmatch(step):
         return lambda texts: [_numbered(text, step) for text in texts]
-    transform: Transform = registry.find("transforms", step)
+    transform: Transform = registry.find_registered("transforms", step)
     return transform
 
 

@@ -5,7 +5,6 @@ Another package adds a transform by an entry point in the group `snellen.transfo
 
 from __future__ import annotations
 
-import ast
 import html
 import re
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from pathlib import PurePosixPath
 
 from snellen.common.drafts import by_votes, has_word
 from snellen.formats.delimited import LETTERS
+from snellen.formats.listed_cells import python_literal
 from snellen.reformulation.answer_equality import YES_NO, fold_answer
 
 TextList = list[str]
@@ -27,7 +27,7 @@ UNREAD = frozenset(
         "answering does not require reading text in the image",
     )
 )
-"""Answers that are not text in the picture: yes, no, and what TextVQA's annotators say when nothing can be read."""
+"""Answers that are not text in the image: yes, no, and what TextVQA's annotators say when nothing can be read."""
 
 
 def strip(texts: TextList) -> TextList:
@@ -104,7 +104,7 @@ def first(texts: TextList) -> TextList:
 
 
 def readable(texts: TextList) -> TextList:
-    """Without answers that are not text in the picture: yes, no, unanswerable."""
+    """Without answers that are not text in the image: yes, no, unanswerable."""
     return [text for text in texts if fold_answer(text) not in UNREAD]
 
 
@@ -119,10 +119,7 @@ def literal(texts: TextList) -> TextList:
 
 
 def _items(text: str) -> TextList:
-    try:
-        value = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError):
-        return [text]
+    value = python_literal(text.strip())
     return [str(item) for item in value] if isinstance(value, (list, tuple)) else [text]
 
 

@@ -43,7 +43,7 @@ class PackedPredictions(Struct, frozen=True):
     rows: int
     protocol: str
     manifest: RunManifest
-    asked: dict[str, int]
+    questions_by_benchmark: dict[str, int]
     """How many questions of each benchmark it has replies to; a round of a dialogue is one."""
     replies_each: tuple[int, ...]
     """How many replies one question has: all different numbers of them, from the least."""

@@ -1,0 +1,84 @@
+"""Find out whether a reply denies an option that it mentions: "not B", "B is wrong", in 17 languages."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from snellen.extraction.cue_words import dense_words, has_cue
+from snellen.extraction.mentions import MarkedReply, Mention
+from snellen.extraction.tokens import Token
+
+DENYING_CLASSES = ("negation", "wrong")
+"""Classes of words that deny what is next to them."""
+_REACH = 6
+"""Tokens before and behind a mention in which a denial of it is looked for."""
+_AFTER_IDIOM = frozenset(["doubt", "only", "question", "necessarily", "sure", "just", "wonder"])
+"""Words behind a negation that make it an idiom: "not only B", "no wonder"."""
+_NEUTRAL = frozenset("no none without never nothing neither nor".split())
+"""Negations that deny a mention before them only after a copula: "B is none", but not "B, no doubt"."""
+_DENSE_DENIALS = (
+    "不是 没有 不对 并非 並非 不像 不可能是 不会是 ではな じゃな はいな ではあり じゃあり ではござ 아니 아닙 아닌 아닐 않"
+).split()
+
+
+def is_denied(marked: MarkedReply, mention: Mention) -> bool:
+    """Return whether words just before or behind a mention, in its sentence, deny it: "not B", "B is wrong"."""
+    start, end = marked.sentences[marked.sentence_of(mention.first)]
+    return (
+        _is_denied_before(marked.tokens, mention, start)
+        or _is_denied_behind(marked.tokens, mention, end)
+        or _is_denied_densely(marked.tokens, mention, start, end)
+    )
+
+
+def _is_denied_before(tokens: list[Token], mention: Mention, start: int) -> bool:
+    """Return whether a denial precedes a mention: "not B".
+
+    Args:
+        tokens: Tokens of the reply.
+        mention: The mention.
+        start: Index of the first token of its sentence.
+    """
+    first_index = max(start, mention.first - _REACH)
+    for index in range(mention.first - 1, first_index - 1, -1):
+        form = tokens[index].form
+        if form == "," or has_cue(form, "contrast", "conclusion"):
+            return False
+        if not has_cue(form, *DENYING_CLASSES):
+            continue
+        is_idiom = tokens[index + 1].form in _AFTER_IDIOM
+        if form == "doubt" and index > start:
+            is_idiom = has_cue(tokens[index - 1].form, "negation")  # "no doubt", "without doubt"
+        if not is_idiom:
+            return True
+    return False
+
+
+def _is_denied_behind(tokens: list[Token], mention: Mention, end: int) -> bool:
+    """Return whether a denial follows a mention: "B is wrong". `end` is the index behind its sentence."""
+    follows_copula = False
+    for index in range(mention.last + 1, min(end, mention.last + _REACH)):
+        form = tokens[index].form
+        if form == "," or has_cue(form, "contrast"):
+            return False
+        if has_cue(form, *DENYING_CLASSES) and (follows_copula or form not in _NEUTRAL):
+            return True
+        if has_cue(form, "copula"):
+            follows_copula = True
+    return False
+
+
+def _is_denied_densely(tokens: list[Token], mention: Mention, start: int, end: int) -> bool:
+    """Return whether Chinese, Japanese or Korean characters next to a mention deny it."""
+    tokens_before = tokens[max(start, mention.first - 5) : mention.first]
+    tokens_behind = tokens[mention.last + 1 : min(end, mention.last + 9)]
+    before = "".join(token.raw for token in tokens_before)
+    behind = "".join(token.raw for token in tokens_behind)[:6]
+    return any(before.endswith(word) or word in behind for word in _dense_denials())
+
+
+@cache
+def _dense_denials() -> tuple[str, ...]:
+    """Return the denials of at least two Chinese, Japanese or Korean characters."""
+    negations = [word for word in dense_words("negation") if len(word) > 1]
+    return (*negations, *_DENSE_DENIALS)

@@ -1,0 +1,95 @@
+"""Extractors that users and packages register: functions of less than Snellen's own take."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from snellen.errors import HookError
+from snellen.extraction.reading import TOLD, ExtractedChoice, Extractor, NamedExtractor
+from snellen.extraction.standard import read_choice
+
+
+def as_extractor(name: str, registered: Any) -> NamedExtractor:
+    """What is registered under a name: a `NamedExtractor`, or a function of reply, options and labels, whose version
+    is its name with a digest of its file. Either need not take `finish` and `question`.
+
+    A function of the reply alone returns the part of it to read, such as its last line.
+
+    Raises HookError for anything else.
+    """
+    if isinstance(registered, NamedExtractor):
+        extractor = registered
+    elif callable(registered) and not isinstance(registered, type):
+        extractor = NamedExtractor(f"{name}-{_digest_of_file(registered)}", registered)
+    else:
+        raise HookError(
+            f"the extractor {name!r} is {registered!r}; it has to be a NamedExtractor, or a function of reply, options "
+            "and labels"
+        )
+    read = _called_with_what_it_takes(name, extractor.read)
+    return extractor if read is extractor.read else replace(extractor, read=read)
+
+
+def _digest_of_file(function: Callable[..., Any]) -> str:
+    """Of the file in which a function is written; of what it is called where it has none, as one that was typed in."""
+    try:
+        text = Path(inspect.getfile(function)).read_bytes()
+    except (TypeError, OSError):
+        text = repr(type(function)).encode()
+    return hashlib.sha256(text).hexdigest()[:8]
+
+
+def _called_with_what_it_takes(name: str, read: Callable[..., Any]) -> Extractor:
+    """Return an extractor that takes `finish` and `question`, for a function that may take fewer arguments.
+
+    A function of the reply alone returns the part of it that the standard extractor then reads.
+    """
+    signature = inspect.signature(read)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    required = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.default is inspect.Parameter.empty
+    ]
+    if len(required) == 1 and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return _reading_a_part(read)
+
+    told = [
+        key for key in TOLD if key in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds
+    ]
+    try:
+        signature.bind("", (), (), **dict.fromkeys(told))
+    except TypeError:
+        raise HookError(
+            f"the extractor {name!r} takes {signature}; it has to take (reply, options, labels)"
+        ) from None
+    if len(told) == len(TOLD):
+        return read
+    return lambda reply, options, labels, **more: read(
+        reply, options, labels, **{key: more[key] for key in told}
+    )
+
+
+def _reading_a_part(part_of: Callable[[str], Any]) -> Extractor:
+    """Return an extractor that reads what a function returns for a reply, such as its last line; None is no answer."""
+
+    def read(
+        reply: str,
+        options: Sequence[str],
+        labels: Sequence[str],
+        *,
+        finish: str | None = None,
+        question: str = "",
+    ) -> ExtractedChoice:
+        part = part_of(reply)
+        return read_choice(
+            "" if part is None else str(part), options, labels, finish=finish, question=question
+        )
+
+    return read

@@ -1,0 +1,173 @@
+"""Rows of Parquet and Arrow files; images are read only when they are needed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from snellen.common.drafts import LazyImage
+from snellen.common.foreign import regular_file
+from snellen.errors import DataError
+from snellen.formats.json_files import read_json_value
+from snellen.formats.source_row import SourceRow, flat_record
+
+DATASET_STATE = "state.json"
+"""File in a folder that the `datasets` library saved."""
+BATCH_ROWS = 1000
+
+
+def parquet_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a Parquet file, or of all files that a pattern matches."""
+    import pyarrow as pa
+
+    from snellen.formats.hub_parquet import ImageColumn, ParquetSplit, class_names, parquet_schema
+
+    split = ParquetSplit(*_folder_and_pattern(path))
+    schema = parquet_schema(split.paths[0])
+    classes = class_names(schema)
+    image_columns: dict[str, ImageColumn] = {}
+    value_columns: list[str] = []
+    single_precision: list[str] = []
+    for name in schema.names:
+        kind = schema.field(name).type
+        if _holds_bytes(kind, pa):
+            image_columns[name] = ImageColumn(name)
+            continue
+        value_columns.append(name)
+        if pa.types.is_float32(kind):
+            single_precision.append(name)
+
+    for place, record in split.rows((), value_columns, dict[str, Any]):
+        cells = _with_class_names(flat_record(record), classes)
+        for name in single_precision:
+            if name in cells:
+                cells[name] = _shortest_decimal(cells[name])
+        for name, column in image_columns.items():
+            images = column.all_at(place)
+            if images:
+                cells[name] = images[0] if len(images) == 1 else list(images)
+        yield SourceRow(place.where, place.number + 1, _in_file_order(cells, schema.names))
+
+
+def _with_class_names(
+    cells: dict[str, Any], classes: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Replace the numbers of class labels by their names."""
+    return {
+        name: classes[name][value] if name in classes else value for name, value in cells.items()
+    }
+
+
+def _shortest_decimal(number: float) -> float:
+    """Return the shortest decimal with the same single-precision value: 1.1 for 1.100000023841858."""
+    single = struct.pack("f", number)
+    for digits in range(6, 10):
+        candidate = float(f"{number:.{digits}g}")
+        if struct.pack("f", candidate) == single:
+            return candidate
+    return number
+
+
+def _folder_and_pattern(path: Path) -> tuple[Path, tuple[str]]:
+    """Split a path before its first part with an asterisk, or before the name of the file."""
+    parts = path.parts
+    position = len(parts) - 1
+    for index, part in enumerate(parts):
+        if "*" in part:
+            position = index
+            break
+    return Path(*parts[:position]), ("/".join(parts[position:]),)
+
+
+def _in_file_order(cells: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """Sort cells by the columns of the file; fields of a nested column keep the position of that column."""
+    position = {name: index for index, name in enumerate(columns)}
+
+    def rank(name: str) -> int:
+        outer_column = name.partition(".")[0]
+        return position.get(name, position.get(outer_column, len(position)))
+
+    return {name: cells[name] for name in sorted(cells, key=rank)}
+
+
+def _holds_bytes(kind: Any, pa: Any) -> bool:
+    """Return whether a column of this type holds images: bytes, or records with `bytes` and `path`."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        return {"bytes", "path"} <= {field.name for field in kind}
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def arrow_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of an Arrow file, or of a folder that the `datasets` library saved. The files stay on disk."""
+    number = 0
+    for file in _arrow_files(path):
+        for index, cells in enumerate(_table_cells(file)):
+            number += 1
+            yield SourceRow(f"{file}: row {index}", number, cells)
+
+
+def _table_cells(file: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+
+    from snellen.formats.hub_parquet import class_names
+
+    try:
+        table = pa.ipc.open_stream(pa.memory_map(str(regular_file(file)))).read_all()
+    except (pa.ArrowException, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{file}: not an Arrow file of the `datasets` library ({reason})") from None
+    image_columns = [
+        name for name in table.column_names if _holds_bytes(table.schema.field(name).type, pa)
+    ]
+    classes = class_names(table.schema)
+    values = table.drop_columns(image_columns)
+    if not values.num_columns:
+        return
+    index = 0
+    for batch in values.to_batches(max_chunksize=BATCH_ROWS):
+        for record in batch.to_pylist():
+            cells = _with_class_names(flat_record(record), classes)
+            for name in image_columns:
+                images = _images_at(table.column(name), index, f"{file}: row {index}: {name}")
+                if images:
+                    cells[name] = images[0] if len(images) == 1 else images
+            index += 1
+            yield cells
+
+
+def _arrow_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    state = read_json_value(path / DATASET_STATE)
+    if state.get("_indices_data_files"):
+        raise DataError(
+            f"{path}: the dataset was saved with a separate selection of rows; save it after .flatten_indices()"
+        )
+    return [path / file["filename"] for file in state.get("_data_files", ())]
+
+
+def _images_at(column: Any, index: int, where: str) -> list[LazyImage]:
+    """Return the images of a cell, which are read on demand; empty for a null."""
+    value = column[index]
+    if not value.is_valid:
+        return []
+    content = value.as_py()
+    count = len(content) if isinstance(content, list) else 1
+
+    def read(position: int) -> bytes:
+        cell = column[index].as_py()
+        if isinstance(cell, list):
+            cell = cell[position]
+        image = cell["bytes"] if isinstance(cell, dict) else cell
+        if not image:
+            raise DataError(f"{where}: no image; save the dataset with its images embedded")
+        return bytes(image)
+
+    return [
+        LazyImage(f"{where}[{position}]", lambda position=position: read(position))
+        for position in range(count)
+    ]

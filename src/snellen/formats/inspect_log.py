@@ -1,0 +1,134 @@
+"""Logs of Inspect (log format 2): one .json file, or an .eval file, which is a zip with a file for each sample.
+
+A sample has `id`, `epoch`, `input` (a text, or messages), `choices`, `target` (a text or several) and
+`output.choices[0].message.content`. Inspect restores the order of shuffled choices before it writes. A long text is
+stored once in `attachments`.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from snellen.common.foreign import open_file
+from snellen.errors import DataError
+from snellen.formats.json_files import read_json_value
+from snellen.formats.source_row import SourceRow
+
+HEADER = "header.json"
+SAMPLES = "samples/"
+ATTACHMENT = "attachment://"
+LARGEST = 512 << 20
+"""Bytes that one sample may unpack to."""
+
+
+def log_fault(path: Path) -> str:
+    """Why a file is not a log with samples; empty if it is one."""
+    try:
+        if path.suffix == ".eval":
+            with open_file(path) as file, zipfile.ZipFile(file) as archive:
+                has_samples = any(map(_is_sample, archive.namelist()))
+                return "" if has_samples else f"there is no sample in it (nothing under {SAMPLES})"
+        content = read_json_value(path)
+    except (zipfile.BadZipFile, OSError):
+        return "not a zip file"
+    except DataError as error:
+        return str(error).removeprefix(f"{path}: ")
+    if not isinstance(content, dict) or "eval" not in content:
+        return "there is no eval in it"
+    return "" if content.get("samples") else "there are no samples in it"
+
+
+def log_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each sample, with the log's task and model. Raises DataError naming a damaged sample."""
+    if path.suffix == ".eval":
+        header, samples = _read_archive(path)
+    else:
+        header = read_json_value(path)
+        samples = [(f"sample {n}", sample) for n, sample in enumerate(header["samples"], 1)]
+    facts = header.get("eval")
+    facts = facts if isinstance(facts, dict) else {}
+    for number, (place, sample) in enumerate(samples, 1):
+        if not isinstance(sample, dict) or "id" not in sample:
+            raise DataError(f"{path}: {place}: not a sample, as it has no id")
+        try:
+            sample_cells = _cells(sample)
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path}: {place}: not a sample of Inspect ({type(error).__name__}: {error})"
+            ) from None
+        cells = {"model": facts.get("model"), "title": facts.get("task"), **sample_cells}
+        filled = {name: cell for name, cell in cells.items() if cell}
+        yield SourceRow(f"{path}: {place}", number, {**filled, "id": sample["id"]})
+
+
+def _read_archive(path: Path) -> tuple[Mapping[str, Any], list[tuple[str, Any]]]:
+    with open_file(path) as file, zipfile.ZipFile(file) as archive:
+        names = sorted(filter(_is_sample, archive.namelist()))
+        header = _member(archive, HEADER, path) if HEADER in archive.namelist() else {}
+        return header, [(name, _member(archive, name, path)) for name in names]
+
+
+def _is_sample(name: str) -> bool:
+    return name.startswith(SAMPLES) and name.endswith(".json")
+
+
+def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
+    try:
+        if archive.getinfo(name).file_size > LARGEST:
+            raise DataError(f"{path}: {name} unpacks to more than {LARGEST >> 20} MiB")
+        return msgspec.json.decode(archive.read(name))
+    except NotImplementedError:
+        raise DataError(
+            f"{path}: packed in a way that this Python cannot read (zstandard, which Inspect uses since 2026, needs "
+            "Python 3.14); write it again with `inspect log convert --to json`"
+        ) from None
+    except (zipfile.BadZipFile, zlib.error, msgspec.DecodeError, OSError, RuntimeError) as error:
+        raise DataError(f"{path}: {name}: cannot be read ({error})") from None
+
+
+def _cells(sample: Mapping[str, Any]) -> dict[str, Any]:
+    attachments = sample.get("attachments") or {}
+    epoch = sample.get("epoch")
+    error = sample.get("error")
+    output = sample.get("output")
+    choices = output.get("choices") if isinstance(output, dict) else None
+    cells: dict[str, Any] = {
+        "presentation": str(epoch - 1) if isinstance(epoch, int) and epoch > 0 else None,
+        "question": _last_of_user(sample.get("input")),
+        "options": sample.get("choices"),
+        "answer": sample.get("target"),
+    }
+    if isinstance(error, dict):
+        cells["failure"] = error.get("message") or "the sample failed"
+    elif choices:
+        cells["reply"] = choices[0]["message"].get("content")
+    else:
+        cells["failure"] = "there is no output"
+    return {name: _with_attachments(cell, attachments) for name, cell in cells.items()}
+
+
+def _last_of_user(prompt: Any) -> Any:
+    """The input; of messages the content of the user's last."""
+    if not isinstance(prompt, list):
+        return prompt
+    contents = [message.get("content") for message in prompt if message.get("role") == "user"]
+    return contents[-1] if contents else ""
+
+
+def _with_attachments(cell: Any, attachments: Mapping[str, str]) -> Any:
+    """A text, several, or the texts of a message's parts without its reasoning, with attached texts in their places."""
+    if isinstance(cell, list) and cell and isinstance(cell[0], dict):
+        parts = [part for part in cell if isinstance(part, dict)]
+        texts = [part.get("text") or "" for part in parts if part.get("type") == "text"]
+        return "\n".join(_with_attachments(texts, attachments))
+    if isinstance(cell, list):
+        return [_with_attachments(text, attachments) for text in cell]
+    if isinstance(cell, str) and cell.startswith(ATTACHMENT):
+        return attachments.get(cell.removeprefix(ATTACHMENT), cell)
+    return cell

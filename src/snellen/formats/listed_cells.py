@@ -1,0 +1,102 @@
+"""Cells of text that contain several values: a list in JSON or Python, or lines such as `A. cat`, `B. dog`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from snellen.formats.json_files import JSON_FAULTS
+
+_LABELLED_LINE = re.compile(r"^\s*[(\[]?([A-Za-z]|\d{1,2})[)\].:、．]\s*(.+?)\s*$")
+_NEXT_LABEL = re.compile(r"\s*[;,|]?\s+(?=[(\[]?[A-Za-z][)\].:]\s)")
+"""Between two labelled texts on one line: `A. cat; B. dog`."""
+
+
+def listed(cell: Any) -> list[Any] | None:
+    """Return the values of a cell that contains several, or None if it is a single value.
+
+    These forms are recognised:
+
+    - a list, also written as text in the syntax of JSON, Python or numpy;
+    - an object written as text whose keys are letters from A or numbers from 1;
+    - texts labelled with letters from A or numbers from 1, such as `A. cat` and `B) dog`, on separate lines or on one.
+
+    Examples:
+        >>> listed("['cat', 'dog']")
+        ['cat', 'dog']
+        >>> listed("A. cat  B. dog")
+        ['cat', 'dog']
+        >>> listed("A cat and a dog.") is None
+        True
+    """
+    if isinstance(cell, (list, tuple)):
+        return list(cell)
+    if not isinstance(cell, str):
+        return None
+
+    text = cell.strip()
+    if text.startswith("[") and text.endswith("]"):
+        value = _parse_literal(text)
+        return value if isinstance(value, list) else None
+    if text.startswith("{") and text.endswith("}"):
+        value = _parse_literal(text)
+        if isinstance(value, dict) and _are_labels(list(value)):
+            return list(value.values())
+        return None
+    return _labelled_texts(text)
+
+
+def _parse_literal(text: str) -> Any:
+    """Parse a value in the syntax of JSON, Python or numpy; None if it is none of these."""
+    try:
+        return msgspec.json.decode(text)
+    except JSON_FAULTS:
+        pass
+    # numpy prints arrays of strings without commas.
+    with_commas = re.sub(r"(['\"])\s+(?=['\"])", r"\1, ", text)
+    value = python_literal(text)
+    return python_literal(with_commas) if value is None else value
+
+
+def python_literal(text: str) -> Any:
+    """Return the value of a literal in Python's syntax; None for other texts, and for one too deep to be read.
+
+    Examples:
+        >>> python_literal("[{'question': 'Where?'}]"), python_literal("[" * 500)
+        ([{'question': 'Where?'}], None)
+    """
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _are_labels(names: Sequence[Any]) -> bool:
+    """Return whether names are at least two consecutive letters from A, or numbers from 1."""
+    if len(names) < 2:
+        return False
+    labels = [str(name).strip().upper() for name in names]
+    letters = [chr(ord("A") + position) for position in range(len(labels))]
+    numbers = [str(position + 1) for position in range(len(labels))]
+    return labels in (letters, numbers)
+
+
+def _labelled_texts(text: str) -> list[str] | None:
+    """Return the texts of `A. cat`, `B. dog` on separate lines or on one; None if the text is not such a list."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) == 1:
+        lines = _NEXT_LABEL.split(lines[0])
+
+    labels: list[str] = []
+    texts: list[str] = []
+    for line in lines:
+        match = _LABELLED_LINE.match(line)
+        if match is None:
+            return None
+        labels.append(match[1])
+        texts.append(match[2])
+    return texts if _are_labels(labels) else None

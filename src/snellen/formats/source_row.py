@@ -1,0 +1,41 @@
+"""A row of a file of any format, with its location for error messages."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+VALUES = frozenset({"bytes", "path", "url", "from", "role"})
+"""Fields of an object that is a single value: an image, a message."""
+
+
+class SourceRow(NamedTuple):
+    """One row of a file: a line of text, a record of JSON, a row of a table."""
+
+    where: str
+    """File and line, for error messages."""
+    number: int
+    """Number of the line or record, from 1."""
+    cells: dict[str, Any]
+    """Values by column, without empty cells and nulls."""
+    fault: str = ""
+    """Why the row cannot be read; empty if it can."""
+    holds_half_pair: bool = False
+    """Whether the only fault is an unpaired surrogate, which the cells replace with U+FFFD."""
+
+
+def flat_record(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested objects into columns such as `qa.question`, and drop nulls.
+
+    An object that is a single value, such as an image with `bytes` and `path`, stays as it is.
+    """
+    cells: dict[str, Any] = {}
+    for name, value in record.items():
+        column = f"{prefix}{name}"
+        if value is None:
+            continue
+        is_nested = isinstance(value, dict) and value and VALUES.isdisjoint(value)
+        if is_nested:
+            cells |= flat_record(value, f"{column}.")
+        else:
+            cells[column] = value
+    return cells

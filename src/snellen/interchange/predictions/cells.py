@@ -1,0 +1,190 @@
+"""What a cell of a table of predictions says: replies, conversations, likelihoods, verdicts, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from snellen.formats.listed_cells import listed
+from snellen.formats.source_row import SourceRow
+from snellen.interchange.predictions.rows import LONGEST_PATH
+from snellen.recognition.columns import Roles
+from snellen.recognition.folding import as_text, folded_name, whole_number
+from snellen.recognition.tables import MESSAGES, PROMPTS
+
+
+def only_value(cell: Any) -> Any:
+    """The only value of a list of one, also of one that is written as a text; any other cell as it is."""
+    values = listed(cell) if isinstance(cell, str) and cell.strip().startswith("[") else cell
+    if not isinstance(values, list):
+        return cell
+    return values[0] if len(values) == 1 else values
+
+
+def first_column(roles: Roles, role: str) -> str:
+    """The first column of a role; empty if none has it."""
+    return next(iter(roles.get(role, ())), "")
+
+
+class Asked:
+    """What a row asked: its question, and all that the model was shown, where the file has it."""
+
+    def __init__(self, cells: Mapping[str, Any], roles: Roles) -> None:
+        question_column = first_column(roles, "question")
+        question = text_in_cell(cells.get(question_column))
+        prompt = text_in_cell(cells.get(first_column(roles, "prompt")))
+        if question and folded_name(question_column.rpartition(".")[2]) in PROMPTS and not prompt:
+            question, prompt = "", question
+        self.replies: tuple[str, ...] = ()
+        messages = cells.get(first_column(roles, MESSAGES))
+        if isinstance(messages, list):
+            user, assistant = _turns(messages)
+            self.replies = assistant[-1:]
+            if not (question or prompt) and user:
+                prompt = user[-1]
+        self.question, self.prompt = question, prompt
+
+
+LONG_PROMPT = 40
+"""Characters: shorter questions are repeated by replies in their own words."""
+
+
+def without_prompt(reply: str, asked: Asked) -> str:
+    """What follows the prompt in a reply that begins with it, a few marks of turns apart."""
+    prompt = (asked.prompt or asked.question).strip()
+    place = reply.find(prompt) if len(prompt) >= LONG_PROMPT else -1
+    if not 0 <= place <= LONG_PROMPT:
+        return reply
+    return reply[place + len(prompt) :]
+
+
+def _turns(messages: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the user and what the assistant said in a conversation, in order."""
+    user: list[str] = []
+    assistant: list[str] = []
+    for number, message in enumerate(messages):
+        if isinstance(message, str):  # said in turn
+            (assistant if number % 2 else user).append(message)
+            continue
+        role = str(message.get("role") or message.get("from") or "")
+        content = message.get("content", message.get("value"))
+        text = "\n".join(replies_in_cell(content))
+        if role in ("assistant", "gpt", "model"):
+            assistant.append(text)
+        elif role in ("user", "human"):
+            user.append(text)
+    return tuple(user), tuple(assistant)
+
+
+def replies_in_cell(cell: Any) -> tuple[str, ...]:
+    """Return the replies in a cell: a text, several texts, a service's completions, or the end of a conversation."""
+    if cell is None:
+        return ()
+    if isinstance(cell, dict):
+        for name in ("content", "text", "message", "answer", "response", "value"):
+            if name in cell:
+                return replies_in_cell(cell[name])
+        return ()
+    if not isinstance(cell, list):
+        return (as_text(cell),)
+    if not cell:
+        return ()
+    if isinstance(cell[0], dict):
+        if "role" in cell[0] or "from" in cell[0]:
+            _, assistant = _turns(cell)
+            return assistant[-1:]
+        if "type" in cell[0]:
+            parts = [
+                part.get("text", "") for part in cell if part.get("type") in ("text", "output_text")
+            ]
+            return ("\n".join(map(str, parts)),)
+    return tuple(reply for value in cell for reply in replies_in_cell(value))
+
+
+def text_in_cell(cell: Any) -> str:
+    """A cell as text; empty for a missing one, an image, and a list of anything but one text."""
+    value = only_value(cell)
+    if value is None or isinstance(value, (list, dict, bytes)) or hasattr(value, "read"):
+        return ""
+    return as_text(value).strip()
+
+
+_RIGHT = {
+    "true": 1.0,
+    "yes": 1.0,
+    "correct": 1.0,
+    "right": 1.0,
+    "false": 0.0,
+    "no": 0.0,
+    "wrong": 0.0,
+    "incorrect": 0.0,
+}
+_DECODING = ("temperature", "top_p", "max_tokens", "max_new_tokens", "num_beams", "seed")
+
+
+def verdict_in_cell(cell: Any) -> float | None:
+    """What a file says of a reply as a number from 0 to 1; None for anything else."""
+    text = text_in_cell(cell).casefold()
+    if text in _RIGHT:
+        return _RIGHT[text]
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number <= 1 else None
+
+
+def count_in_cell(cell: Any) -> int | None:
+    """A number from 0 in a cell; None for anything else."""
+    return whole_number(without_fraction(text_in_cell(cell)))
+
+
+def likelihood_in_cell(cell: Any) -> tuple[int | None, tuple[float, ...]]:
+    """The place of the most likely option in a cell, or a log-likelihood for each option; neither for a reply.
+
+    lmms-eval keeps pairs of loss and flag, lm-eval pairs of log-likelihood and flag.
+    """
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return cell, ()
+    pairs = cell if isinstance(cell, list) else []
+    scores: list[float] = []
+    for pair in pairs:
+        is_pair = isinstance(pair, list) and len(pair) == 2 and str(pair[1]) in ("True", "False")
+        try:
+            scores.append(-abs(float(pair[0] if is_pair else "")))
+        except (TypeError, ValueError):
+            return None, ()
+    return None, tuple(scores) if len(scores) > 1 else ()
+
+
+def decoding_of(cells: Mapping[str, Any]) -> str:
+    """The settings of decoding that a row has, in a fixed order."""
+    by_name = {folded_name(name.rpartition(".")[2]): cell for name, cell in cells.items()}
+    stated = [f"{name}={text_in_cell(by_name[name])}" for name in _DECODING if name in by_name]
+    return ", ".join(stated)
+
+
+def image_names(cells: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """The names of a row's images; empty where the cells hold the images themselves."""
+    names: list[str] = []
+    for column in columns:
+        cell = cells.get(column)
+        values = cell if isinstance(cell, list) else [cell]
+        for value in values:
+            if isinstance(value, dict):
+                value = value.get("path") or value.get("url")
+            text = text_in_cell(value)
+            if text and len(text) <= LONGEST_PATH:
+                names.append(text)
+    return " ".join(names)
+
+
+def without_fraction(index: str) -> str:
+    """`5.0`, as pandas writes a column of whole numbers with a hole, as `5`."""
+    whole = index.removesuffix(".0")
+    return whole if whole.isdecimal() else index
+
+
+def place_of(row: SourceRow) -> str:
+    _, _, place = row.where.rpartition(": ")
+    return f"line {row.number}" if place == row.where else place

@@ -1,0 +1,225 @@
+"""Forms of prediction files that are tables: each declares what the columns of another harness hold.
+
+The rows are read as those of any table, after their columns have the names of roles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from snellen.catalogue.suites import PredictionForm
+from snellen.errors import DataError
+from snellen.formats.inspect_log import log_fault, log_rows
+from snellen.formats.json_files import read_json_value
+from snellen.formats.source_row import SourceRow
+from snellen.interchange.predictions.rows import PredictionFile
+from snellen.interchange.predictions.tables import (
+    prediction_rows,
+    read_predictions,
+    recognise_rows,
+)
+
+LOOKED_AT = 20
+"""Rows at the beginning of a file that tell its form."""
+Finish = Callable[[Path, PredictionFile, Collection[str]], PredictionFile]
+"""Takes a file of predictions as read, and the names of its columns."""
+
+
+def table_form(
+    title: str,
+    needs: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
+    *,
+    answer_is: str = "",
+    options_in_prompts: bool = False,
+    rows: Callable[[Path], Iterable[SourceRow]] = prediction_rows,
+    rows_fault: Callable[[Path], str] | None = None,
+    unreadable: Callable[[SourceRow], str] = lambda row: "",
+    finish: Finish = lambda path, file, columns: file,
+) -> PredictionForm:
+    """Declare the form of files that are tables with column names of their own.
+
+    Args:
+        title: As in "a samples file of lmms-eval".
+        needs: Columns that tell such a file; fields of an inner object as `doc.question`.
+        columns: For each role its columns. Of several the first counts that is filled in a row.
+        answer_is: How answers name options; recognised when empty.
+        options_in_prompts: Whether the options of a question may be those that its prompt lists.
+        rows: Reads the rows; those of any table if not given.
+        unreadable: Returns why a file of this form cannot be read, by its first row; empty if it can.
+        rows_fault: Returns why `rows` cannot read a file; empty if it can.
+        finish: Adds what the rows do not say, such as the model that the name of the file has.
+    """
+
+    def fault(path: Path, benchmark: str) -> str:
+        del benchmark
+        if rows_fault is not None:
+            return rows_fault(path)
+        try:
+            names = {name for row in islice(rows(path), LOOKED_AT) for name in row.cells}
+        except DataError as error:
+            return str(error).removeprefix(f"{path}: ")
+        missing = [name for name in needs if name not in names]
+        return f"its first records have no {' and no '.join(missing)}" if missing else ""
+
+    def read(path: Path) -> list[PredictionFile]:
+        written = list(rows(path))
+        reason = unreadable(written[0]) if written else ""
+        if reason:
+            raise DataError(f"{path}: {reason}")
+        names = {name for row in written for name in row.cells}
+        renamed = [_renamed(row, columns) for row in written]
+        filled = {name for row in renamed for name in row.cells}
+        declared = {role: (role,) for role in columns if role in filled}
+        reading = recognise_rows(path, renamed, declared, answer_is)
+        reading = replace(reading, options_in_prompts=options_in_prompts, is_of_form=True)
+        return [finish(path, file, names) for file in read_predictions(reading)]
+
+    return PredictionForm(title=title, fault=fault, rows=read)
+
+
+def _renamed(row: SourceRow, columns: Mapping[str, Sequence[str]]) -> SourceRow:
+    """A row whose columns are called by their roles."""
+    cells: dict[str, Any] = {}
+    renamed_columns = {name for names in columns.values() for name in names}
+    for role, names in columns.items():
+        filled = [name for name in names if row.cells.get(name, "") != ""]
+        if filled:
+            cells[role] = row.cells[filled[0]]
+    others = row.cells.keys() - renamed_columns - columns.keys()
+    cells |= {name: cell for name, cell in row.cells.items() if name in others}
+    return row._replace(cells=cells)
+
+
+INSPECT = table_form(
+    "a log of Inspect",
+    needs=(),
+    columns={
+        role: (role,)
+        for role in "id presentation question options answer reply failure model title".split()
+    },
+    rows=log_rows,
+    rows_fault=log_fault,
+)
+
+
+# --- lmms-eval and lm-eval -------------------------------------------------------------------------------------------
+
+
+LOSSES = (
+    "lmms-eval keeps the loss of each option, in most of its models the mean over its tokens; its negative is taken "
+    "for the log-likelihood, so that the rules sum and mean agree"
+)
+
+
+def _with_task(path: Path, file: PredictionFile, columns: Collection[str]) -> PredictionFile:
+    """A file with the task that its name has, and the model of the results that the harness puts beside it."""
+    date, _, task = path.name.partition("_samples_")
+    results = path.with_name(f"{date}_results.json")
+    model = file.model
+    if task and results.is_file():
+        content = read_json_value(results)
+        model = str(content.get("model_name") or "") if isinstance(content, dict) else ""
+    notes = (LOSSES,) if any(row.scores for row in file.rows) else ()
+    title = task.partition(".json")[0] or file.title
+    return replace(file, title=title, model=model, notes=(*file.notes, *notes))
+
+
+LMMS_EVAL = table_form(
+    "a samples file of lmms-eval",
+    needs=("doc_id", "filtered_resps"),
+    columns={
+        "id": ("doc_id",),
+        "question": ("doc.question",),
+        "prompt": ("input",),
+        "options": ("doc.options", "doc.choices.text", "doc.choices"),
+        "answer": ("target",),
+        "reply": ("resps", "filtered_resps"),
+        "likelihood": ("filtered_resps",),
+    },
+    options_in_prompts=True,
+    finish=_with_task,
+)
+"""A line has `target` (a text), `filtered_resps`, and where they differ `resps`, `input` (the prompt) and the task's own
+metrics. The writer drops the record of the question; older files, and those of lm-eval, have it as `doc`."""
+
+
+# --- HELM -------------------------------------------------------------------------------------------------------------
+
+
+PERTURBATION = "instance.perturbation.name"
+"""The field of HELM's copies of a question with typing errors, other names or the like."""
+
+
+def _helm_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a scenario state with the options as shown and the references that are tagged as correct.
+
+    Perturbed copies of questions are left out: HELM's accuracy is of the questions as they are.
+    """
+    for row in prediction_rows(path):
+        if PERTURBATION in row.cells:
+            continue
+        references = row.cells.get("instance.references")
+        if not isinstance(references, list):
+            yield row
+            continue
+        correct: list[str] = []
+        for reference in references:
+            if not isinstance(reference, dict) or "correct" not in (reference.get("tags") or ()):
+                continue
+            output = reference.get("output")
+            text = output.get("text") if isinstance(output, dict) else None
+            if isinstance(text, str):
+                correct.append(text)
+        shown = [cell for name, cell in row.cells.items() if name.startswith("output_mapping.")]
+        cells = {**row.cells, "answer": correct}
+        yield row._replace(cells={**cells, "options": shown} if shown else cells)
+
+
+def _of_separate_requests(row: SourceRow) -> str:
+    """Why a scenario state cannot be read whose options were asked one by one; empty for any other."""
+    if "reference_index" not in row.cells:
+        return ""
+    return (
+        "HELM asked for each option in a request of its own (a method multiple_choice_separate_...), so no entry has a "
+        "reply; write a table with the columns id, options, answer and prediction, the most likely option of each "
+        "question, and score that"
+    )
+
+
+def _with_perturbed_counted(
+    path: Path, file: PredictionFile, columns: Collection[str]
+) -> PredictionFile:
+    """A file with a note of the perturbed copies of questions that are left out."""
+    del columns
+    perturbed = sum(PERTURBATION in row.cells for row in prediction_rows(path))
+    if not perturbed:
+        return file
+    note = f"perturbed copies of questions, left out as in HELM's own accuracy: {perturbed:,}"
+    return replace(file, notes=(*file.notes, note))
+
+
+HELM = table_form(
+    "a scenario state of HELM",
+    needs=("instance.references", "result.completions"),
+    columns={
+        "id": ("instance.id",),
+        "presentation": ("train_trial_index",),
+        "question": ("instance.input.text",),
+        "options": ("options",),
+        "answer": ("answer",),
+        "reply": ("result.completions",),
+        "model": ("request.model",),
+    },
+    answer_is="text",
+    rows=_helm_rows,
+    unreadable=_of_separate_requests,
+    finish=_with_perturbed_counted,
+)
+"""An entry of `request_states` has the question as an `instance`, whose `references` are tagged, and `output_mapping`: the
+text of each letter that was shown."""

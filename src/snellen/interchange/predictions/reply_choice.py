@@ -1,0 +1,139 @@
+"""Which text of a row is read as the reply: of programs what they gave, and of replies that repeat their prompt the rest."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen.errors import DataError
+from snellen.formats.source_row import SourceRow
+from snellen.interchange.predictions.cells import (
+    Asked,
+    first_column,
+    replies_in_cell,
+    text_in_cell,
+    without_prompt,
+)
+from snellen.interchange.predictions.scoring_call import scoring_call
+from snellen.recognition.columns import reply_score
+from snellen.recognition.folding import folded_name
+from snellen.recognition.named_option import bare_label, label_of
+from snellen.recognition.tables import TableRoles
+
+MOSTLY = 0.9
+EXECUTIONS = frozenset(("execution", "execution_result", "exec_result", "executed"))
+"""Names of columns with what programs gave that a model wrote as replies."""
+
+
+_CODE = re.compile(r"^\s*(?:```|def |import |from \w+ import |print\(|\w+ = )", re.MULTILINE)
+"""What a line of a program begins with."""
+
+
+_DEFINES = re.compile(r"^def \w+\(.*\).*:\s*$", re.MULTILINE)
+
+
+class TableReading(Struct, frozen=True):
+    """How a table of predictions is read."""
+
+    path: Path
+    roles: TableRoles
+    rows: tuple[SourceRow, ...]
+    notes: tuple[str, ...] = ()
+    is_joined: bool = False
+    """Whether the rows are joined to a benchmark, which checks their options and has the right answers."""
+    is_reply_given: bool = False
+    """Whether the user, or the form, named the column of replies."""
+    options_in_prompts: bool = True
+    """Whether a prompt that lists options makes a choice."""
+    is_of_form: bool = False
+    """Whether the columns are those of a form, whose replies are read exactly as they are."""
+
+    def column(self, role: str) -> str:
+        """The first column of a role; empty if none has it."""
+        return first_column(self.roles.roles, role)
+
+
+def results_of_programs(reading: TableReading, column: str) -> str:
+    """The column with the answers of replies that are programs and were run; empty if there are none."""
+    if reading.is_reply_given:
+        return ""
+    results = [name for name in reading.roles.profiles if folded_name(name) in EXECUTIONS]
+    if results and _share_of(reading, column, _has_code) > 0.5:
+        return reading.column("reading") or results[0]
+    if not _are_programs(reading, column):
+        return ""
+    others = [
+        name
+        for name, profile in reading.roles.profiles.items()
+        if name != column and reply_score(name, profile) and not _are_programs(reading, name)
+    ]
+    if others:
+        return max(
+            others, key=lambda name: _share_of(reading, name, lambda reply: bool(bare_label(reply)))
+        )
+    answer = reading.column("answer")
+    if answer and not _are_programs(reading, answer):
+        raise DataError(
+            f"{reading.path}: the replies in {column!r} are programs, and no column has what they gave; if one "
+            f"has: {scoring_call(reading.path, columns={'reply': 'NAME'})}"
+        )
+    return ""
+
+
+def are_prompts_repeated(reading: TableReading, column: str) -> bool:
+    """Whether nearly all replies begin with their prompts, as those of Hugging Face's `generate` do."""
+    if not column or reading.is_of_form:
+        return False
+    repeating = 0
+    for row in reading.rows:
+        asked = Asked(row.cells, reading.roles.roles)
+        [reply, *_] = replies_in_cell(row.cells.get(column)) or ("",)
+        repeating += len(without_prompt(reply, asked)) < len(reply)
+    return repeating > MOSTLY * len(reading.rows)
+
+
+def extracted_letters(reading: TableReading) -> str:
+    """The column with letters that a harness read in the replies; empty if there is none, or prompts list options."""
+    column = reading.column("reading")
+    rows = [row for row in reading.rows if column and row.cells.get(column)]
+    if not rows or {"prompt", "question"} & reading.roles.roles.keys():
+        return ""
+    letters = sum(bool(label_of(text_in_cell(row.cells[column]))) for row in rows)
+    return column if letters > MOSTLY * len(reading.rows) else ""
+
+
+def _are_programs(reading: TableReading, column: str) -> bool:
+    """Whether most cells of a column are programs in Python."""
+    return _share_of(reading, column, _is_program) > 0.5
+
+
+def _share_of(reading: TableReading, column: str, fits: Callable[[str], bool]) -> float:
+    """The share of the rows whose first reply in a column fits."""
+    if not column:
+        return 0.0
+    fitting = 0
+    for row in reading.rows:
+        [reply, *_] = replies_in_cell(row.cells.get(column)) or ("",)
+        fitting += fits(reply)
+    return fitting / len(reading.rows)
+
+
+def _has_code(reply: str) -> bool:
+    return _CODE.search(reply) is not None
+
+
+def _is_program(reply: str) -> bool:
+    """Whether a reply is a program: it defines a function, or is several lines that Python can parse."""
+    if _DEFINES.search(reply):
+        return True
+    if not _has_code(reply) or "\n" not in reply.strip():
+        return False
+    try:
+        ast.parse(reply)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

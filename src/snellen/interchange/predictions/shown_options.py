@@ -1,0 +1,226 @@
+"""The options that a row showed: in cells, in a list in its prompt, or as letters alone."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from msgspec import Struct
+
+from snellen.formats.delimited import LETTERS
+from snellen.interchange.predictions.rows import is_empty_cell
+from snellen.recognition.folding import as_text, folded
+from snellen.recognition.named_option import LABEL_NOUNS, bare_label, label_of, named_option
+
+
+class ShownOptions(Struct, frozen=True):
+    """The options of a row in the order shown, with the labels before them; without labels letters in order."""
+
+    options: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.options)
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether a letter is missing, as an empty cell before a filled one leaves it."""
+        return bool(self.labels) and self.labels != tuple(ascii_uppercase[: len(self.labels)])
+
+
+def option_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> ShownOptions:
+    """Return the options in columns of their own; empty cells are skipped, and the letters of the others stay."""
+    options: list[str] = []
+    letters: list[str] = []
+    for place, name in enumerate(columns):
+        if cells.get(name, "") != "":
+            options.append(as_text(cells[name]))
+            letters.append(LETTERS[place])
+    has_gap = letters != list(LETTERS[: len(letters)])
+    return ShownOptions(tuple(options), tuple(letters) if has_gap else ())
+
+
+def cells_to_last(cells: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the cells of options up to the last that is filled; a spreadsheet may have emptied one before it."""
+    texts = [as_text(cells.get(name, "")) for name in columns]
+    while texts and not texts[-1]:
+        texts.pop()
+    return tuple(texts)
+
+
+HIDDEN = frozenset(("hidden", "?"))
+"""What files write in place of a right answer that they do not have."""
+UNKNOWN = "unknown"
+"""It stands for a hidden answer where no answer is known; beside others it is one of them."""
+
+
+def words_for_hidden(golds: Sequence[str]) -> frozenset[str]:
+    """Return the texts that a column of right answers has in place of answers that are not published."""
+    written = {gold.strip().casefold() for gold in golds} - {""}
+    has_answers = bool(written - HIDDEN - {UNKNOWN})
+    return HIDDEN if has_answers else HIDDEN | {UNKNOWN}
+
+
+def letters_of_golds(golds: Sequence[str], hidden: Collection[str]) -> tuple[str, ...]:
+    """Return the letters up to the last that is a right answer; empty unless most answers are letters."""
+    answers = [gold for gold in golds if gold and gold.strip().casefold() not in hidden]
+    counts = Counter(map(label_of, answers))
+    letters = [letter for letter in LETTERS[:10] if counts[letter]]
+    in_letters = sum(counts[letter] for letter in letters)
+    if len(letters) < 2 or 2 * in_letters <= len(answers):
+        return ()
+    return tuple(LETTERS[: LETTERS.index(letters[-1]) + 1])
+
+
+# --- options that a prompt lists -------------------------------------------------------------------------------------
+
+LISTED_APART = "rows left out, whose right answer is none of the options in their prompt"
+_LISTS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^[ \t]*\(?([A-Z])[.):][ \t]+(?=\S)",
+        r"^[ \t]*\(([A-Z])\)[ \t]*(?=\S)",
+        rf"^[ \t]*(?i:{LABEL_NOUNS}) ([A-Z1-9])[.):][ \t]+(?=\S)",
+        r"(?<!\w)\(([A-Z])\)[ \t]*(?=\S)",
+        r"(?<!\w)\(([a-z])\)[ \t]*(?=\S)",
+        r"(?<!\S)([A-Z])[.)][ \t]+(?=\S)",
+        r"(?<!\S)([A-Z]) ?:[ \t]*(?=\S)",
+    )
+)
+"""Marks of options in prompts, those on lines of their own first."""
+
+
+def listed_options(prompt: str) -> tuple[str, ...]:
+    """Return the options of the last list in a prompt that is lettered from A on, in the order of their letters.
+
+    It is empty if there is no list of two or more. A list may also show its letters in another order (C, D, A, B).
+    """
+    for pattern in _LISTS:
+        marks = list(pattern.finditer(prompt))
+        options = _turned_list(prompt, marks) or _listed_texts(prompt, _last_list(marks))
+        if options:
+            return options
+    return ()
+
+
+_ENDS_IN_TEXT = re.compile(
+    r"\b(?:caption|description|summary|story|report)\s*:\s*\Z", re.IGNORECASE
+)
+
+
+def asks_for_text(prompt: str) -> bool:
+    """Return whether a prompt ends where a text is to be written, as in `Generated Caption:`, and not an answer."""
+    return _ENDS_IN_TEXT.search(prompt) is not None
+
+
+_NUMBERED = re.compile(rf"^[ \t]*(?:{LABEL_NOUNS}) 1[.):]", re.IGNORECASE | re.MULTILINE)
+
+
+def shown_in_prompt(prompt: str) -> ShownOptions:
+    """Return the options that a prompt lists, with their numbers where it has `Option 1: ...`; none if it lists none."""
+    if asks_for_text(prompt):
+        return ShownOptions(())
+    options = listed_options(prompt)
+    is_numbered = bool(options) and _NUMBERED.search(prompt) is not None
+    numbers = tuple(str(number) for number in range(1, len(options) + 1))
+    return ShownOptions(options, numbers if is_numbered else ())
+
+
+def _turned_list(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
+    """Return the options of a prompt whose only marks are the first three or more letters in any order."""
+    letters = [_letter_of_mark(mark) for mark in marks]
+    if len(marks) < 3 or sorted(letters) != list(ascii_uppercase[: len(marks)]):
+        return ()
+    by_letter = dict(zip(letters, _listed_texts(prompt, marks), strict=False))
+    return tuple(by_letter[letter] for letter in sorted(by_letter))
+
+
+def _letter_of_mark(mark: re.Match[str]) -> str:
+    """Return the letter of an option; of one that has a number, the letter in that place."""
+    label = mark[1].upper()
+    return ascii_uppercase[int(label) - 1] if label.isdecimal() else label
+
+
+def _last_list(marks: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
+    """Return the last marks that are A, B and so on."""
+    run: list[re.Match[str]] = []
+    last: list[re.Match[str]] = []
+    for mark in marks:
+        letter = _letter_of_mark(mark)
+        if letter == "A":
+            run = []
+        if letter != ascii_uppercase[len(run)]:
+            run = []
+            continue
+        run.append(mark)
+        if len(run) >= 2:
+            last = list(run)
+    return last
+
+
+def _listed_texts(prompt: str, marks: Sequence[re.Match[str]]) -> tuple[str, ...]:
+    """Return the texts behind marks, without the commas that separate all of them; none if a text is empty."""
+    if not marks:
+        return ()
+    line_end = prompt.find("\n", marks[-1].end())
+    last_end = line_end if line_end >= 0 else len(prompt)
+    ends = [*(mark.start() for mark in marks[1:]), last_end]
+    texts: list[str] = []
+    for mark, end in zip(marks, ends, strict=True):
+        texts.append(prompt[mark.end() : end].strip())
+    if all(text.endswith(",") for text in texts[:-1]):
+        texts = [text.removesuffix(",").strip() for text in texts]
+    return tuple(texts) if all(texts) else ()
+
+
+# --- answers in words of their own -----------------------------------------------------------------------------------
+
+
+def places_by_exclusion(
+    answered: Iterable[tuple[tuple[str, ...], str]],
+) -> dict[tuple[tuple[str, ...], str], int]:
+    """Return the place of each answer that names no option of its list, where the others name all the others.
+
+    An answer that may be a label (D where three options were found) or that says that no option is right is not placed.
+
+    Args:
+        answered: The options and the right answer of each question.
+
+    Examples:
+        >>> options = ("Left", "Right", "Above")
+        >>> places_by_exclusion([(options, answer) for answer in ("left", "right", "on top")])
+        {(('Left', 'Right', 'Above'), 'on top'): 2}
+    """
+    answers_of_list: dict[tuple[str, ...], dict[str, int | None]] = {}
+    for options, answer in answered:
+        places = answers_of_list.setdefault(options, {})
+        if answer not in places:
+            places[answer] = named_option(answer, options, in_words=True)
+
+    excluded: dict[tuple[tuple[str, ...], str], int] = {}
+    for options, places in answers_of_list.items():
+        unnamed = [answer for answer, place in places.items() if place is None]
+        remaining = set(range(len(options))) - set(places.values())
+        if len(options) < 3 or not len(unnamed) == len(remaining) == 1:
+            continue
+        [answer] = unnamed
+        if _may_name_option(answer):
+            excluded[options, answer] = remaining.pop()
+    return excluded
+
+
+_NO_OPTION = re.compile(
+    r"unknown|hidden|invalid|missing|(?:none|neither|not|no|cannot|can't|un\w+able)\b.*",
+    re.IGNORECASE,
+)
+"""Answers that say that no option is right, or that none is known."""
+
+
+def _may_name_option(answer: str) -> bool:
+    """Return whether an answer in words of its own may be an option."""
+    is_label = bool(bare_label(answer)) or folded(answer).isdecimal()
+    is_absent = is_empty_cell(answer) or _NO_OPTION.fullmatch(answer.strip()) is not None
+    return not (is_label or is_absent or not folded(answer).strip("?-–— "))

@@ -1,0 +1,412 @@
+"""Predictions made of the rows of a table; rows that cannot be used are left out, counted and named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from msgspec.structs import replace
+
+from snellen.common.answer_forms import FORM_WORDS, AnswerForm
+from snellen.errors import DataError
+from snellen.formats.delimited import LETTERS
+from snellen.formats.source_row import SourceRow
+from snellen.interchange.predictions.cells import (
+    Asked,
+    count_in_cell,
+    decoding_of,
+    image_names,
+    likelihood_in_cell,
+    only_value,
+    place_of,
+    replies_in_cell,
+    text_in_cell,
+    verdict_in_cell,
+    without_fraction,
+    without_prompt,
+)
+from snellen.interchange.predictions.reply_choice import (
+    MOSTLY,
+    TableReading,
+    are_prompts_repeated,
+    extracted_letters,
+    results_of_programs,
+)
+from snellen.interchange.predictions.rows import (
+    HALF_PAIRS,
+    Findings,
+    PredictedRow,
+    is_empty_cell,
+)
+from snellen.interchange.predictions.shown_options import (
+    HIDDEN,
+    LISTED_APART,
+    ShownOptions,
+    asks_for_text,
+    cells_to_last,
+    letters_of_golds,
+    listed_options,
+    option_cells,
+    places_by_exclusion,
+    shown_in_prompt,
+    words_for_hidden,
+)
+from snellen.readers.table_answers import option_texts_of, read_answer, wrong_texts
+from snellen.readers.table_columns import TableColumns, TableSource
+from snellen.recognition.columns import SEVERAL
+from snellen.recognition.folding import as_text, folded, folded_name, whole_number
+from snellen.recognition.named_option import bare_label, label_of, named_option
+
+_STATES_NUMBER = re.compile(
+    r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
+)
+"""The number of an option at the beginning of a reply, or after a word that announces it."""
+
+
+LOWEST_MARK = 1
+HIGHEST_MARK = 5
+MARKS = frozenset("1 2 3 4 5 1.0 2.0 3.0 4.0 5.0".split())
+"""Marks that a judge gives replies."""
+JUDGES = frozenset("judge judged judgement judgment evaluator grader".split())
+"""Words in names of columns that say that a judge filled them, and no rule."""
+
+
+class RowReader:
+    """Makes predictions of rows; what is wrong with rows that are left out is counted in `findings`."""
+
+    def __init__(self, reading: TableReading, reply: str) -> None:
+        self.findings = Findings()
+        self.notes: list[str] = []
+        roles = reading.roles.roles
+        by_role: dict[str, Any] = {
+            role: names if role in SEVERAL else names[0]
+            for role, names in roles.items()
+            if role in TableColumns.__struct_fields__
+        }
+        columns = TableColumns(**{"question": "", **by_role})
+        self._table = reading
+        self._columns = columns
+        self._roles = roles
+        self._source = TableSource(
+            columns,
+            frozenset(),
+            roles.get("image", ()),
+            roles.get("options", ()),
+            reading.roles.answer_is,
+        )
+        self._letters: tuple[str, ...] = ()
+        golds = [as_text(only_value(row.cells.get(columns.answer, ""))) for row in reading.rows]
+        self._hidden = words_for_hidden(golds)
+        if reading.options_in_prompts and not self._source.options and not self._are_texts_asked():
+            self._letters = letters_of_golds(golds, self._hidden)
+        self._reply = reply
+        if of_programs := results_of_programs(reading, reply):
+            self._reply = of_programs
+            self.notes.append(
+                f"the replies in {reply!r} are programs, so what they gave is read, in {of_programs!r}"
+            )
+        self._repeats_prompts = are_prompts_repeated(reading, self._reply)
+        if self._repeats_prompts:
+            self.notes.append("the replies repeat their prompts; what follows these is read")
+        if self._letters and (extracted := extracted_letters(reading)):
+            # Texts of options are not known, so a letter can hardly be told in a long reply.
+            self._reply = extracted
+            self.notes.append(
+                f"the file has no options, so the letters in {extracted!r} are read, and not whole replies"
+            )
+        names = [folded_name(name) for name in self._source.options if len(name) > 1]
+        self._option_names = names if self._source.has_option_columns else []
+        """Names of the columns of options that a reply may be instead of a letter: `option_b`."""
+        self._reply_form: AnswerForm = self._form_of_replies() if self._source.options else "any"
+        if self._reply_form != "any":
+            self.notes.append(f"the replies are read as the {FORM_WORDS[self._reply_form]}")
+        if self._are_marks:
+            self.notes.append(
+                f"a judge's marks from 1 to 5 in {reading.column('verdict')!r} are read as (mark - 1) / 4"
+            )
+        self._has_numbered_options = self._reply_form == "any" and self._are_numbers_stated()
+
+    def _form_of_replies(self) -> AnswerForm:
+        """The form in which replies are numbers of options; `any` if they are something else.
+
+        They count as the right answers do, or else from where all of them name an option. Where right answers are no
+        numbers of options, a number that options have in their texts means such a text.
+        """
+        counts_options = self._source.answer_is in ("index0", "index1")
+        numbers: list[int] = []
+        fewest = 0
+        answered = 0
+        for row in self._table.rows:
+            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
+            options = self._texts_of_options(row)
+            if not reply or not options:
+                continue
+            answered += 1
+            digits = reply.strip("() .")
+            number = whole_number(digits)
+            if number is None or named_option(reply, options, "text") is not None:
+                continue
+            is_word_of_option = any(digits in folded(option).split() for option in options)
+            if is_word_of_option and not counts_options:
+                continue  # 3 means `3 cm`
+            numbers.append(number)
+            fewest = min(fewest or len(options), len(options))
+        if not answered or len(numbers) < MOSTLY * answered:
+            return "any"
+        if counts_options:
+            return self._source.answer_is
+        from_zero = 0 in numbers and max(numbers) < fewest
+        from_one = 0 not in numbers and max(numbers) == fewest
+        return "index0" if from_zero else "index1" if from_one else "any"
+
+    def _are_numbers_stated(self) -> bool:
+        """Whether right answers are numbers of options from 1, and most replies state such a number, too."""
+        if self._source.answer_is != "index1":
+            return False
+        stating = 0
+        for row in self._table.rows:
+            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
+            stating += _STATES_NUMBER.search(reply) is not None
+        return 2 * stating > len(self._table.rows)
+
+    def _texts_of_options(self, row: SourceRow) -> tuple[str, ...]:
+        """The options in the columns of a row; none where they cannot be used."""
+        try:
+            return option_texts_of(row.cells, self._source, row.where)
+        except DataError:
+            return ()
+
+    def predicted(self, row: SourceRow) -> Iterator[PredictedRow]:
+        """Yield a prediction for each reply of a row; none for a row that cannot be used."""
+        if row.holds_half_pair:
+            self.findings.add(HALF_PAIRS, row.where)
+        elif row.fault:
+            self.findings.add("rows left out, that cannot be read", row.where)
+            return
+        cells = row.cells
+        asked = Asked(cells, self._roles)
+        row_id = ""
+        if self._columns.id:
+            row_id = without_fraction(text_in_cell(cells.get(self._columns.id)))
+        name = row_id or place_of(row)
+        chosen, scores = likelihood_in_cell(cells.get(self._table.column("likelihood")))
+        is_likelihood = chosen is not None or bool(scores)
+        try:
+            shown = self._options(cells, asked, row.where, len(scores))
+        except DataError:
+            self.findings.add("rows left out, with options that cannot be used", name)
+            return
+        options, labels = shown.options, shown.labels
+        gold, references, fault = self._answer(cells, shown, row.where, is_likelihood=is_likelihood)
+        if fault and not self._table.is_joined:
+            self.findings.add(f"rows left out, {fault}", name)
+            return
+        replies = replies_in_cell(cells.get(self._reply)) if self._reply else asked.replies
+        if is_likelihood:
+            replies = ()
+        if references and bare_label("".join(replies)) and self._lists_options(asked):
+            self.findings.add(LISTED_APART, name)
+            return
+        if self._repeats_prompts:
+            replies = tuple(without_prompt(reply, asked) for reply in replies)
+        tags = {
+            folded_name(column): text_in_cell(cells[column])
+            for column in self._roles.get("tag", ())
+            if column in cells
+        }
+        turn = count_in_cell(cells.get(self._table.column("turn")))
+        predicted = PredictedRow(
+            where=place_of(row),
+            id=row_id if turn is None else row_id.removesuffix(f"_{turn}"),
+            turn=turn,
+            presentation=count_in_cell(cells.get(self._table.column("presentation"))),
+            question=asked.question,
+            prompt=asked.prompt,
+            subject=text_in_cell(cells.get(self._table.column("subject"))),
+            context=text_in_cell(cells.get(self._columns.context)),
+            options=options,
+            labels=labels,
+            gold=gold,
+            references=references,
+            likeliest_option=chosen,
+            scores=scores,
+            failure=text_in_cell(cells.get(self._table.column("failure"))),
+            template=text_in_cell(cells.get(self._table.column("template"))),
+            picture=image_names(cells, self._source.pictures),
+            group=text_in_cell(cells.get(self._columns.group)),
+            tags=tags,
+            verdict=self._verdict(cells),
+            reading=self._reading(cells),
+            judge=text_in_cell(cells.get(self._table.column("judge"))),
+            decoding=decoding_of(cells),
+        )
+        if len(replies) > 1:
+            for number, reply in enumerate(replies):
+                yield replace(
+                    predicted, presentation=number, reply=self._reply_text(reply, predicted)
+                )
+            return
+        for reply in replies or ("",):
+            yield replace(predicted, reply=self._reply_text(reply, predicted))
+
+    def _reply_text(self, reply: str, row: PredictedRow) -> str | None:
+        """A reply; None for a cell that says that there is none."""
+        if not row.labels and folded_name(reply) in self._option_names:
+            place = self._option_names.index(folded_name(reply))
+            if place < len(row.options):
+                return LETTERS[place]
+        if self._reply_form != "any":
+            place = named_option(reply.strip("() ."), row.options, self._reply_form)
+            if place is not None and named_option(reply, row.options, "text") is None:
+                return (row.labels or LETTERS)[place]
+        is_empty = not self._table.is_of_form and is_empty_cell(
+            reply, (*row.options, *row.references)
+        )
+        return None if is_empty else reply
+
+    @cached_property
+    def _are_marks(self) -> bool:
+        """Whether a judge marked replies from 1 to 5, as in Vibe-Eval: a column beside the marks is the judge's."""
+        column = self._table.column("verdict")
+        names = [folded_name(name).split("_") for name in self._table.roles.profiles]
+        if not column or not any(map(JUDGES.intersection, names)):
+            return False
+        marks = {text_in_cell(row.cells.get(column)) for row in self._table.rows} - {""}
+        return len(marks) > 2 and str(HIGHEST_MARK) in marks and marks <= MARKS
+
+    def _verdict(self, cells: Mapping[str, Any]) -> float | None:
+        """How right the file says that the reply is: in a column, or by the right answer beside what it read."""
+        column = self._table.column("verdict")
+        if column and self._are_marks:
+            mark = count_in_cell(cells.get(column))
+            return None if mark is None else (mark - LOWEST_MARK) / (HIGHEST_MARK - LOWEST_MARK)
+        if column:
+            return verdict_in_cell(cells.get(column))
+        metric, _, field = self._table.column("reading").rpartition(".")
+        right = cells.get(f"{metric}.answer")
+        return float(cells.get(f"{metric}.{field}") == right) if metric and right else None
+
+    def _reading(self, cells: Mapping[str, Any]) -> str | None:
+        column = self._table.column("reading")
+        if not column or column not in cells:
+            return None
+        return text_in_cell(cells[column])
+
+    def _options(
+        self, cells: Mapping[str, Any], asked: Asked, where: str, scored: int
+    ) -> ShownOptions:
+        """The options of a row: in columns, in a list, listed in its prompt, or letters alone.
+
+        `scored` is the number of options that have a log-likelihood.
+        """
+        if self._source.options:
+            if self._source.has_option_columns and not self._has_numbered_options:
+                if self._table.is_joined:
+                    return ShownOptions(cells_to_last(cells, self._source.options))
+                return option_cells(cells, self._source.options)
+            options = option_texts_of(cells, self._source, where)
+            numbers = tuple(str(number) for number in range(1, len(options) + 1))
+            return ShownOptions(options, numbers if self._has_numbered_options else ())
+        if self._table.options_in_prompts:
+            listed = shown_in_prompt(asked.prompt) or shown_in_prompt(asked.question)
+            place = self._place_in_list(cells, listed)
+            is_choice = not self._columns.answer or place is not None
+            if listed.options and (is_choice or len(listed.options) == scored):
+                return listed
+        if wrong := wrong_texts(cells, self._columns):
+            return ShownOptions((text_in_cell(cells.get(self._columns.answer)), *wrong))
+        answer = as_text(only_value(cells.get(self._columns.answer, ""))).strip()
+        is_hidden = not answer or answer.casefold() in self._hidden
+        if self._letters and (is_hidden or label_of(answer)):
+            texts = tuple(f"option {letter}" for letter in self._letters)
+            return ShownOptions(texts, self._letters)
+        return ShownOptions(())
+
+    def _are_texts_asked(self) -> bool:
+        """Whether the prompts ask for texts to be written, such as captions."""
+        asking = 0
+        for row in self._table.rows:
+            asked = Asked(row.cells, self._roles)
+            asking += asks_for_text(asked.prompt or asked.question)
+        return 2 * asking > len(self._table.rows)
+
+    def _place_in_list(self, cells: Mapping[str, Any], listed: ShownOptions) -> int | None:
+        """The place of the answer of a row among the options that its prompt lists; None if there is none."""
+        answer = as_text(only_value(cells.get(self._columns.answer)))
+        if not listed or not answer:
+            return None
+        place = named_option(answer, listed.options, labels=listed.labels, in_words=True)
+        return self._excluded.get((listed.options, answer)) if place is None else place
+
+    @cached_property
+    def _excluded(self) -> dict[tuple[tuple[str, ...], str], int]:
+        """The places of answers that are called otherwise than their options in prompts."""
+        answered: list[tuple[tuple[str, ...], str]] = []
+        for row in self._table.rows:
+            asked = Asked(row.cells, self._roles)
+            listed = shown_in_prompt(asked.prompt) or shown_in_prompt(asked.question)
+            answer = as_text(only_value(row.cells.get(self._columns.answer)))
+            if listed and answer:
+                answered.append((listed.options, answer))
+        places = places_by_exclusion(answered)
+        for (options, answer), place in places.items():
+            self.notes.append(
+                f"{answer!r} is taken for the option {options[place]!r}, as other answers name the others"
+            )
+        return places
+
+    def _lists_options(self, asked: Asked) -> bool:
+        """Whether a prompt lists three options or more, so that a letter as a reply is one of them."""
+        if not self._table.options_in_prompts:
+            return False
+        listed = listed_options(asked.prompt) or listed_options(asked.question)
+        return not self._table.is_joined and len(listed) > 2
+
+    def _answer(
+        self, cells: Mapping[str, Any], shown: ShownOptions, where: str, *, is_likelihood: bool
+    ) -> tuple[tuple[int, ...], tuple[str, ...], str]:
+        """The right options, the references, and why the row cannot be used; all may be empty."""
+        written = cells.get(self._columns.answer) if self._columns.answer else None
+        answer = only_value(written)
+        if answer is None or answer == "":
+            return (), (), ""
+        options = shown.options
+        word = as_text(answer).strip().casefold()
+        is_option = word in HIDDEN and word in {option.strip().casefold() for option in options}
+        if not self._table.is_of_form and word in self._hidden and not is_option:
+            return (), (), ""
+        if not options and self._letters and isinstance(answer, list):
+            return (), (), "with several right options"
+        if not options:
+            try:
+                _, references = read_answer(cells, (), self._source, where)
+            except DataError:
+                return (), (), "whose answer names an option that they do not have"
+            return (), references, ""
+        if isinstance(answer, list):
+            place = self._named(as_text(written), shown)  # an option in brackets
+            return _right_option(place, "with several right options")
+        number = whole_number(as_text(answer))
+        if is_likelihood and number is not None and number < len(options):
+            place = number
+        elif not self._letters and not self._source.options:
+            place = self._place_in_list(cells, shown)
+        else:
+            place = self._named(answer, shown)
+        return _right_option(place, "whose right answer is none of their options")
+
+    def _named(self, answer: Any, shown: ShownOptions) -> int | None:
+        """The place of the option that an answer names in the form of its table, or else in any."""
+        columns = self._source.options if self._source.has_option_columns else ()
+        form = self._source.answer_is
+        if form != "any" and not shown.has_gap and not self._letters:
+            place = named_option(answer, shown.options, form, columns=columns)
+            if place is not None:
+                return place
+        return named_option(answer, shown.options, labels=shown.labels, in_words=True)
+
+
+def _right_option(place: int | None, fault: str) -> tuple[tuple[int, ...], tuple[str, ...], str]:
+    return ((), (), fault) if place is None else ((place,), (), "")

@@ -1,0 +1,124 @@
+"""Questions from a dataset that `snellen export --as dataset` wrote from a benchmark: all that a sample has.
+
+The columns are those of the export's card: images, options, the turns of a dialogue, regions, tags, and in `gold` the
+answers where they were included. `interchange.exports.dataset` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.errors import DataError
+from snellen.formats.rows import read_rows
+from snellen.formats.source_row import SourceRow
+from snellen.readers.table_pictures import image_cells, picture_of
+from snellen.records import Region, Turn
+
+TAG = "tag_"
+GOLD_TAG = "gold_tag_"
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    file: str
+    """The Parquet file, or the pattern of its parts."""
+
+
+class _Gold(Struct, frozen=True):
+    """The answer to one question."""
+
+    turn: int = 0
+    options: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+    relevance: tuple[float, ...] = ()
+    candidates: tuple[str, ...] = ()
+
+
+class _Row(Struct, frozen=True):
+    """A row without its images and tags."""
+
+    id: str
+    question: str = ""
+    options: tuple[str, ...] = ()
+    context: str | None = None
+    turns: tuple[Turn, ...] = ()
+    rewordings: tuple[str, ...] = ()
+    regions: tuple[Region, ...] = ()
+    group: str = ""
+    replies: tuple[str, ...] = ()
+    gold: tuple[_Gold, ...] = ()
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """Yield a draft for each row. Raises DataError for a row that is not as the export writes it."""
+    chosen = read_params(params, Params)
+    path = (folder or Path()) / chosen.file
+    for row in read_rows(path):
+        if row.fault:
+            raise DataError(row.fault)
+        yield _draft(row, path.parent)
+
+
+def _draft(row: SourceRow, folder: Path) -> Draft:
+    cells = row.cells
+    try:
+        content = msgspec.convert(_without_missing(cells), _Row)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{row.where}: {error}; export the benchmark again") from None
+    images = [picture_of(cell, row.where, folder) for cell in image_cells(cells, ("images",))]
+    return Draft(
+        id=content.id,
+        rounds=_rounds(content),
+        images=tuple(images),
+        where=row.where,
+        dialogue=bool(content.turns),
+        context=content.context,
+        regions=content.regions,
+        group=content.group,
+        tags=_tags(cells, TAG),
+        answer_tags=_tags(cells, GOLD_TAG),
+        replies=content.replies,
+    )
+
+
+def _without_missing(value: Any) -> Any:
+    """Return a cell without the fields of its objects that Parquet keeps as null."""
+    if isinstance(value, Mapping):
+        return {name: _without_missing(each) for name, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_missing(each) for each in value]
+    return value
+
+
+def _rounds(row: _Row) -> tuple[QuestionDraft, ...]:
+    """Return the questions with their answers. Hidden ones have none."""
+    gold_by_turn = {gold.turn: gold for gold in row.gold}
+    rounds = []
+    for number, turn in enumerate(row.turns or (Turn(row.question, row.options),)):
+        gold = gold_by_turn.get(number, _Gold())
+        rounds.append(
+            QuestionDraft(
+                turn.question,
+                turn.options,
+                gold=gold.options,
+                texts=gold.texts,
+                rewordings=row.rewordings,
+                relevance=gold.relevance,
+                may_repeat=True,
+                candidates=gold.candidates,
+            )
+        )
+    return tuple(rounds)
+
+
+def _tags(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    tags = {}
+    for column, value in cells.items():
+        if column.startswith(prefix):
+            tags[column.removeprefix(prefix)] = str(value)
+    return tags

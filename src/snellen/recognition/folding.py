@@ -1,0 +1,42 @@
+"""Cells as text, and texts and names in the form in which they are compared."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+_SEPARATORS = re.compile(r"[-_\s]+")
+
+
+def as_text(value: Any) -> str:
+    """A value as text; JSON numbers and booleans as they are written, decimals and dates without quotation marks."""
+    if isinstance(value, str):
+        return value
+    text = msgspec.json.encode(value).decode()
+    return str(msgspec.json.decode(text)) if text.startswith('"') else text
+
+
+LONGEST_NUMBER = 18
+"""Digits: a longer one is no index, id or count. Python refuses to convert thousands of digits."""
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of digits is; None for other texts, and for more digits than any index has.
+
+    Examples:
+        >>> whole_number("1000005"), whole_number("7 dogs"), whole_number("1" * 5000)
+        (1000005, None, None)
+    """
+    return int(text) if len(text) <= LONGEST_NUMBER and text.isdecimal() else None
+
+
+def folded_name(name: str) -> str:
+    """A column's name for comparison: small letters, one underscore for any run of spaces, dashes and underscores."""
+    return _SEPARATORS.sub("_", name.strip().casefold())
+
+
+def folded(text: str) -> str:
+    """A text without what toolkits change: blanks, capitals, and a final sign of a sentence."""
+    return " ".join(text.split()).casefold().rstrip(".?!").rstrip()
