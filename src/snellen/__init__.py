@@ -7,6 +7,7 @@ results.table()
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import Any
 
@@ -22,8 +23,111 @@ __all__ = ["__version__", *_WHERE]
 def __getattr__(name: str) -> Any:
     """Public names are imported when first used, so that `import snellen` costs nothing."""
     if name not in _WHERE:
-        raise AttributeError(f"module 'snellen' has no attribute {name!r}")
-    return getattr(importlib.import_module(_WHERE[name]), name)
+        raise AttributeError(f"module 'snellen' has no attribute {name!r}; {_suggest(name)}")
+    from snellen.errors import naming_missing_packages
+
+    with naming_missing_packages(f"sn.{name}"):
+        module = importlib.import_module(_WHERE[name])
+    return getattr(module, name)
+
+
+_OF_OTHERS = {
+    "simple_evaluate": "evaluate",
+    "eval": "evaluate",
+    "run": "evaluate",
+    "test": "evaluate",
+    "benchmark": "evaluate",
+    "Evaluator": "evaluate",
+    "evaluator": "evaluate",
+    "Task": "load_benchmark",
+    "task": "load_benchmark",
+    "get_task": "load_benchmark",
+    "get_task_dict": "load_benchmark",
+    "load_task": "load_benchmark",
+    "load_dataset": "load_benchmark",
+    "build_dataset": "load_benchmark",
+    "Benchmark": "load_benchmark",
+    "Dataset": "load_benchmark",
+    "dataset": "load_benchmark",
+    "tasks": "list_benchmarks",
+    "benchmarks": "list_benchmarks",
+    "list_tasks": "list_benchmarks",
+    "list_datasets": "list_benchmarks",
+    "supported_VLM": "list_models",
+    "models": "list_models",
+    "metrics": "list_metrics",
+    "get_model": "load_model",
+    "Model": "load_model",
+    "HFModel": "hf",
+    "from_pretrained": "hf",
+    "wrap": "hf",
+    "load_results": "load_run",
+    "read_results": "load_run",
+    "rescore": "score",
+    "scorer": "metric",
+    "register_metric": "metric",
+    "reward": "metric",
+    "read_predictions": "import_run",
+    "load_predictions": "import_run",
+    "compute": "score",
+    "score_predictions": "score",
+    "evaluate_predictions": "score",
+    "runs": "list_runs",
+    "experiments": "list_runs",
+    "protocols": "list_protocols",
+    "suites": "list_suites",
+    "from_pandas": "build",
+    "read_csv": "build",
+    "create_benchmark": "build",
+    "pipeline": "load_model",
+    "AutoModel": "load_model",
+    "mcnemar": "compare",
+    "bootstrap": "compare",
+    "significance": "compare",
+    "paired_test": "compare",
+    "Error": "SnellenError",
+    "Callback": "EvaluationCallback",
+}
+"""What other libraries call something that is here under another name."""
+
+_HINTS = {
+    "leaderboard": "print(sn.evaluate([MODEL, MODEL], BENCHMARK)) has a column for each model; sn.load_run([FOLDER, "
+    "FOLDER]) joins runs",
+    "predict": "sn.evaluate(MODEL, BENCHMARK).samples() has the replies; sn.load_model(MODEL).generate(image, "
+    "question) answers one question",
+    "generate": "sn.load_model(MODEL).generate(image, question) answers one question",
+    "plot": "results.plot() of what sn.evaluate returns",
+    "report": "results.report('report.html') of what sn.evaluate returns",
+    "view": "run `snellen view` in a terminal, or results.report('report.html')",
+    "accuracy": "results.value('accuracy') of what sn.evaluate returns; sn.score(rows) scores predictions",
+    "accuracy_score": "sn.score(rows) scores rows with `prediction` and `answer`",
+    "classification_report": "print(results) of what sn.evaluate or sn.score returns",
+    "seed": "sn.evaluate(MODEL, BENCHMARK, seed=...)",
+    "set_seed": "sn.evaluate(MODEL, BENCHMARK, seed=...)",
+    "config": "settings are keywords of sn.evaluate",
+    "set_verbosity": "sn.evaluate(..., progress=False) shows no progress",
+    "logging": "sn.evaluate(..., progress=False) shows no progress",
+    "login": "keys are read from environment variables, such as OPENAI_API_KEY",
+    "extract": "sn.evaluate(..., extractor=...) sets how replies are read; snellen.plugin_api has extractors",
+    "extract_answer": "sn.evaluate(..., extractor=...) sets how replies are read; snellen.plugin_api has extractors",
+    "load": "sn.load_run(FOLDER) loads a run, sn.load_benchmark(NAME) a benchmark, sn.load_model(NAME) a model",
+    "save": "runs are stored as they are made; sn.list_runs() has their folders",
+    "help": "help(sn.evaluate) shows the keywords",
+}
+"""What to write instead of names that have no equal."""
+
+
+def _suggest(name: str) -> str:
+    """Return a hint at what was most likely meant."""
+    if name in _HINTS:
+        return _HINTS[name]
+    meant = _OF_OTHERS.get(name)
+    if meant is None:
+        near = difflib.get_close_matches(name, __all__, n=1)
+        if not near:
+            return "dir(snellen) lists all names"
+        meant = near[0]
+    return f"did you mean sn.{meant}?"
 
 
 def __dir__() -> list[str]:

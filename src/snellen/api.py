@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from msgspec.structs import replace
+
 from snellen.benchmark_building import (
+    as_list,
+    benchmark_pattern,
     build_entry,
     build_own,
     build_reformed,
@@ -16,6 +20,7 @@ from snellen.benchmark_building import (
 )
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import Progress
+from snellen.building.replaced_builds import ROWS_IN_MEMORY
 from snellen.building.spec import (
     ReformSpec,
     build_spec,
@@ -26,18 +31,34 @@ from snellen.catalogue import BenchmarkSpec, select
 from snellen.common.field_values import check_known
 from snellen.common.paths import slug
 from snellen.common.record_fields import shows_fields
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.deciding import DecidedComparison, decide_between
+from snellen.experiments.default_listeners import default_announce
 from snellen.experiments.evaluation import check_finished, evaluate_spec
+from snellen.experiments.loaded_benchmark import LoadedBenchmark
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import check_named_once, score_folders
+from snellen.given_arguments import (
+    chosen_metrics,
+    extractor_name,
+    given_model,
+    given_models,
+    given_progress,
+    separate_judges,
+    warn_of_unused,
+)
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
-from snellen.models.model_strings import as_model_string
+from snellen.interchange.predictions.taking import FileReading, import_with_notes
+from snellen.keyword_names import own_keywords
+from snellen.metrics.own import judge_names
+from snellen.models import loading
+from snellen.models.loaded_model import ModelInHand
 from snellen.recognition.own_sources import is_own
-from snellen.registry import find, names
-from snellen.runs.finding import Announce, open_benchmark, silent
+from snellen.registry import find_registered, names, register_scoring_code
+from snellen.runs.finding import Announce, announce_nothing, open_benchmark
 from snellen.runs.run_progress import ProgressListener, ignore_progress
+from snellen.runs.separated_names import separated_benchmarks, separated_protocols
 from snellen.runs.spec import (
     RUN_FIELDS,
     ExecutionSpec,
@@ -50,13 +71,18 @@ from snellen.runs.spec import (
     scoring_spec,
 )
 from snellen.scoring.kept_scoring import load_scoring
+from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
+    from snellen.analysis.paired.differences import Comparison
     from snellen.building.keywords import BuildKeywords, ReformKeywords
+    from snellen.experiments.keywords import CompareKeywords
     from snellen.runs.keywords import RunKeywords, ScoringKeywords
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
 """The fields of a run as `evaluate` calls them."""
+EVALUATE_KEYWORDS = (*KEYWORDS, "metrics", "extractor", "progress")
+"""All keywords of `evaluate` that other libraries may call otherwise."""
 
 
 def export_benchmark(
@@ -86,12 +112,16 @@ def export_benchmark(
         >>> [file.name for file in sn.export_benchmark("eyechart/shape", path="exported")]
         ['test-00000-of-00001.parquet', 'README.md']
     """
-    exporter: Exporter = find("exporters", form)
+    exporter: Exporter = find_registered("exporters", form)
     if exporter.write_benchmark is None:
         forms = ", ".join(
-            name for name in names("exporters") if find("exporters", name).write_benchmark
+            name
+            for name in names("exporters")
+            if find_registered("exporters", name).write_benchmark
         )
-        raise DataError(f"{form} is a form of runs; a benchmark is written as {forms}")
+        raise DataError(
+            f"{form} is an export format for runs; benchmarks can be written as {forms}"
+        )
     opened = open_benchmark(str(benchmark))
     to = export_path(form, exporter, path, f"{slug(opened.name)}-{form}")
     return list(exporter.write_benchmark(BenchmarkJob(opened, to, answers)))
@@ -100,27 +130,43 @@ def export_benchmark(
 @shows_fields(QuestionSpec, ExecutionSpec, RunSpec, report=False)
 def evaluate(
     model: Any,
-    benchmarks: str | Iterable[str],
+    benchmarks: Any = None,
     protocols: str | Iterable[str] = (),
     *,
-    progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    metrics: Any = (),
+    extractor: str | Callable[..., Any] = "",
+    progress: ProgressListener | bool | None = None,
+    announce: Announce | None = None,
     **fields: Unpack[RunKeywords],
 ) -> Results:
     """Evaluate a model on benchmarks and score it. The same call resumes an interrupted run.
 
     Args:
-        model: A model string (`hf:org/name`, `openai:name@url`, `snellen:tiny`, ...), an object with
+        model: A model string (`hf:org/name`, `openai:name@url`, `snellen:tiny`, ...), a transformers model by
+            `sn.hf(model, processor)`, a function `f(question, images)`, an object or class with
             `generate(requests, images)` and, if it can, `loglikelihood`, or a list of these. Each model gets its own
-            run.
-        benchmarks: Names, globs, suites or folders.
+            run. `workers` is the number of processes that load a model string, and of threads that call a function.
+        benchmarks: Names, globs, suites or folders; your own questions as a file, list of dicts, data frame or
+            `datasets.Dataset`, which are built first; what `sn.build` or `sn.load_benchmark` returned; or a list of
+            these.
         protocols: Protocols such as "circular" or "instability?m=5". By default each benchmark is run as its suite does
             by `method` (generation, likelihood or both), or once.
-        progress: Called with a `RunProgress` whenever replies arrive, from one thread at a time.
-        announce: Called with lines for a reader, such as what is built, left out, or sent to a judge.
+        metrics: Metrics to compute in addition to those of each benchmark: names, functions `f(reply, references)`,
+            `f(reply, reference)` or `f(question, reply, reference)` (see `sn.metric`), functions by name, or
+            `my_metrics.py:NAME`. Functions measure open questions; as `judge`, they also mark chosen options.
+        extractor: How choices are extracted from replies (docs/extraction.md): a name, a function of
+            `(reply, options, labels)` that returns an index or None, or one of the reply alone that returns the part to
+            read.
+        progress: Whether to show progress, or what is called with a `RunProgress` whenever replies arrive, from one
+            thread at a time. By default, terminals and notebooks show progress.
+        announce: Called with lines for a reader, such as what is built, left out, or sent to a judge. By default,
+            terminals and notebooks show them.
         fields: Fields of a `RunSpec` (docs/reference/run-fields.md), except that `report` is off by default: `limit`,
             `name`, `where`, `temperature`, `workers` ... `roles` is a dict of the other models that a protocol needs,
-            strings or objects. `judge` is a model, a list of models or a `JudgeSpec`.
+            strings or objects. `judge` is a model, a list of models, a `JudgeSpec`, or a function
+            `f(question, reply, reference)` that returns a truth value or a share. Its mean is a metric with the name of
+            the function; of a question with options, it gets the text of the option that was read. Options of model strings (`device`, `dtype`, `batch_size`, `base_url` ...) and usual other
+            names of keywords (`tasks`, `max_samples`, `output_dir` ...) are taken as well.
 
     Raises:
         UnknownNameError, DataError, ModelError, StoreError: A name, a value, a model or the run's folder does not fit.
@@ -134,15 +180,55 @@ def evaluate(
         >>> results.value()
         1.0
     """
-    models = [
-        as_model_string(entry) for entry in (model if isinstance(model, (list, tuple)) else [model])
-    ]
-    check_known(fields, KEYWORDS, "field", "")
-    roles = fields.pop("roles", {})
-    spec = run_spec({"report": False, **fields, "benchmarks": benchmarks, "protocols": protocols})
-    finished = evaluate_spec(spec, models, roles=roles, progress=progress, announce=announce)
+    arguments = {
+        "benchmarks": benchmarks,
+        "protocols": protocols,
+        "metrics": metrics,
+        "extractor": extractor,
+        "progress": progress,
+    }
+    given = {name: value for name, value in arguments.items() if not _is_default(value)}
+    settings = own_keywords({**given, **fields}, EVALUATE_KEYWORDS)
+    if "benchmarks" not in settings:
+        raise DataError(
+            "evaluate needs a benchmark or your own questions as its second argument (sn.list_benchmarks() shows what "
+            "there is); sn.score(rows) scores predictions that you have"
+        )
+    models = given_models(model, settings)
+    judging_functions, settings["judge"] = separate_judges(settings.get("judge", ()))
+    extractor = extractor_name(settings.pop("extractor", ""))
+    chosen = settings.pop("metrics", ())
+    listener = given_progress(settings.pop("progress", None))
+    roles = settings.pop("roles", {})
+    say = announce or default_announce()
+    benchmarks = separated_benchmarks(as_list(settings.pop("benchmarks")))
+    settings["benchmarks"] = [benchmark_pattern(benchmark, say) for benchmark in benchmarks]
+    if isinstance(settings.get("protocols"), (str, list, tuple)):
+        settings["protocols"] = separated_protocols(settings["protocols"])
+    spec = run_spec({"report": False, **settings})
+    scoring = spec.scoring
+    register_scoring_code(scoring.metrics, extractor or scoring.extractor)
+    own_metrics = (*chosen_metrics(chosen), *judge_names(judging_functions))
+    if own_metrics:
+        scoring = replace(scoring, metrics=(*scoring.metrics, *own_metrics))
+    if extractor:
+        scoring = replace(scoring, extractor=extractor)
+    finished = evaluate_spec(
+        replace(spec, scoring=scoring),
+        models,
+        roles=roles,
+        progress=listener,
+        announce=say,
+    )
     check_finished(finished, spec.execution.error_budget)
-    return Results([run.scored for run in finished])
+    results = Results([run.scored for run in finished])
+    warn_of_unused(own_metrics, results)
+    return results
+
+
+def _is_default(value: Any) -> bool:
+    """Return whether an argument was left out, as far as its value shows."""
+    return value is None or (isinstance(value, (str, tuple)) and not value)
 
 
 def decide(
@@ -154,7 +240,7 @@ def decide(
     metric: str = "",
     equivalent: float = 0.0,
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
     **fields: Unpack[RunKeywords],
 ) -> DecidedComparison:
     """Run two models on the same images, in a random order, until it is decided which is better (docs/adaptive.md).
@@ -183,7 +269,13 @@ def decide(
         ['first']
     """
     check_known(fields, KEYWORDS, "field", "")
-    spec = run_spec({**fields, "benchmarks": benchmarks, "protocols": protocols})
+    named = [benchmarks] if isinstance(benchmarks, str) else benchmarks
+    settings = {
+        **fields,
+        "benchmarks": separated_benchmarks(named),
+        "protocols": separated_protocols(protocols),
+    }
+    spec = run_spec(settings)
     decision = decide_between(
         spec,
         [first, second],
@@ -237,14 +329,15 @@ def build(
     if isinstance(benchmark, (str, Path)):
         return build_own(find_own(benchmark, spec), spec, progress=progress)
     with rows_as_file(benchmark, spec) as (path, file_spec):
-        return build_own(find_own(path, file_spec), file_spec, progress=progress)
+        source = find_own(path, file_spec)
+        return build_own(source, file_spec, origin=ROWS_IN_MEMORY, progress=progress)
 
 
 def _one_entry(name: str) -> BenchmarkSpec:
     """Return the benchmark of a name. Raises DataError if the name stands for several."""
     chosen = select(name)
     if len(chosen) != 1:
-        raise DataError(f"{name} stands for {len(chosen)} benchmarks; build them one by one")
+        raise DataError(f"{name} matches {len(chosen)} benchmarks; build them one at a time")
     return chosen[0]
 
 
@@ -252,7 +345,7 @@ def _one_entry(name: str) -> BenchmarkSpec:
 def reform(
     target: str | Path,
     *,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
     progress: Progress | None = None,
     **fields: Unpack[ReformKeywords],
 ) -> Benchmark:
@@ -288,29 +381,39 @@ def reform(
 
 @shows_fields(ScoringSpec)
 def score(
-    folder: str | Path,
+    folder: Any = None,
+    benchmark: str | Path = "",
     *,
     judge: JudgeSpec | Any = (),
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
+    predictions: Sequence[str] | None = None,
+    references: Sequence[Any] | None = None,
     **fields: Unpack[ScoringKeywords],
 ) -> Results:
-    """Read and score the stored replies of a run again, without running its model.
+    """Read and score the stored replies of a run again, or a file of predictions, without running a model.
 
     The files `predictions.jsonl`, `scores.jsonl` and `results.json` are written next to the journal, or, for settings
     other than the standard ones, into a folder of their own under `scores`. No scoring overwrites another. A run that
     cannot be written keeps nothing.
 
     Args:
-        folder: Folder of the run.
+        folder: Folder of the run, or a file of predictions of any toolkit, which becomes a run first
+            (docs/predictions.md; `sn.import_run` has more settings). Rows of predictions in memory work as well: a list
+            of dicts, a data frame or a `datasets.Dataset`.
+        benchmark: For predictions: the benchmark whose questions they answer. By default their own.
         judge: A model string, an object, a list of these (the majority counts), or a `JudgeSpec`. It reads replies that
-            rules cannot. Its verdicts are stored in the run's folder (docs/judging.md).
+            rules cannot. Its verdicts are stored in the run's folder (docs/judging.md). A function
+            `f(question, reply, reference)` marks all replies, as in `evaluate`.
         announce: Called with lines for a reader.
+        predictions: Replies, in place of `folder`.
+        references: The ground truth of each of the `predictions`: a text, or a list of texts.
         fields: Fields of a `ScoringSpec` (docs/reference/run-fields.md). `metrics` are computed in addition to each
             benchmark's own. With `as_published`, extraction rules, metrics and scale are those of each suite's paper,
             and `results.json` has both.
 
     Raises:
         StoreError: The folder is not a run.
+        DataError: The file is not recognised, or has no ground truth.
         UnknownNameError: A name does not exist.
         ModelError: A judge cannot reply.
         ErrorBudgetError: A judge gave no verdict on more replies than its `failures` allow.
@@ -319,10 +422,169 @@ def score(
         >>> [run] = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4).runs
         >>> sn.score(run.folder, extractor="strict").value()
         1.0
+        >>> sn.score(predictions=["a red car", "two"], references=["red car", "three"]).value()
+        0.5
     """
-    return Results(
-        score_folders([Path(folder)], scoring_spec({**fields}), judge_spec(judge), announce)
+    rows = folder
+    if isinstance(benchmark, Path):
+        benchmark = str(benchmark)
+    if not isinstance(benchmark, str) and predictions is None and references is None:
+        rows, predictions, references, benchmark = None, folder, benchmark, ""
+    if predictions is not None or references is not None:
+        rows = _prediction_rows(rows, predictions, references)
+    if rows is None:
+        raise DataError("score needs the folder of a run, or predictions: a file or rows")
+    given = dict[str, Any](fields)
+    _check_columns(given)
+    judging_functions, judge = separate_judges(judge)
+    given["metrics"] = (
+        *chosen_metrics(given.get("metrics", ())),
+        *judge_names(judging_functions),
     )
+    if "extractor" in given:
+        given["extractor"] = extractor_name(given["extractor"])
+    spec = scoring_spec(given)
+    register_scoring_code((), spec.extractor)
+    if not isinstance(rows, (str, Path)):
+        with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
+            folders = import_with_notes([path], FileReading(benchmark), announce)
+        return Results(score_folders(folders, spec, judge_spec(judge), announce))
+    folders = [Path(rows)]
+    if folders[0].is_file():
+        folders = import_with_notes(folders, FileReading(benchmark), announce)
+    elif benchmark:
+        raise DataError(
+            f"{folder} is not a file of predictions, and a run is scored with the answers of its own benchmark; leave "
+            "out benchmark"
+        )
+    return Results(score_folders(folders, spec, judge_spec(judge), announce))
+
+
+def _check_columns(fields: Mapping[str, Any]) -> None:
+    """Raise UnknownNameError for keywords that name columns of predictions."""
+    for name in fields:
+        role = name.removesuffix("_column").removesuffix("_col")
+        if role in ("prediction", "pred", "response", "reference", "answer", "label", "target"):
+            raise UnknownNameError(
+                f"score has no keyword {name!r}; it finds columns by their names and content. If it fails to, rename "
+                "them: sn.score(rows.rename(columns={'mine': 'prediction', 'truth': 'answer'}))"
+            )
+
+
+def _prediction_rows(
+    folder: Any, predictions: Sequence[str] | None, references: Sequence[Any] | None
+) -> list[dict[str, Any]]:
+    """Return a row for each prediction with its reference. Raises DataError if they do not belong together."""
+    if folder is not None or predictions is None or references is None:
+        raise DataError(
+            "score takes predictions together with references, and no folder: "
+            "sn.score(predictions=[...], references=[...])"
+        )
+    if isinstance(predictions, str) or isinstance(references, str):
+        raise DataError(
+            "predictions and references are lists of texts; put a single one in brackets"
+        )
+    if len(predictions) != len(references):
+        raise DataError(
+            f"there are {len(predictions)} predictions and {len(references)} references; give one for each"
+        )
+    rows: list[dict[str, Any]] = []
+    for number, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+        if reference is None:
+            raise DataError(f"references[{number}] is None; leave out what has no ground truth")
+        reply = "" if prediction is None else str(prediction)
+        rows.append({"prediction": reply, "answer": _as_reference(reference)})
+    return rows
+
+
+def _as_reference(reference: Any) -> Any:
+    return list(reference) if isinstance(reference, (list, tuple)) else str(reference)
+
+
+def compare(
+    *runs: Any,
+    to: str | Path | None = None,
+    **fields: Unpack[CompareKeywords],
+) -> Comparison:
+    """Compare runs question by question.
+
+    Args:
+        runs: Two or more runs, or a list of them: results, scored runs, or folders of scored runs.
+        to: A `.md`, `.csv` or `.json` file to write.
+        fields: Fields of a `CompareSpec`, as in `Results.compare`.
+
+    Raises:
+        DataError: There are fewer than two runs, or they have nothing in common.
+        StoreError: A folder is not a scored run.
+
+    Examples:
+        >>> first = sn.evaluate("snellen:oracle", "eyechart/shape", limit=8)
+        >>> second = sn.evaluate("snellen:always-a", "eyechart/shape", limit=8)
+        >>> difference = sn.compare(first, second).differences[0]
+        >>> difference.first_value, difference.second_value
+        (1.0, 0.0)
+    """
+    given = runs[0] if len(runs) == 1 and isinstance(runs[0], (list, tuple)) else runs
+    scored: list[ScoredRun] = []
+    for each in given:
+        if isinstance(each, ScoredRun):
+            scored.append(each)
+        else:
+            results = each if isinstance(each, Results) else load_run(each)
+            scored.extend(results.runs)
+    return Results(scored).compare(to=to, **fields)
+
+
+def load_benchmark(benchmark: Any) -> LoadedBenchmark:
+    """Load a benchmark with its questions, answers and images. It is built first, if necessary.
+
+    Slices, `select`, `filter`, `shuffle` and `head` give parts of it, which `evaluate` takes.
+
+    Args:
+        benchmark: Name or folder of one benchmark, your own questions, or what `sn.build` returned.
+
+    Raises:
+        UnknownNameError: The benchmark does not exist.
+        DataError: The name stands for several benchmarks, or the data cannot be fetched.
+
+    Examples:
+        >>> shapes = sn.load_benchmark("eyechart/shape")
+        >>> len(shapes)
+        300
+        >>> shapes[0].question, shapes[0].answer
+        ('What shape is in the picture?', 'star')
+        >>> shapes[0].image.size
+        (256, 256)
+        >>> sn.evaluate("snellen:oracle", shapes.shuffle(seed=1)[:5]).value()
+        1.0
+    """
+    if isinstance(benchmark, LoadedBenchmark):
+        return benchmark
+    if not isinstance(benchmark, Benchmark):
+        benchmark = open_benchmark(benchmark_pattern(benchmark, default_announce()))
+    return LoadedBenchmark(benchmark)
+
+
+def load_model(model: Any) -> ModelInHand:
+    """Load the model that a string names, or adapt an object that has a model's methods, to ask it single questions.
+
+    `evaluate` takes the result as well as the string.
+
+    Args:
+        model: A model as `evaluate` takes it.
+
+    Raises:
+        UnknownNameError: The scheme does not exist.
+        HookError: Code of others cannot be imported, or fails.
+        ModelError: The model cannot be loaded.
+
+    Examples:
+        >>> model = sn.load_model("snellen:tiny")
+        >>> image = sn.load_benchmark("eyechart/shape")[0].image
+        >>> model.generate(image, "What shape is in the picture?")
+        'star'
+    """
+    return ModelInHand(loading.load_model(given_model(model)))
 
 
 def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = None) -> Results:
@@ -346,6 +608,6 @@ def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = No
     """
     folders = [Path(run) for run in ([folder] if isinstance(folder, (str, Path)) else folder)]
     if not folders:
-        raise DataError("load_run was given no folder; name one run or several")
+        raise DataError("load_run needs at least one run folder")
     check_named_once(folders)
     return Results([load_scoring(run, scoring) for run in folders])

@@ -6,8 +6,10 @@ can show between them what was recognised: `find_own` or `find_annotations`, the
 
 from __future__ import annotations
 
+import hashlib
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +21,9 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, Recipe
 from snellen.building.reforming import reform_source, with_questions
-from snellen.building.spec import BuildSpec, ReformSpec
+from snellen.building.replaced_builds import ROWS_IN_MEMORY
+from snellen.building.spec import BuildSpec, ReformSpec, build_spec
+from snellen.callers import for_caller, setting, settings_of
 from snellen.catalogue import (
     BenchmarkSpec,
     SourceSpec,
@@ -29,13 +33,20 @@ from snellen.catalogue import (
 )
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
-from snellen.catalogue.places import HubPlace
+from snellen.catalogue.places import HubSource
 from snellen.catalogue.suites import params_with
-from snellen.common.paths import check_benchmark_name
+from snellen.common.foreign import read_file
+from snellen.common.paths import check_benchmark_name, shell_word
 from snellen.errors import DataError, ModelError
+from snellen.experiments.loaded_benchmark import (
+    BenchmarkQuestion,
+    LoadedBenchmark,
+    selected_questions,
+)
 from snellen.models.loading import load_model
 from snellen.recognition.own_sources import (
     ENDING,
+    IN_MEMORY,
     Decide,
     OwnSource,
     entry_of,
@@ -46,10 +57,11 @@ from snellen.recognition.own_sources import (
     write_rows,
 )
 from snellen.recognition.recognising import TableSettings
-from snellen.reformulation.distractors import PictureEmbedder
-from snellen.registry import unknown
+from snellen.reformulation.distractor_sources import ImageEmbedder
+from snellen.registry import unknown_name
 from snellen.runs.distractor_writer import ModelDistractorWriter
-from snellen.runs.finding import Announce, open_benchmark, silent
+from snellen.runs.finding import Announce, announce_nothing, open_benchmark
+from snellen.scoring.resampling import build_selection
 from snellen.scoring.run_scoring import check_metrics
 from snellen.verification.verify import Solvers, verify
 
@@ -67,7 +79,9 @@ def build_entry(
     """
     settings = spec.entry
     if settings.revision and not settings.hub:
-        raise DataError("--revision is of the hub's dataset; name --hub too")
+        raise DataError(
+            f"{setting('revision')} selects a revision of the hub's dataset; add {setting('hub', True)}"
+        )
     entry = _with_table_settings(entry, spec)
     decisions: Decisions = settings.decisions or {}
     if isinstance(decisions, (str, Path)):
@@ -83,13 +97,14 @@ def check_table_settings(entry: BenchmarkSpec, spec: BuildSpec) -> None:
         return
     flags = []
     if spec.answers:
-        flags.append("--answers")
+        flags.append(setting("answers"))
     if spec.lenient:
-        flags.append("--lenient")
+        flags.append(setting("lenient", True))
     given = " and ".join(flags)
+    target = for_caller("`snellen build FILE`", "your own files")
     raise DataError(
-        f"{given}: for `snellen build FILE` and {titles_of_forms()}, but {entry.name} has an entry; correct its "
-        f"rows, or leave {given} out"
+        f"{given}: for {target} and {titles_of_forms()}, but {entry.name} has an entry; correct its "
+        f"rows, or remove {given}"
     )
 
 
@@ -164,7 +179,7 @@ def rows_as_file(rows: Any, spec: BuildSpec) -> Iterator[tuple[Path, BuildSpec]]
     """
     name = spec.table.name or Path(spec.to).name
     if not name:
-        raise DataError("rows in memory have no name; give the benchmark one: name=...")
+        raise DataError("rows in memory need a name for the benchmark: name=...")
     images = spec.table.images or str(Path.cwd())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.jsonl"
@@ -178,12 +193,12 @@ def find_own(
     spec: BuildSpec,
     *,
     decide: Decide = refuse_doubt,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> OwnSource:
     """Recognise questions of the user, or read the entry that says what they are.
 
     Args:
-        target: A file, a folder, `hf://org/name`, or an entry (.toml).
+        target: A file, a folder, `FOLDER:SPLIT`, `hf://org/name`, or an entry (.toml).
         spec: The settings.
         decide: Chooses between two readings of a table.
         announce: Receives lines that tell a reader what was recognised.
@@ -194,7 +209,7 @@ def find_own(
     """
     table = spec.table
     if table.dimension and table.dimension not in dimension_titles():
-        raise unknown("dimension", table.dimension, dimension_titles())
+        raise unknown_name("dimension", table.dimension, dimension_titles())
     check_metrics(table.metrics)
     if table.name:
         check_own_name(table.name, spec.to)
@@ -204,7 +219,7 @@ def find_own(
     if path.is_file() and path.suffix != ENDING:
         source = _find_table_of_form(path, spec, announce)
     elif spec.answers:
-        raise DataError(f"{target}: answers apart are for files of {titles_of_forms()}")
+        raise DataError(f"{target}: a separate file of answers works only with {titles_of_forms()}")
     if source is None:
         source = with_questions(own_source(target, _table_settings(spec), table.name, decide))
         _announce_recognised(target, source, announce)
@@ -225,9 +240,9 @@ def _table_settings(spec: BuildSpec) -> TableSettings:
         columns={role: list(names) for role, names in table.columns.items()},
         answer_is=table.answer_is or "",
         images=table.images,
-        no_pictures=table.no_pictures,
+        no_images=table.no_images,
         hidden_answers=table.hidden_answers,
-        fetch_pictures=table.fetch_pictures,
+        fetch_images=table.fetch_images,
         make_options=spec.makes_options,
     )
 
@@ -243,18 +258,22 @@ def _find_table_of_form(path: Path, spec: BuildSpec, announce: Announce) -> OwnS
     form = None if is_described else recognised_form(path)
     if form is None:
         if spec.answers:
-            raise DataError(f"{path}: answers apart are for files of {titles_of_forms()}")
+            raise DataError(
+                f"{path}: a separate file of answers works only with {titles_of_forms()}"
+            )
         return None
-    if table.no_pictures or table.hidden_answers:
+    if table.no_images or table.hidden_answers:
+        settings = f"{setting('no_images', True)} or {setting('hidden_answers', True)}"
         raise DataError(
-            f"{path} is of {form.title}, which needs no word about missing pictures or answers"
+            f"{path} is in the format {form.title}, which does not need {settings}; remove them"
         )
-    if spec.makes_options or table.fetch_pictures or table.answer_is:
+    if spec.makes_options or table.fetch_images or table.answer_is:
+        noun = for_caller("flags", "keywords")
         raise DataError(
-            f"{path} is of {form.title}, which has options of its own; leave the flags for others out"
+            f"{path} is in the format {form.title}, which has its own options; remove the {noun} of other formats"
         )
     notice = f", {form.notice}" if form.notice else ""
-    announce(f"{path} is read in {form.title}{notice}")
+    announce(f"{path} is read as {form.title}{notice}")
     params = params_with(
         {"images": table.images, "files": [path.name]},
         answers=Path(spec.answers) if spec.answers else None,
@@ -278,15 +297,24 @@ def _announce_recognised(target: str | Path, source: OwnSource, announce: Announ
         announce(line)
     if source.recognition.kind == "annotations":
         announce(
-            "  questions of all types that fit are made of them; `snellen reform` has choices, and checks them"
+            "  questions of all suitable types are generated; use "
+            f"{for_caller('`snellen reform`', 'sn.reform')} to choose types and to check the questions"
         )
 
 
-def build_own(source: OwnSource, spec: BuildSpec, *, progress: Progress | None = None) -> Benchmark:
+def build_own(
+    source: OwnSource, spec: BuildSpec, *, origin: str = "", progress: Progress | None = None
+) -> Benchmark:
     """Build questions of the user that `find_own` found.
 
+    Args:
+        source: What `find_own` returned.
+        spec: The settings.
+        origin: Text that says where the questions come from. By default the path of the file or folder.
+        progress: Called with the number of questions built so far.
+
     Raises:
-        DataError: A row is wrong, or the name hides one of the catalogue.
+        DataError: A row is wrong, or the name hides one of the catalogue or has a build of another source.
         ModelError: The writer of distractors does not reply. What it wrote is kept.
     """
     entry = source.spec
@@ -297,8 +325,9 @@ def build_own(source: OwnSource, spec: BuildSpec, *, progress: Progress | None =
     if entry.source.places and source.entry:
         return _build_fetched(entry, spec, recipe=recipe, progress=progress)
 
-    revisions = [place.revision for place in entry.source.places if isinstance(place, HubPlace)]
-    origin = f"{entry.title}@{revisions[0][:7]}" if revisions else ""
+    revisions = [place.revision for place in entry.source.places if isinstance(place, HubSource)]
+    if revisions:
+        origin = f"{entry.title}@{revisions[0][:7]}"
     with _distractor_writer(spec.writer) as writer:
         return build_benchmark(
             entry,
@@ -307,7 +336,8 @@ def build_own(source: OwnSource, spec: BuildSpec, *, progress: Progress | None =
             recipe=recipe,
             writer=writer,
             progress=progress,
-            origin=origin,
+            origin=origin or source.origin,
+            may_replace=spec.force,
         )
 
 
@@ -323,7 +353,8 @@ def check_own_name(name: str, to: str | Path | None) -> None:
     else:
         return
     raise DataError(
-        f"{name} is a {kind} of the catalogue, which your questions would hide; choose another name (--name)"
+        f"{name} is already a {kind} in the catalogue, and your benchmark would hide it; choose another name "
+        f"({setting('name')})"
     )
 
 
@@ -335,7 +366,7 @@ def find_annotations(
     spec: ReformSpec,
     *,
     decide: Decide = refuse_doubt,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> OwnSource:
     """Recognise annotations and choose the questions that are made of them. The arguments are those of `find_own`.
 
@@ -358,13 +389,13 @@ def build_reformed(
     source: OwnSource,
     spec: ReformSpec,
     *,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
     progress: Progress | None = None,
 ) -> Benchmark:
     """Build the questions of `find_annotations` that pass all checks, and write their entry if there was none.
 
     Raises:
-        DataError: A row is wrong, or the name hides one of the catalogue.
+        DataError: A row is wrong, or the name hides one of the catalogue or has a build of another source.
         ModelError: A model does not reply, or `embeddings` does not embed images.
     """
     entry = source.spec
@@ -388,21 +419,99 @@ def build_reformed(
                 writer=writer,
                 embedder=embedder,
                 progress=progress,
+                origin=source.origin,
                 decisions=decisions,
             )
 
     solvers = Solvers(spec.jury, spec.blind, spec.votes, runs=spec.runs, announce=announce)
     to = Path(spec.to) if spec.to else None
-    benchmark = verify(build_version, entry.name, solvers, to=to)
+    benchmark = verify(build_version, entry.name, solvers, to=to, may_replace=spec.force)
     if source.recognition:
-        announce(f"written to {write_entry(source.recognition, entry)}; change it there")
+        announce(f"saved to {write_entry(source.recognition, entry)}; edit that file to change it")
     return benchmark
 
 
-def _image_embedder(model: str) -> PictureEmbedder:
+def _image_embedder(model: str) -> ImageEmbedder:
     """Return a function from images to unit vectors, by a `clip:` model. Raises ModelError for another one."""
     opened = load_model(model)
-    if not hasattr(opened, "embed_pictures"):
-        raise ModelError(f"{model}: embeds no pictures; name a clip: model")
-    embedder: PictureEmbedder = opened.embed_pictures
+    if not hasattr(opened, "embed_images"):
+        raise ModelError(f"{model} cannot embed images; use a clip: model")
+    embedder: ImageEmbedder = opened.embed_images
     return embedder
+
+
+# --- benchmarks as users give them to `evaluate` ------------------------------------------------------------------------
+
+
+_PART = re.compile(r"(.+)\[:(\d+)\]")
+"""The first questions of a benchmark, as `datasets` writes them."""
+
+
+def as_list(benchmarks: Any) -> list[Any]:
+    """Return several benchmarks as they were given, or one in a list.
+
+    A list of rows is one benchmark, and so is a list of questions that `load_benchmark` returned.
+
+    Raises:
+        DataError: A list has questions of several benchmarks.
+    """
+    if isinstance(benchmarks, (list, tuple)) and isinstance(
+        next(iter(benchmarks), None), BenchmarkQuestion
+    ):
+        return [selected_questions(benchmarks)]
+    if isinstance(benchmarks, (list, tuple, set, frozenset)):
+        is_rows = bool(benchmarks) and all(isinstance(each, Mapping) for each in benchmarks)
+        return [benchmarks] if is_rows else list(benchmarks)
+    if isinstance(benchmarks, Iterator):
+        return as_list(list(benchmarks))
+    return [benchmarks]
+
+
+def benchmark_pattern(benchmark: Any, announce: Announce = announce_nothing) -> str:
+    """Return the name or folder of a benchmark. A file and rows in memory are built first.
+
+    Args:
+        benchmark: A name, glob, suite or folder; a file of questions; rows in memory; a built benchmark; or a loaded
+            one, or a part of it.
+        announce: Receives lines that tell a reader what was recognised.
+
+    Raises:
+        DataError: A row is wrong, or the file is in no known form.
+    """
+    if isinstance(benchmark, LoadedBenchmark):
+        chosen = benchmark.sample_ids
+        benchmark = benchmark.benchmark
+        if chosen is not None:
+            benchmark = build_selection(benchmark, chosen)
+    if isinstance(benchmark, Benchmark):
+        return str(benchmark.folder)
+    if isinstance(benchmark, BenchmarkSpec):
+        return benchmark.name
+    if isinstance(benchmark, (str, Path)):
+        path = Path(benchmark)
+        # A file without a suffix has no known form, so one that is called like a suite does not hide it.
+        is_file = bool(path.suffix) and path.is_file()
+        part = _PART.fullmatch(str(benchmark))
+        if part and not path.exists():
+            raise DataError(
+                f"{benchmark}: a name has no parts; add limit={part[2]}, or give sn.load_benchmark({part[1]!r})"
+                f"[:{part[2]}]"
+            )
+        if not is_file and not str(benchmark).startswith("hf://"):
+            return str(benchmark)
+        spec = build_spec({})
+        with settings_of("sn.build", f"snellen build {shell_word(str(benchmark))}"):
+            built = build_own(find_own(benchmark, spec, announce=announce), spec)
+        return str(built.folder)
+
+    # The name follows from the content, so that the same rows are the same benchmark.
+    rows = build_spec({"name": "questions"})
+    with settings_of("sn.build"), rows_as_file(benchmark, rows) as (path, spec):
+        digest = hashlib.sha256(read_file(path)).hexdigest()[:8]
+        spec = replace(spec, table=replace(spec.table, name=f"questions-{digest}"))
+
+        def announce_rows(line: str) -> None:
+            announce(line.replace(path.name, IN_MEMORY))
+
+        source = find_own(path, spec, announce=announce_rows)
+        return str(build_own(source, spec, origin=ROWS_IN_MEMORY).folder)

@@ -95,7 +95,7 @@ class StoreError(SnellenError):
     Examples:
         >>> sn.load_run("photos")
         Traceback (most recent call last):
-        snellen.errors.StoreError: photos is not a run (manifest.json is missing); make one with ...
+        snellen.errors.StoreError: photos is not a run (manifest.json is missing); create one with ...
     """
 
 
@@ -113,14 +113,20 @@ def interrupted_code(stopped: BaseException) -> int:
 
 
 class MissingExtraError(SnellenError):
-    """An optional dependency is missing that the requested feature needs."""
+    """An optional dependency is missing that the requested feature needs.
+
+    Examples:
+        >>> error = MissingExtraError("av", "video", "clips")
+        >>> str(error).partition(":")[0]
+        'clips needs the package av'
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         from snellen.installation import install_line
 
         super().__init__(
             f"{purpose} needs the package {package}: {install_line(extra)}"
-            + (" (with torch pinned first where a CPU build is wanted)" if extra == "hf" else "")
+            + (" (for a CPU build, install that torch first)" if extra == "hf" else "")
         )
 
 
@@ -143,9 +149,34 @@ def naming_missing_packages(purpose: str) -> Iterator[None]:
 
 
 class SpentBudgetError(SnellenError):
-    """A run asked no more since --max-requests, --max-cost or --max-time was reached; the answers are stored."""
+    """A run asked no more since --max-requests, --max-cost or --max-time was reached; the answers are stored.
+
+    Examples:
+        >>> sn.evaluate("snellen:uniform", "eyechart/shape", limit=20, max_requests=8)
+        Traceback (most recent call last):
+        snellen.errors.SpentBudgetError: ...
+    """
 
     exit_code = 4
+
+
+class PendingBatchesError(SnellenError):
+    """A run whose requests are in batches that have not ended. The same call later fetches the replies.
+
+    `sn.evaluate("openai:gpt-4o-mini?batch=true", "eyechart", wait=False)` raises it.
+
+    Examples:
+        >>> error = sn.PendingBatchesError("1 batch has not ended; run the same command again", ["batch_68a1"])
+        >>> error.batches
+        ('batch_68a1',)
+    """
+
+    exit_code = 5
+
+    def __init__(self, message: str, batches: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.batches = tuple(batches)
+        """The service's ids of the batches."""
 
 
 class ErrorBudgetError(SnellenError):

@@ -125,7 +125,12 @@ def installed_versions(names: Iterable[str]) -> dict[str, str]:
 
 
 def entry_points_of(prefix: str) -> Mapping[str, Mapping[str, str]]:
-    """Entry points of all packages by group, for groups that begin with a prefix: `module:attribute` by name."""
+    """Entry points of all packages by group, for groups that begin with a prefix: `module:attribute` by name.
+
+    Examples:
+        >>> entry_points_of("no.such.group")
+        {}
+    """
     return _entry_points(prefix, tuple(sys.path))
 
 

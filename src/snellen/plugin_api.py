@@ -1,7 +1,7 @@
 """What other packages build on, in one place: models, protocols, metrics, readers, suites, verbs, servers
 (docs/extending.md).
 
-The names stand in `plugin_api.pyi`, each with the module that it is from; nothing is imported before it is used.
+`plugin_api.pyi` lists the names by subject, each with its module. A name is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ NoChoiceReason = Literal[
 NoMostLikelyReason = Literal["no baseline", "not a number", "all alike"]
 """Why likelihoods choose no option.
 
-- `no baseline`: the rule takes off what the options score without the picture, and that never came: a request failed.
+- `no baseline`: the rule takes off what the options score without the image, and that never came: a request failed.
 - `not a number`: an option has no finite log-likelihood.
 - `all alike`: all options are exactly equally likely.
 """

@@ -14,11 +14,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from snellen.reasons import NEVER_ANSWERED, Reason
 
@@ -26,7 +26,7 @@ Box = tuple[float, float, float, float]
 """x, y, width, height in pixels of the stored image."""
 
 Formulation = Literal["choice", "text", "dialogue"]
-Kind = Literal["generate", "loglikelihood"]
+RequestKind = Literal["generate", "loglikelihood"]
 """What a request wants: a reply, or how likely each continuation is."""
 Method = Literal["generation", "likelihood"]
 """How a protocol finds the model's choice: in its reply, or by the likelihood of each option."""
@@ -40,31 +40,47 @@ MeanOver = Literal["", "questions", "benchmarks", "dimensions"]
 
 
 class ImageRef(Struct, frozen=True, gc=False, omit_defaults=True):
-    """An image by content: its bytes are stored once in a content-addressed store."""
+    """An image by content: its bytes are stored once in a content-addressed store.
+
+    Examples:
+        >>> image = ImageRef("9f86d081", "image/png", width=640, height=480)
+        >>> image.width, image.media_type
+        (640, 'image/png')
+    """
 
     digest: str
-    """sha256 of the stored bytes, hexadecimal; of a degraded picture of its source's digest and of what was done."""
+    """sha256 of the stored bytes, hexadecimal; of a degraded image of its source's digest and of what was done."""
     media_type: str
     width: int
     height: int
     source: ImageRef | None = None
-    """The stored picture that this one is made of, each time that it is read."""
+    """The stored image that this one is made of, each time that it is read."""
     shown_as: str = ""
     """What is done to the source, in the words of `snellen.common.degradation`."""
     time: float | None = None
-    """Of a frame: seconds from the beginning of its clip. None where the picture is not a frame, or its time is not
+    """Of a frame: seconds from the beginning of its clip. None where the image is not a frame, or its time is not
     known."""
 
 
 class Region(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A part of a sample's picture that the question is about."""
+    """A part of a sample's image that the question is about.
+
+    Examples:
+        >>> Region((10, 20, 110, 80), label="wren").label
+        'wren'
+    """
 
     box: Box
     label: str | None = None
 
 
 class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One question of a dialogue."""
+    """One question of a dialogue.
+
+    Examples:
+        >>> Turn("Which colour?", ("red", "blue")).options
+        ('red', 'blue')
+    """
 
     question: str
     options: tuple[str, ...] = ()
@@ -123,7 +139,12 @@ class History(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The gold of one question: correct options by index, or reference texts. Only scoring reads it."""
+    """The gold of one question: correct options by index, or reference texts. Only scoring reads it.
+
+    Examples:
+        >>> Answer("q1", options=(1,), texts=("a dog",)).options
+        (1,)
+    """
 
     sample_id: str
     turn: int = 0
@@ -138,7 +159,12 @@ class Answer(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ItemDecision(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was decided on a question before a benchmark was built of those that are good."""
+    """What was decided on a question before a benchmark was built of those that are good.
+
+    Examples:
+        >>> ItemDecision("q1", set_apart=("two options are the same",)).set_apart
+        ('two options are the same',)
+    """
 
     sample_id: str
     avoid: dict[str, str] = {}
@@ -162,13 +188,13 @@ class RowRef(Struct, frozen=True, gc=False):
     order: tuple[int, ...]
 
 
-class SourcePictures(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the files of a question's pictures were called. The records stand in the order of the source."""
+class SourceImages(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the files of a question's images were called. The records stand in the order of the source."""
 
     sample_id: str
     names: tuple[str, ...] = ()
     """The last two parts of each path: `val2014/COCO_val2014_000000310196.jpg`; of a frame those of its clip, and its
-    time in seconds from the clip's beginning: `videos/7.mp4#t=1.250`. None where no file held the picture."""
+    time in seconds from the clip's beginning: `videos/7.mp4#t=1.250`. None where no file held the image."""
 
 
 class SourceRows(Struct, frozen=True, gc=False):
@@ -191,7 +217,12 @@ class IndistinguishableQuestion(Struct, frozen=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where a request stands on the way to an answer, in a protocol that needs several for one."""
+    """Where a request stands on the way to an answer, in a protocol that needs several for one.
+
+    Examples:
+        >>> Step(0, "reasoning").purpose
+        'reasoning'
+    """
 
     number: int
     """From 1, in the order in which the protocol asks."""
@@ -202,7 +233,12 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Variant(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Which presentation of a sample a request is."""
+    """Which presentation of a sample a request is.
+
+    Examples:
+        >>> Variant(order=(1, 0), labels=("A", "B")) == Variant(order=(0, 1), labels=("A", "B"))
+        False
+    """
 
     test: int = 0
     """Number of the presentation within its protocol, from 0."""
@@ -217,20 +253,31 @@ class Variant(Struct, frozen=True, gc=False, omit_defaults=True):
     wording: int = 0
     """Which wording of the question: 0 for the original, i for the sample's rewording i - 1."""
     baseline: str = ""
-    """What replaces the picture (text: nothing, blank: a grey image) in a request that measures how likely
+    """What replaces the image (text: nothing, blank: a grey image) in a request that measures how likely
     the options are without it."""
     step: Step | None = None
     """Which step on the way to an answer the request is; None for one whose response is the answer."""
 
 
 class TextPart(Struct, frozen=True, gc=False, tag="text", tag_field="type"):
-    """Words of a message."""
+    """Words of a message.
+
+    Examples:
+        >>> TextPart("Is it day?").text
+        'Is it day?'
+    """
 
     text: str
 
 
 class ImagePart(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
-    """A picture in a message, at the place where it is shown."""
+    """An image in a message, at the place where it is shown.
+
+    Examples:
+        >>> image = ImageRef("9f86d081", "image/png", width=640, height=480)
+        >>> Message("user", (ImagePart(image), TextPart("What is this?"))).text
+        'What is this?'
+    """
 
     image: ImageRef
 
@@ -240,7 +287,12 @@ Role = Literal["system", "user", "assistant"]
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One turn of the conversation. A final assistant message is to be continued."""
+    """One turn of the conversation. A final assistant message is to be continued.
+
+    Examples:
+        >>> Message("user", (TextPart("Is it day?"),)).text
+        'Is it day?'
+    """
 
     role: Role
     content: tuple[Part, ...]
@@ -297,7 +349,9 @@ EVALUATED = ""
 """The role of the model that is evaluated. Other models of a run have roles with names: questioner, reasoner."""
 
 
-def key_of(messages: object, kind: Kind, continuations: object, decoding: object, role: str) -> str:
+def key_of(
+    messages: object, kind: RequestKind, continuations: object, decoding: object, role: str
+) -> str:
     """A digest of what a request asks, from its parts or from the JSON that they are written as."""
     parts = (messages, kind, continuations, decoding, *filter(None, [role]))
     return hashlib.blake2b(_encode(parts), digest_size=16).hexdigest()
@@ -318,7 +372,7 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
     sample_id: str
     variant: Variant
     messages: tuple[Message, ...]
-    kind: Kind = "generate"
+    kind: RequestKind = "generate"
     continuations: tuple[str, ...] = ()
     """For log-likelihood: the texts to score, in the sample's order of options."""
     decoding: Decoding = Decoding()
@@ -365,8 +419,19 @@ class ContinuationScore(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.sum <= IMPOSSIBLE
 
 
+BATCH_PRICE_SHARE = 0.5
+"""Share of the usual price that OpenAI and Anthropic bill for a token of a batch."""
+BATCH_HOURS = 24
+"""A batch that is not finished after so many hours expires: OpenAI's and Anthropic's limit."""
+
+
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens that a request cost, as the model counts them; None where it does not say."""
+    """Tokens that a request cost, as the model counts them; None where it does not say.
+
+    Examples:
+        >>> Response(text="(A)", usage=Usage(prompt_tokens=812, completion_tokens=3)).usage.completion_tokens
+        3
+    """
 
     prompt_tokens: int | None = None
     """All that were read, cached ones too."""
@@ -376,6 +441,21 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Of those read, how many the server had read before."""
     reasoning_tokens: int | None = None
     """Of those written, how many were reasoning."""
+    batch_prompt_tokens: int | None = None
+    """Of those read, how many were in a batch, where a token costs half."""
+    batch_completion_tokens: int | None = None
+    """Of those written, how many were in a batch."""
+    stored_tokens: int | None = None
+    """Of those read, how many the server stored in its cache, which Anthropic bills at more than other tokens."""
+
+
+def in_batch(usage: Usage) -> Usage:
+    """Return a usage all of whose tokens were in a batch."""
+    return replace(
+        usage,
+        batch_prompt_tokens=usage.prompt_tokens,
+        batch_completion_tokens=usage.completion_tokens,
+    )
 
 
 class TokenLogprob(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -383,7 +463,7 @@ class TokenLogprob(Struct, frozen=True, gc=False, omit_defaults=True):
 
     token: str
     logprob: float
-    others: tuple[tuple[str, float], ...] = ()
+    alternatives: tuple[tuple[str, float], ...] = field(default=(), name="others")
     """The most likely tokens at its place, with theirs."""
 
 
@@ -403,7 +483,12 @@ ErrorKind = Literal[
 
 
 class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why no response came. Never cached, never scored, always counted."""
+    """Why no response came. Never cached, never scored, always counted.
+
+    Examples:
+        >>> Response(error=Failure("timeout", "no reply within 60 s", attempts=3)).error.kind
+        'timeout'
+    """
 
     kind: ErrorKind
     detail: str
@@ -425,7 +510,7 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True):
     logprobs: tuple[TokenLogprob, ...] = ()
     """Of the reply's tokens, where the model was asked to keep them."""
     scores: tuple[ContinuationScore, ...] = ()
-    chosen: int | None = None
+    likeliest_option: int | None = field(default=None, name="chosen")
     """The place of the most likely option in the order shown, where another toolkit kept only that of a likelihood."""
     finish: str | None = None
     usage: Usage | None = None
@@ -433,10 +518,18 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True):
     error: Failure | None = None
     notes: tuple[str, ...] = ()
     """Facts about how the request was sent, e.g. that the response prefix was dropped."""
+    verdict: float | None = None
+    """How right the file of predictions says that the reply is, from 0 to 1; None in a run of Snellen's own."""
 
 
 class Exchange(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One line of a run's journal: a protocol's request and the response."""
+    """One line of a run's journal: a protocol's request and the response.
+
+    Examples:
+        >>> request = Request("animals", "q1", Variant(), ())
+        >>> Exchange("vanilla", request, Response(text="(B)")).response.text
+        '(B)'
+    """
 
     protocol: str
     request: Request
@@ -478,7 +571,13 @@ SURE = 0.9
 
 
 class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How a response was read: an option by identity (never by its letter), or a text, or None."""
+    """How a response was read: an option by identity (never by its letter), or a text, or None.
+
+    Examples:
+        >>> prediction = Prediction("vanilla", "generation", "animals", "q1", Variant(), "key", choice=1)
+        >>> prediction.choice
+        1
+    """
 
     protocol: str
     method: Method
@@ -513,6 +612,8 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """All options that the reply names, by identity, where a published rule read it by which a mention is enough."""
     addresses_grader: str = ""
     """The words by which the reply speaks to whoever grades it, if it does; they change nothing of how it is read."""
+    verdict: float | None = None
+    """How right the file of predictions says that the reply is, from 0 to 1 (`Response.verdict`)."""
 
     @property
     def turn(self) -> int:
@@ -554,6 +655,10 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
     """One metric on one question. A value of None is unscored, which is not wrong; `reason` says why.
 
     In a run made elsewhere what never came counts as not right: such a score has a value and a reason.
+
+    Examples:
+        >>> Score("vanilla", "generation", "animals", "q1", 0, "accuracy", 1.0).value
+        1.0
     """
 
     protocol: str
@@ -605,7 +710,7 @@ class Estimate(Struct, frozen=True, gc=False):
     errors: int = 0
     """Questions of which a request failed, so that they never got an answer."""
     groups: int = 0
-    """Pictures, or dialogues, that the scored questions are about: the independent units."""
+    """Images, or dialogues, that the scored questions are about: the independent units."""
     least: float | None = None
     most: float | None = None
     """The value if every question without an answer had the least value that there is, and the greatest; None where all
@@ -625,9 +730,43 @@ class Estimate(Struct, frozen=True, gc=False):
         """All questions that it is of, with a value or without."""
         return self.n + self.unscored + self.unanswered
 
+    @property
+    def margins(self) -> tuple[float, float]:
+        """Distances from the value down and up to the ends of its interval.
+
+        Examples:
+            >>> below, above = Estimate(0.5, 0.05, 0.4, 0.62, 100).margins
+            >>> round(below, 2), round(above, 2)
+            (0.1, 0.12)
+        """
+        value = self.value or 0.0
+        below = value - (self.low or 0.0)
+        above = (self.high or 0.0) - value
+        return max(0.0, below), max(0.0, above)
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the estimate in another unit: value, error and interval times a positive factor.
+
+        Examples:
+            >>> Estimate(0.5, 0.05, 0.4, 0.6, 100).scaled(100).high
+            60.0
+        """
+        scaled_numbers: dict[str, float | None] = {}
+        for name in ("value", "stderr", "low", "high", "least", "most"):
+            number = getattr(self, name)
+            scaled_numbers[name] = None if number is None else factor * number
+        return replace(self, **scaled_numbers)
+
 
 class Result(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One cell of the results: a metric of a model on a benchmark under a protocol."""
+    """One cell of the results: a metric of a model on a benchmark under a protocol.
+
+    Examples:
+        >>> estimate = Estimate(0.75, 0.05, 0.64, 0.83, 80)
+        >>> result = Result("mine", "animals", "vanilla", "generation", "accuracy", estimate, unit="share")
+        >>> result.estimate.value
+        0.75
+    """
 
     model: str
     benchmark: str
@@ -653,3 +792,10 @@ class Result(Struct, frozen=True, gc=False, omit_defaults=True):
     """Of a number of several benchmarks: which entered it, with the part of their questions that was asked."""
     partial: str = ""
     """Of a number of several benchmarks: what of all that their suites name is not in it; empty when all is."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not here: say where it is."""
+        hint = "samples() of the results has a row for each question and reply"
+        if name in ("value", "low", "high", "stderr", "n"):
+            hint = f"it is in its estimate: estimate.{name}"
+        raise AttributeError(f"'Result' object has no attribute {name!r}; {hint}")

@@ -34,7 +34,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from snellen.callers import for_caller
 from snellen.errors import (
+    DataError,
     HookError,
     SnellenError,
     SuiteWarning,
@@ -42,6 +44,7 @@ from snellen.errors import (
     naming_missing_packages,
 )
 from snellen.installation import LAB, entry_points_of, sibling_install_line
+from snellen.own_code import code_hint
 
 SuiteGroup = Literal[
     "extractors",
@@ -130,15 +133,15 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "text": "snellen.readers.text_questions:TextQuestions",
         "key": "snellen.readers.text_questions:KeyQuestions",
     },
-    # Where distractors come from: `snellen.reformulation.distractors`.
+    # Where distractors come from: `snellen.reformulation.distractor_sources`.
     "distractor_sources": {
-        "pool": "snellen.reformulation.distractors:pool",
-        "random": "snellen.reformulation.distractors:random_answers",
-        "wordnet": "snellen.reformulation.distractors:wordnet_neighbours",
-        "near-text": "snellen.reformulation.distractors:near_text",
-        "near-picture": "snellen.reformulation.distractors:near_picture",
+        "pool": "snellen.reformulation.distractor_sources:pool",
+        "random": "snellen.reformulation.distractor_sources:random_answers",
+        "wordnet": "snellen.reformulation.distractor_sources:wordnet_neighbours",
+        "near-text": "snellen.reformulation.near_distractors:near_text",
+        "near-image": "snellen.reformulation.near_distractors:near_image",
         "near-meaning": "snellen.reformulation.near_meaning:near_meaning",
-        "written": "snellen.reformulation.distractors:pool",
+        "written": "snellen.reformulation.distractor_sources:pool",
     },
     "readers": {
         "annotations": "snellen.readers.annotations:read",
@@ -151,6 +154,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "reasked": "snellen.readers.reasked:read",
         "classes": "snellen.readers.classes:read",
         "dialogues": "snellen.readers.reasked:read_as_dialogues",
+        "exported": "snellen.readers.exported:read",
         "key-information": "snellen.readers.key_information:read",
         "object-presence": "snellen.readers.object_presence:read",
         "conversations": "snellen.readers.conversations:read",
@@ -220,8 +224,10 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "word_f1": "snellen.metrics.kie:WORD_F1",
         "field_exact_match": "snellen.metrics.kie:FIELD_EXACT_MATCH",
         "vqa_accuracy": "snellen.metrics.vqa:VQA_ACCURACY",
+        "direct_answer_accuracy": "snellen.metrics.vqa:DIRECT_ANSWER_ACCURACY",
         "gqa_accuracy": "snellen.metrics.vqa:GQA_ACCURACY",
         "typed_match": "snellen.metrics.vqa:TYPED_MATCH",
+        "recorded_verdict": "snellen.metrics.recorded:RECORDED_VERDICT",
         "cider": "snellen.metrics.captions:CIDER",
         "rouge_l": "snellen.metrics.captions:ROUGE_L",
         "caption_similarity": "snellen.metrics.captions:CAPTION_SIMILARITY",
@@ -303,7 +309,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.verdict:DELIMITED"},
     "reasoning_prompts": {},
-    # How questions are asked by the code of their papers, as a `Templates`: `snellen.protocols.prompts.templates`.
+    # How questions are asked by the code of their papers, as `snellen.protocols.prompts.templates.PromptTemplates`.
     "templates": {
         "letter": "snellen.protocols.prompts.templates:LETTER",
         "plain": "snellen.protocols.prompts.templates:PLAIN",
@@ -311,8 +317,9 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "table_forms": {},
     "submission_forms": {},
     "prediction_forms": {
-        "inspect": "snellen.interchange.predictions.inspect_log:PREDICTION_FORM",
-        "lmms-eval": "snellen.interchange.predictions.lmms_samples:PREDICTION_FORM",
+        "helm": "snellen.interchange.predictions.forms:HELM",
+        "inspect": "snellen.interchange.predictions.forms:INSPECT",
+        "lmms-eval": "snellen.interchange.predictions.forms:LMMS_EVAL",
     },
     "importers": {},
     "report_tables": {},
@@ -395,19 +402,89 @@ def singular(group: str) -> str:
     return (f"{group[:-3]}y" if group.endswith("ies") else group[:-1]).replace("_", " ")
 
 
-def find(group: Group, name: str) -> Any:
+def find_registered(group: Group, name: str) -> Any:
     """The object behind a name, imported now.
 
     Raises UnknownNameError with a suggestion, HookError for what cannot be imported.
+
+    Examples:
+        >>> find_registered("metrics", "accuracy").names[0]
+        'accuracy'
     """
     target = _NAMES[group].get(name) or _added(group).get(name)
     if target is None:
-        raise of_lab(group, name) or unknown(singular(group), name, names(group))
-    return (
-        load_hook(f"the {singular(group)} {name!r} ({target})", target)
-        if isinstance(target, str)
-        else target
-    )
+        raise (
+            of_lab(group, name)
+            or _misspelt_code(group, name)
+            or unknown_name(singular(group), name, names(group))
+        )
+    if not isinstance(target, str):
+        return target
+    loaded = load_hook(f"the {singular(group)} {name!r} ({target})", target)
+    # Code may register itself in more detail while it is imported, as `sn.metric` does with its title.
+    declared = _NAMES[group].get(name)
+    return loaded if declared is None or isinstance(declared, str) else declared
+
+
+def _misspelt_code(group: Group, name: str) -> UnknownNameError | None:
+    """Return the error for a name that means code of the user but is not written as `my_file.py:NAME`."""
+    if group not in ("metrics", "extractors") or not (":" in name or name.endswith(".py")):
+        return None
+    kind = singular(group)
+    hint = code_hint(name) or "for your own function, write FILE.py:NAME"
+    return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
+
+
+def names_code(target: str) -> bool:
+    """Return whether a registered target is code of the user: an object in a file, or in a module outside Snellen."""
+    return not target.startswith("snellen.")
+
+
+def is_code(name: str) -> bool:
+    """Return whether a name is `my_file.py:NAME` or `package.module:NAME`, an object in code of the user."""
+    module, colon, attribute = name.rpartition(":")
+    return bool(colon) and attribute.isidentifier() and (module.endswith(".py") or "." in module)
+
+
+def code_attribute(name: str) -> str:
+    """Return NAME of `my_file.py:NAME`; any other name is returned unchanged."""
+    return name.rpartition(":")[2] if is_code(name) else name
+
+
+def register_code(group: Group, name: str) -> None:
+    """Register the object that `my_file.py:NAME` or `package.module:NAME` names under NAME.
+
+    Only for names that the user of this process wrote: a run or benchmark from elsewhere may contain any name, and its
+    code must not be imported. Does nothing for other names.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        DataError: NAME is the name of something else.
+    """
+    if not is_code(name):
+        return
+    module, _, attribute = name.rpartition(":")
+    target = name
+    if module.endswith(".py"):
+        try:
+            file = Path(module).expanduser().resolve()
+        except RuntimeError:  # `~name` of nobody here
+            file = Path(module)
+        if not file.is_file():
+            raise UnknownNameError(f"{name}: there is no file {module}; check the path")
+        target = f"{file}:{attribute}"
+    registered = targets(group).get(attribute)
+    if registered not in (None, target):
+        kind = singular(group)
+        raise DataError(f"{name}: another {kind} is called {attribute}; give yours another name")
+    register(group, attribute, target)
+
+
+def register_scoring_code(metrics: Iterable[str], extractor: str) -> None:
+    """Register metrics and an extractor in code of the user, as `register_code` does."""
+    for metric in metrics:
+        register_code("metrics", metric)
+    register_code("extractors", extractor)
 
 
 def loadable(group: Group) -> dict[str, Any]:
@@ -416,7 +493,7 @@ def loadable(group: Group) -> dict[str, Any]:
     loaded = {}
     for name in targets(group):
         try:
-            loaded[name] = find(group, name)
+            loaded[name] = find_registered(group, name)
         except HookError as error:
             if name in _NAMES[group]:
                 raise
@@ -440,7 +517,12 @@ def load_hook(what: str, target: str) -> Any:
 
 
 def load_target(target: str) -> Any:
-    """The object `module:attribute`, imported now; the module may also be a file (`FOLDER/name.py`)."""
+    """The object `module:attribute`, imported now; the module may also be a file (`FOLDER/name.py`).
+
+    Examples:
+        >>> load_target("math:sqrt")(9.0)
+        3.0
+    """
     name, _, attribute = target.rpartition(":")
     module = sys.modules.get(
         name
@@ -453,7 +535,7 @@ def load_target(target: str) -> Any:
         return getattr(module, attribute)
     except AttributeError:
         attributes = [known for known in vars(module) if not known.startswith("_")]
-        raise AttributeError(str(unknown("attribute", attribute, attributes))) from None
+        raise AttributeError(str(unknown_name("attribute", attribute, attributes))) from None
 
 
 def of_lab(group: Group, name: str) -> UnknownNameError | None:
@@ -461,17 +543,23 @@ def of_lab(group: Group, name: str) -> UnknownNameError | None:
     if name not in _OF_LAB.get(group, ()) or name in targets(group):
         return None
     return UnknownNameError(
-        f"the {singular(group)} {name!r} comes with another package: {sibling_install_line(LAB)}"
+        f"the {singular(group)} {name!r} is part of another package: {sibling_install_line(LAB)}"
     )
 
 
-def unknown(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError:
-    """The error for an unknown name, suggesting the nearest known ones."""
+def unknown_name(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError:
+    """The error for an unknown name, suggesting the nearest known ones.
+
+    Examples:
+        >>> print(unknown_name("colour", "gren", ["green", "red"]))
+        unknown colour 'gren'; did you mean green?
+    """
     candidates = sorted(candidates)
     if near := nearest_names(name, candidates):
         hint = "did you mean " + " or ".join(near) + "?"
     elif kind in ("benchmark", "metric") and len(candidates) > 12:
-        hint = f"`snellen list {kind}s` shows all {len(candidates)}"
+        listing = for_caller(f"`snellen list {kind}s`", f"sn.list_{kind}s()")
+        hint = f"{listing} shows all {len(candidates)}"
     else:
         hint = "known: " + ", ".join(candidates)
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
@@ -479,6 +567,20 @@ def unknown(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError
 
 def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
     """Up to three candidates that are spelt alike, none more than twice as far off as the nearest."""
+    near = _spelt_alike(name, candidates)
+    if near or "/" in name:
+        return near
+    # A kind of metric is called by the last word of its names: f1 for word_f1.
+    by_last_word = [candidate for candidate in candidates if candidate.endswith(f"_{name}")]
+    usual = [candidate for candidate in by_last_word if not candidate.startswith("legacy_")]
+    if usual:
+        return usual[-3:]
+    # People call a benchmark by the last part of its name: mmstar for modern/mmstar.
+    by_last_part = {candidate.rpartition("/")[2]: candidate for candidate in candidates}
+    return [by_last_part[part] for part in _spelt_alike(name, list(by_last_part))]
+
+
+def _spelt_alike(name: str, candidates: Sequence[str]) -> list[str]:
     near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     distances = [1 - difflib.SequenceMatcher(None, candidate, name).ratio() for candidate in near]
     return [

@@ -12,20 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.coverage import member_names, missing_dimensions, missing_words
+from snellen.analysis.combined_estimates import mean_of_estimates
+from snellen.analysis.coverage import describe_missing, member_names, missing_dimensions
 from snellen.analysis.headline import (
-    ALL,
     HEADLINE,
+    OVERALL,
+    aggregation_unit,
     bounded_mean,
-    counted_alike,
     headline_rows,
     why_no_mean,
 )
 from snellen.analysis.question_means import mean_over_questions
-from snellen.analysis.statistics import mean_of_estimates, scaled_estimate
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.suites import AsPublished
-from snellen.metrics.declaration import Metric, MetricRow, declared, printed_unit
+from snellen.metrics.declaration import Metric, MetricRow, declared_row, printed_unit
 from snellen.records import Estimate, MeanOver, Method, Result
 from snellen.scoring.scored_run import ScoredRun
 
@@ -34,11 +34,11 @@ CAPABILITY = "capability"
 TASK_CAPABILITY = "task_capability"
 """The metric of one number for a task of a dimension."""
 CAPABILITY_METRIC = Metric(
-    what="one number for a dimension: the mean of its benchmarks' headline metrics, where these share a scale",
+    description="one number for a dimension: the mean of its benchmarks' headline metrics, where these share a scale",
     rows=(MetricRow(name=CAPABILITY),),
 )
 TASK_CAPABILITY_METRIC = Metric(
-    what="the same for one task of a dimension that has several",
+    description="the same for one task of a dimension that has several",
     rows=(MetricRow(name=TASK_CAPABILITY),),
 )
 """Their units and directions are those of the metrics they average; each result states them."""
@@ -94,19 +94,21 @@ class _Means(Struct, frozen=True):
         """Return the number of the run: the mean of all headlines, each with the weight that the suites declare."""
         over = self._counted(self.headlines)
         if why_no_mean(self.headlines):
-            overall = replace(self._mean(self.headlines, HEADLINE, ALL), over=over)
+            overall = replace(self._mean(self.headlines, HEADLINE, OVERALL), over=over)
             return self._as_printed(overall, dimensions, [rules.overall for rules in self._rules()])
         if over != "dimensions" or not all(row.dimension for row in self.headlines):
-            return self._mean(self.headlines, HEADLINE, ALL)
+            return self._mean(self.headlines, HEADLINE, OVERALL)
 
         members = [row.benchmark for row in self.headlines]
         means = [row for row in dimensions if row.estimate.value is not None]
-        estimate = bounded_mean([row.estimate for row in means], declared(self.headlines[0].metric))
+        estimate = bounded_mean(
+            [row.estimate for row in means], declared_row(self.headlines[0].metric)
+        )
         overall = replace(
             means[0],
             metric=HEADLINE,
             estimate=estimate,
-            dimension=ALL,
+            dimension=OVERALL,
             over="dimensions",
             members=member_names(self.run, members),
             partial=self._partial(members, estimate, [row.dimension for row in means]),
@@ -114,7 +116,7 @@ class _Means(Struct, frozen=True):
         rules = self._rules()
         if not rules or any(rule.overall != "sum" for rule in rules):
             return overall
-        total = scaled_estimate(overall.estimate, len(means))
+        total = overall.estimate.scaled(len(means))
         return replace(overall, estimate=total, detail=f"sum over {len(means)} dimensions")
 
     def _mean(self, members: Sequence[Result], metric: str, dimension: str) -> Result:
@@ -125,7 +127,7 @@ class _Means(Struct, frozen=True):
             scale = MetricRow(name=metric)
             estimate = _counts_alone(members)
         else:
-            scale = declared(members[0].metric)
+            scale = declared_row(members[0].metric)
             pooled = None
             if self._counted(members) == "questions":
                 pooled = mean_over_questions(self.run, members)
@@ -134,11 +136,11 @@ class _Means(Struct, frozen=True):
             estimate = pooled or bounded_mean([row.estimate for row in members], scale)
 
         names = [row.benchmark for row in members]
-        is_of_all = dimension == ALL
+        is_of_all = dimension == OVERALL
         covered = sorted({row.dimension for row in members} - {""}) if is_of_all else []
         return Result(
             self.run.manifest.model,
-            ALL,
+            OVERALL,
             self.method,
             self.method,
             metric,
@@ -169,9 +171,9 @@ class _Means(Struct, frozen=True):
         units: set[str] = set()
         for part in parts:
             # What lies between 0 and 1 enters in hundredths even where it is printed as it is.
-            usual_scale = 100.0 if declared(part.metric).high == 1 else 1.0
+            usual_scale = 100.0 if declared_row(part.metric).high == 1 else 1.0
             scale = factors.get(part.unit, usual_scale)
-            figures.append(scaled_estimate(part.estimate, scale))
+            figures.append(part.estimate.scaled(scale))
             units.add(part.unit if scale == 1 else printed_unit(part.unit, scale))
         return replace(
             row,
@@ -182,7 +184,7 @@ class _Means(Struct, frozen=True):
         )
 
     def _counted(self, members: Sequence[Result]) -> MeanOver:
-        return counted_alike(self.specs[row.benchmark] for row in members)
+        return aggregation_unit(self.specs[row.benchmark] for row in members)
 
     def _partial(
         self,
@@ -195,14 +197,14 @@ class _Means(Struct, frozen=True):
         lacking = ""
         if dimensions:
             lacking = missing_dimensions(self.run, dimensions, with_options=with_options)
-        missing = missing_words(
+        missing = describe_missing(
             self.run, members, estimate, with_options=with_options, dimension=dimension
         )
         return "; ".join(filter(None, [lacking, missing]))
 
 
 def _metric_names(rows: Sequence[Result]) -> str:
-    return ", ".join(dict.fromkeys(declared(row.metric).display_name for row in rows))
+    return ", ".join(dict.fromkeys(declared_row(row.metric).display_name for row in rows))
 
 
 def _counts_alone(rows: Sequence[Result]) -> Estimate:

@@ -59,7 +59,7 @@ def corrected_numbers(run: ScoredRun) -> BenchmarkNumber:
 def unused_audits(run: ScoredRun) -> Iterator[str]:
     """Yield what to say of a run with an audit if the package that corrects its numbers is not installed."""
     if (run.folder / AUDIT_FILE).is_file() and "audit" not in registry.targets("corrections"):
-        yield f"the labels of its audit are not used, so its numbers are not corrected; they need {LAB}"
+        yield f"the labels of its audit need {LAB}; without it, its numbers are not corrected"
 
 
 def _installed() -> list[NumberCorrection]:

@@ -1,4 +1,4 @@
-"""Which benchmarks and questions a number of several benchmarks covers, in words."""
+"""Describe in words which benchmarks and questions a number over several benchmarks covers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from snellen.records import Estimate
 from snellen.scoring.scored_run import ScoredRun
 
 MOST_NAMED = 8
-"""More names than this are counted."""
+"""Names in a list at most; further ones are counted."""
 
 
 def member_names(run: ScoredRun, names: Collection[str]) -> str:
-    """Benchmarks by name, each with the part of its questions that was asked: the same words, the same questions."""
+    """Return the names of benchmarks, each with the part of its questions that was run, such as `vqa (first 100)`.
+
+    If all benchmarks have the same part, it is named once. Equal texts thus mean equal questions.
+    """
     parts = dict(_asked_parts(run))
-    own = {parts.get(name, "") for name in names}
-    if len(names) > 1 and len(own) == 1 and (part := own.pop()):
-        return f"{', '.join(sorted(names))} (each: {part})"
+    distinct_parts = {parts.get(name, "") for name in names}
+    if len(names) > 1 and len(distinct_parts) == 1:
+        [common_part] = distinct_parts
+        if common_part:
+            return f"{', '.join(sorted(names))} (each: {common_part})"
     return ", ".join(f"{name} ({parts[name]})" if name in parts else name for name in sorted(names))
 
 
-def missing_words(
+def describe_missing(
     run: ScoredRun,
     names: Collection[str],
     estimate: Estimate,
@@ -29,90 +34,102 @@ def missing_words(
     with_options: bool,
     dimension: str = "",
 ) -> str:
-    """What a number of these benchmarks lacks of all that their suites name, in one dimension or, without one, in all.
+    """Describe which benchmarks and questions a number does not cover; empty if it covers all.
 
-    `with_options`: benchmarks of open questions are not missed. Those of the user's own are all there. Empty when every
-    question of every benchmark has its value.
+    Args:
+        run: The run.
+        names: The benchmarks in the number.
+        estimate: The number.
+        with_options: Whether only benchmarks with options are expected.
+        dimension: The dimension that the number is about; if empty, benchmarks of all dimensions are expected.
     """
     specs = [spec for spec in _named(run, with_options) if dimension in ("", spec.dimension)]
     missing = [spec for spec in specs if spec.name not in names]
-    words = []
+    clauses = []
     if missing and dimension:
-        words.append(without_words(spec.name for spec in missing))
+        clauses.append(without_words(spec.name for spec in missing))
     elif missing:
-        every = len(names) + len(missing)
-        which = f"{every} benchmarks with options" if with_options else f"all {every} benchmarks"
-        words.append(f"{len(names)} of {which}")
+        total = len(names) + len(missing)
+        expected = f"{total} benchmarks with options" if with_options else f"all {total} benchmarks"
+        clauses.append(f"{len(names)} of {expected}")
     if not dimension:
-        asked = [
+        unused_specs = [
             scored.spec
             for scored in run.benchmarks
             if len(scored.predictions) and scored.spec.name not in names
         ]
-        words.append(
-            without_words(s.name for s in asked if not with_options or s.formulation != "text")
+        clauses.append(
+            without_words(
+                spec.name for spec in unused_specs if not with_options or spec.formulation != "text"
+            )
         )
-    if partly := [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]:
-        words.append(f"only part of the questions of {few_names(partly)} was asked")
+    partly_run = [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]
+    if partly_run:
+        clauses.append(f"only some of the questions of {few_names(partly_run)} were run")
     if estimate.n < estimate.questions:
-        words.append(f"{estimate.n:,} of {estimate.questions:,} questions have a value")
-    return "; ".join(filter(None, words))
+        clauses.append(f"{estimate.n:,} of {estimate.questions:,} questions have a value")
+    return "; ".join(filter(None, clauses))
 
 
 def without_words(names: Iterable[str]) -> str:
-    """`without sroie, funsd`: benchmarks that a number of several does not hold; empty for none."""
+    """Return the benchmarks that a number does not cover, such as `without sroie, funsd`; empty for none."""
     listed = few_names(name.rpartition("/")[2] for name in names)
     return f"without {listed}" if listed else ""
 
 
 def missing_dimensions(run: ScoredRun, present: Collection[str], *, with_options: bool) -> str:
-    """`3 of 8 dimensions`: how many of those that the suites of a run name are there; empty when all are."""
-    dimensions = dict.fromkeys(spec.dimension for spec in _named(run, with_options))
-    return (
-        f"{len(present)} of {len(dimensions)} dimensions" if set(dimensions) - set(present) else ""
-    )
+    """Return how many dimensions of the suites of a run are present, such as `3 of 8 dimensions`; empty if all are."""
+    dimensions = {spec.dimension for spec in _named(run, with_options)}
+    if dimensions <= set(present):
+        return ""
+    return f"{len(present)} of {len(dimensions)} dimensions"
 
 
 def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
-    """The benchmarks with a dimension of all suites that take part in a run, and the run's own."""
-    own_specs = {
+    """Return the expected benchmarks that have a dimension: those of the run, and all of the suites in the run."""
+    run_specs = {
         scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension
     }
-    taking_part = {spec.suite for spec in own_specs.values()}
-    catalogue, members = entries(), suite_members()
-    listed = {
+    suites = {spec.suite for spec in run_specs.values()}
+    catalogue = entries()
+    members = suite_members()
+    suite_specs = {
         name: catalogue[name]
-        for suite in taking_part
+        for suite in suites
         for name in members.get(suite, ())
         if catalogue[name].dimension
     }
     return [
         spec
-        for spec in {**listed, **own_specs}.values()
+        for spec in {**suite_specs, **run_specs}.values()
         if not with_options or spec.formulation != "text"
     ]
 
 
 def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
-    """Benchmarks of which only a part was asked, and which part."""
+    """Yield the name of each benchmark that was run in part, with a description of the part."""
     counts = {scored.spec.name: len(scored.samples) for scored in run.benchmarks}
     for use in run.manifest.benchmarks:
-        first = (
-            f"first {use.limit}"
-            if use.limit is not None and counts.get(use.name, 0) >= use.limit
-            else ""
-        )
-        drawn = "" if use.part is None or use.part.is_whole else str(use.part)
-        if part := ", ".join(
-            filter(None, [f"where {use.where}" if use.where else "", first, drawn])
-        ):
-            yield use.name, part
+        restrictions: list[str] = []
+        if use.where:
+            restrictions.append(f"where {use.where}")
+        if use.limit is not None and counts.get(use.name, 0) >= use.limit:
+            restrictions.append(f"first {use.limit}")
+        if use.part is not None and not use.part.is_whole:
+            restrictions.append(str(use.part))
+        if restrictions:
+            yield use.name, ", ".join(filter(None, restrictions))
 
 
 def few_names(names: Iterable[str]) -> str:
-    """In alphabetical order; of many, the first ones and how many more there are."""
+    """Join names in alphabetical order. If there are many, the first ones are listed and the others counted.
+
+    Examples:
+        >>> few_names([f"q{i}" for i in range(20)])
+        'q0, q1, q10, q11, q12, q13, q14, q15 and 12 others'
+    """
     ordered = sorted(names)
     more = len(ordered) - MOST_NAMED
-    return (
-        ", ".join(ordered) if more <= 1 else f"{', '.join(ordered[:MOST_NAMED])} and {more} others"
-    )
+    if more <= 1:
+        return ", ".join(ordered)
+    return f"{', '.join(ordered[:MOST_NAMED])} and {more} others"

@@ -1,4 +1,4 @@
-"""How a score falls with the dose of a degradation, and the dose at which half of what it had over chance is lost."""
+"""Scores by dose of image degradation, and the dose at which half of the score above chance is lost."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from snellen.scoring.scored_run import ScoredBenchmark
 
 RESAMPLES = 1000
 CERTAIN = 0.975
-"""Share of the resamples that must be above chance on clean pictures, for a half of it to mean something."""
+"""Share of the resamples whose score on clean images must be above chance; otherwise there is no half dose."""
 
 
 class DosePoint(Struct, frozen=True):
-    """The score at one dose, and what it is less than that on clean pictures, by the same questions."""
+    """The score at one dose, and its loss against clean images on the same questions."""
 
     dose: float
     value: float | None
@@ -35,7 +35,7 @@ class DoseResponse(Struct, frozen=True):
 
     benchmark: str
     protocol: str
-    """The protocol whose questions were asked with clean pictures."""
+    """The protocol with clean images."""
     metric: str
     unit: str
     kind: str
@@ -47,18 +47,28 @@ class DoseResponse(Struct, frozen=True):
 
 
 class HalfDose(Struct, frozen=True):
-    """The dose at which half of the score over chance is lost, linear between doses, with a 95% interval by bootstrap
-    over pictures. None stands for a dose beyond those that were asked."""
+    """The dose at which half of the score above chance is lost, interpolated linearly, with a 95% interval.
+
+    The interval is a bootstrap over images. None means that the dose is beyond the evaluated ones.
+    """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
     why_not: str = ""
-    """Why there is none."""
+    """Why there is no half dose; empty if there is one."""
 
 
 def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
-    """For each degradation of which one dose or more was asked beside clean pictures, in the order of their names."""
+    """Return the dose response of each degradation that was evaluated in addition to clean images, sorted by name.
+
+    Examples:
+        >>> from snellen.plugin_api import score_run
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [scored] = score_run(results.runs[0].folder, sn.ScoringSpec()).benchmarks
+        >>> dose_responses(scored)  # no images were degraded
+        []
+    """
     headlines = [leading_headline(scored)]
     doses = _doses(protocol for protocol, _, metric in scored.score_rows if metric in headlines)
     if not doses:
@@ -80,7 +90,7 @@ def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
 
 
 def _doses(labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, str]]]:
-    """By the protocol that is controlled and the kind of damage, the doses with their labels."""
+    """Return the doses and their protocol labels, by protocol with clean images and kind of degradation."""
     doses: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     for label in dict.fromkeys(labels):
         declared = labelled_declaration(label)
@@ -93,8 +103,9 @@ def _doses(labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, 
 def _response(
     kind: str, clean: QuestionMeasures, worse: Mapping[float, QuestionMeasures]
 ) -> DoseResponse:
-    none = DEGRADATIONS[kind].none
-    ordered = sorted(worse, key=lambda dose: abs(dose - none))
+    """Return the response to one kind of degradation. `worse` has the measures at each dose."""
+    clean_dose = DEGRADATIONS[kind].none
+    ordered = sorted(worse, key=lambda dose: abs(dose - clean_dose))
     points = []
     for dose in ordered:
         paired = pair((clean.protocol, worse[dose].protocol), clean, worse[dose]).result
@@ -112,7 +123,7 @@ def _response(
         overall[0] if overall else math.nan,
         chance,
         tuple(points),
-        _half_dose([none, *ordered], curves, keys, chance),
+        _half_dose([clean_dose, *ordered], curves, keys, chance),
     )
 
 
@@ -122,6 +133,10 @@ def _half_dose(
     keys: Sequence[tuple[str, int]],
     chance: float,
 ) -> HalfDose:
+    """Return the half dose with its bootstrap interval, on the questions `keys` that have a value at every dose.
+
+    `doses` and `curves` begin with the clean images.
+    """
     if not keys or any(curve.counted_by or curve.censored for curve in curves):
         return HalfDose(why_not="only of a mean over questions that were answered at every dose")
     groups: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -134,24 +149,30 @@ def _half_dose(
     rng = rng_for(
         curves[0].scored.spec.name, "", f"half dose {curves[0].protocol} {curves[0].metric}", 0
     )
-    drawn = [
+    resampled = [
         _crossing(doses, _means(rng.choices(sums, k=len(sums))), chance) for _ in range(RESAMPLES)
     ]
-    seen = [crossing for crossing in drawn if crossing is not None]
-    if len(seen) < CERTAIN * RESAMPLES:
-        return HalfDose(why_not="not surely above chance on clean pictures")
-    best = _crossing(doses, _means(sums), chance)
-    low: float | None
-    high: float | None
-    away = sorted(seen, key=lambda dose: abs(dose - doses[0]) if math.isfinite(dose) else math.inf)
-    low, high = away[round(0.025 * (len(away) - 1))], away[round(0.975 * (len(away) - 1))]
-    value, low, high = (
-        None if dose is None or math.isinf(dose) else dose for dose in (best, low, high)
+    half_doses = [half_dose for half_dose in resampled if half_dose is not None]
+    if len(half_doses) < CERTAIN * RESAMPLES:
+        return HalfDose(why_not="not surely above chance on clean images")
+
+    # Sorted by damage, the least first: a dose can be less than that of clean images.
+    half_doses.sort(key=lambda dose: abs(dose - doses[0]) if math.isfinite(dose) else math.inf)
+    last = len(half_doses) - 1
+    return HalfDose(
+        value=_finite(_crossing(doses, _means(sums), chance)),
+        low=_finite(half_doses[round(0.025 * last)]),
+        high=_finite(half_doses[round(0.975 * last)]),
     )
-    return HalfDose(value, low, high)
+
+
+def _finite(dose: float | None) -> float | None:
+    """Return the dose, or None if it is beyond the evaluated doses."""
+    return None if dose is None or math.isinf(dose) else dose
 
 
 def _means(sums: Sequence[tuple[list[float], int]]) -> list[float]:
+    """Return the mean at each dose, given for each image group the sums at each dose and the number of questions."""
     total = sum(count for _, count in sums)
     return [
         math.fsum(values) / total for values in zip(*(values for values, _ in sums), strict=True)
@@ -159,8 +180,10 @@ def _means(sums: Sequence[tuple[list[float], int]]) -> list[float]:
 
 
 def _crossing(doses: Sequence[float], means: Sequence[float], chance: float) -> float | None:
-    """Where the falling curve through the means reaches half; infinity where it does not, None where there is nothing
-    to lose."""
+    """Return the dose at which the falling curve through the means has lost half of its height above chance.
+
+    Infinity if the curve stays above it, None if the score on clean images is not above chance.
+    """
     fitted = falling(means)
     half = chance + (fitted[0] - chance) / 2
     if fitted[0] <= chance:
@@ -172,8 +195,10 @@ def _crossing(doses: Sequence[float], means: Sequence[float], chance: float) -> 
 
 
 def falling(values: Sequence[float]) -> list[float]:
-    """The nearest sequence that never rises, in squared distance: neighbours that rise are averaged (Barlow et al.
-    1972, chapter 1)."""
+    """Return the non-increasing sequence with the least squared distance to `values`.
+
+    Neighbours that rise are averaged (pool adjacent violators; Barlow et al. 1972, chapter 1).
+    """
     blocks: list[tuple[float, int]] = []
     for value in values:
         mean, count = value, 1

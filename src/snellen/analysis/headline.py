@@ -11,14 +11,15 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from snellen.analysis.statistics import mean_of_estimates
+from snellen.analysis.combined_estimates import mean_of_estimates
 from snellen.catalogue import BenchmarkSpec, aggregation_of
 from snellen.metrics.declaration import (
     DEFAULT_TEXT_METRICS,
     Metric,
     MetricRow,
-    declared,
+    declared_row,
     find_metric,
+    metric_of,
 )
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import Reason
@@ -35,11 +36,14 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 HEADLINE = "headline"
 """Name of the row with the number of a run."""
 HEADLINE_METRIC = Metric(
-    what="the one number of a run: the mean of the headlines of its benchmarks, if these share a scale",
+    description="the one number of a run: the mean of the headlines of its benchmarks, if these share a scale",
     rows=(MetricRow(name=HEADLINE),),
 )
 """Its unit and direction are those of the metrics it averages; each result states them."""
-ALL = "*"
+WORD_OVERLAP = "rouge_l"
+"""The row of long texts, which only a judge can compare: it counts the words in common."""
+JUDGED = "judged_correct"
+OVERALL = "*"
 """The benchmark or dimension of a row that is a mean over all of them."""
 
 
@@ -47,46 +51,79 @@ ALL = "*"
 
 
 def headline_metric(spec: BenchmarkSpec) -> str:
-    """Return the headline row of a benchmark whose entry names none and whose questions are all of one kind."""
+    """Return the headline row of a benchmark whose entry names none and whose questions are all of one kind.
+
+    Examples:
+        >>> from snellen.plugin_api import entries
+        >>> headline_metric(entries()["eyechart/colour"])
+        'accuracy'
+    """
     return "accuracy" if spec.formulation != "text" else first_text_metric(spec)
 
 
-def headlines_of(scored: ScoredBenchmark) -> list[str]:
+def headline_metrics(scored: ScoredBenchmark) -> list[str]:
     """Return the rows that can stand for a benchmark, the best one first.
 
     1. The published mean that the entry declares (`mean_over`, `mean_of`).
     2. The row that the entry names (`headline`).
     3. If some questions have options and others are open: the mean over both kinds.
-    4. Accuracy, or the first metric of open questions.
+    4. What a judge says of open questions, if a judged metric was asked for.
+    5. Accuracy, or the first metric of open questions.
 
     A run scored as published has the rows of its suite's paper in their place.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> headline_metrics(results.runs[0].benchmarks[0])
+        ['question_score', 'accuracy']
     """
     spec = scored.spec
     rules = scored.published
-    if rules is not None:
+    if rules is not None and not rules.by_entry:
         published = rules.headline if spec.formulation == "choice" else ""
         declared_row = rules.instead.get(spec.headline, spec.headline)
         names = [declared_row, published or headline_metric(spec)]
     else:
         names = [PUBLISHED_MEAN] if spec.mean_over or spec.mean_of else []
-        names += [spec.headline, QUESTION_SCORE, headline_metric(spec)]
-    return [name for name in names if name]
+        names += [spec.headline, QUESTION_SCORE]
+        names += _requested_judged_rows(scored)
+        if headline_metric(spec) == WORD_OVERLAP:
+            names.append(JUDGED)
+        names.append(headline_metric(spec))
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _requested_judged_rows(scored: ScoredBenchmark) -> list[str]:
+    """Return the rows of judged metrics that a scoring of open questions was asked for, besides those of the entry."""
+    spec = scored.spec
+    if spec.formulation != "text":
+        return []
+    names_of_entry = {row for name in spec.metrics for row in find_metric(name).names}
+    requested: dict[str, None] = {}
+    for _, _, row in scored.score_rows:
+        metric = metric_of(row)
+        is_judged = metric is not None and metric.computed_over == "judge"
+        if metric is not None and is_judged and row in metric.names and row not in names_of_entry:
+            requested[metric.names[0]] = None
+    return list(requested)
 
 
 def leading_headline(scored: ScoredBenchmark) -> str:
-    """Return the first row of `headlines_of` that the benchmark was scored by."""
+    """Return the first row of `headline_metrics` that the benchmark was scored by."""
     measured = {metric for _, _, metric in scored.score_rows}
     for tally in scored.tallies:
         measured.update(find_metric(tally.metric).names)
-    names = headlines_of(scored)
+    names = headline_metrics(scored)
     return next((name for name in names if name in measured), names[-1])
 
 
 def headline_chance(scored: ScoredBenchmark, metric: str) -> float | None:
     """Return what guessing scores in a headline row; None if no question has options, or if the row has no such level.
 
-    Guessing is never right on an open question.
+    Guessing is never right on an open question, unless it is answered with yes or no.
     """
+    if metric == "pope_accuracy":
+        return 0.5
     if scored.chance_accuracy is None:
         return None
     if metric == "accuracy":
@@ -101,7 +138,13 @@ def headline_chance(scored: ScoredBenchmark, metric: str) -> float | None:
 
 
 def first_text_metric(spec: BenchmarkSpec) -> str:
-    """Return the first row of the metrics of a benchmark's open questions."""
+    """Return the first row of the metrics of a benchmark's open questions.
+
+    Examples:
+        >>> from snellen.plugin_api import entries
+        >>> first_text_metric(entries()["eyechart/colour"])
+        'exact_match'
+    """
     return find_metric((spec.metrics or DEFAULT_TEXT_METRICS)[0]).names[0]
 
 
@@ -110,6 +153,10 @@ def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
 
     That is one that shows the images, uses no other model, and whose accuracy rests on the most presentations of a
     question; of equals, the one without circular passes.
+
+    Examples:
+        >>> protocol_preference("vanilla") < protocol_preference("blind")
+        True
     """
     declaration = labelled_declaration(protocol)
     return (
@@ -121,8 +168,16 @@ def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
 
 
 def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[Result]]:
-    """Return the rows that stand for the benchmarks of a run, one for each benchmark with a value, by method."""
-    headlines = {scored.spec.name: headlines_of(scored) for scored in run.benchmarks}
+    """Return the rows that stand for the benchmarks of a run, one for each benchmark with a value, by method.
+
+    Examples:
+        >>> from snellen.plugin_api import aggregate_run, score_run
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> run = score_run(results.runs[0].folder, sn.ScoringSpec())
+        >>> [row.metric for row in headline_rows(run, aggregate_run(run))["generation"]]
+        ['accuracy']
+    """
+    headlines = {scored.spec.name: headline_metrics(scored) for scored in run.benchmarks}
     candidates = [
         row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice
     ]
@@ -148,7 +203,7 @@ def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[R
 # --- several benchmarks ----------------------------------------------------------------------------------------------
 
 
-def counted_alike(specs: Iterable[BenchmarkSpec]) -> MeanOver:
+def aggregation_unit(specs: Iterable[BenchmarkSpec]) -> MeanOver:
     """Return what has equal weight in a mean: what all suites concerned declare, or else benchmarks."""
     rules = {aggregation_of(spec) for spec in specs}
     over: set[MeanOver] = {"questions" if rule.counts_questions else rule.over for rule in rules}
@@ -165,7 +220,7 @@ def benchmark_weights(
         metrics: The row that stands for each benchmark.
         sizes: The number of questions of each benchmark.
     """
-    over = counted_alike(specs)
+    over = aggregation_unit(specs)
     if over == "questions" and len(set(metrics)) == 1 and sum(sizes):
         return [size / sum(sizes) for size in sizes]
     if over == "dimensions":
@@ -180,7 +235,7 @@ def why_no_mean(rows: Sequence[Result]) -> Reason | None:
     """Return why numbers have no mean, or None if they have one. A single number is its own mean."""
     if len(rows) == 1:
         return None
-    metrics = [declared(row.metric) for row in rows]
+    metrics = [declared_row(row.metric) for row in rows]
     if len({(metric.scale, metric.better) for metric in metrics}) > 1:
         return "scales differ"
     return None if metrics[0].scale else "no scale"

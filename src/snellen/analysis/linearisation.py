@@ -1,4 +1,4 @@
-"""Estimates of metrics that follow from sums over all questions, with intervals over pictures or dialogues.
+"""Estimates of metrics that follow from sums over all questions, with intervals over images or dialogues.
 
 BLEU, F1 and the trend over the rounds of a dialogue are not means over questions but smooth functions of sums. Near
 its value such a function changes like a sum of deviations, whose standard error is known (Taylor linearisation).
@@ -12,19 +12,20 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from operator import mul
 
+from snellen.analysis.group_spread import group_spread
+from snellen.analysis.intervals import NO_BOUNDS, UNIT_INTERVAL, Bounds, interval_of
 from snellen.analysis.question_means import with_counts
-from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of
-from snellen.metrics.declaration import Metric, metric_row, share, summed_metric
+from snellen.metrics.declaration import Metric, metric_row, share_row, summed_metric
 from snellen.metrics.question_counts import Counts, QuestionCounts
 from snellen.records import Estimate, Sample, Score
 from snellen.scoring.scored_run import ScoredBenchmark
 
 FEWEST_GROUPS = 3
-"""Of fewer pictures no interval is given: it would hold BLEU-4 on two captions in 87 of 100."""
+"""Of fewer images no interval is given: it would hold BLEU-4 on two captions in 87 of 100."""
 STEP = 1e-4
 """Step of central differences, relative to the sum."""
 ROUND_TREND = Metric(
-    what="of dialogues: correlation and slope of accuracy against the number of the round (arXiv 2310.02569, A.8)",
+    description="of dialogues: correlation and slope of accuracy against the number of the round (arXiv 2310.02569, A.8)",
     rows=(
         metric_row(
             "round_correlation",
@@ -45,9 +46,9 @@ ROUND_TREND = Metric(
     ),
 )
 FIELD_MACRO = Metric(
-    what="mean over a document's fields of each field's own exact match: a rare field counts fully",
+    description="mean over a document's fields of each field's own exact match: a rare field counts fully",
     rows=(
-        share(
+        share_row(
             "field_exact_match_macro", "field exact match, mean of fields", interval="linearised"
         ),
     ),
@@ -226,7 +227,13 @@ def linear_estimate(
 
 
 def gradient_of(compute: Callable[[Counts], float | None], sums: Counts) -> Counts | None:
-    """The derivatives of a number by the sums that it follows from; None where it is undefined nearby."""
+    """The derivatives of a number by the sums that it follows from; None where it is undefined nearby.
+
+    Examples:
+        >>> gradient = gradient_of(lambda sums: sums[0] / sums[1], (3.0, 4.0))
+        >>> [round(slope, 4) for slope in gradient]
+        [0.25, -0.1875]
+    """
     [gradient] = _gradients(lambda near: (compute(near),), sums, 1)
     return None if gradient is None else tuple(gradient)
 

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from snellen.analysis.statistics import estimate_mean
+from snellen.analysis.group_means import estimate_mean
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate, Prediction
 from snellen.scoring.scored_run import ScoredBenchmark
@@ -25,13 +25,13 @@ _declared = cache(labelled_declaration)
 
 class LetterPreference(Struct, frozen=True):
     """How often a label was chosen, of the readable replies to questions that showed it. Shares, 0 to 1, with 95%
-    intervals by picture."""
+    intervals by image."""
 
     protocol: str
     options: int
     """How many the questions have."""
     label: str
-    chosen: Estimate
+    choice_rate: Estimate = field(name="chosen")
     correct: Estimate
     """How often the right option stood there, in the replies whose answer is known; no value where none is."""
     difference: Estimate

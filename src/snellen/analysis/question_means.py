@@ -1,16 +1,20 @@
-"""Means over questions: of one benchmark, or of several whose questions all count alike.
+"""Means over the questions of one benchmark, or of several benchmarks whose questions have equal weights.
 
-Some take several answers in a row, some of which never came. A question that CircularEval fails in its first pass
-needs one answer, one that it passes needs all: a failed request rather loses the latter. So do a dialogue's later
-rounds, and answers to which many steps lead. Where a request fails whatever the model would have said, each value
-counts 1 / (probability that so many answers come in a row). That probability is the product over k of the share
-answered among those that were waiting for their k-th answer (Kaplan and Meier 1958); so the mean of circular verdicts
-is the product over passes of the shares right, and requests of one question may well fail together.
+Some scores need several answers in a row, called a row here, and a failed request breaks a row off. This biases a plain
+mean. For example, CircularEval needs one answer to a question that the model gets wrong in the first pass, but all
+answers to a question that it gets right. Failed requests thus remove more right questions than wrong ones. The later
+rounds of dialogues and answers of protocols in several steps have the same problem.
 
-The same holds of a run that was stopped, or is under way: questions that fail early have ended before those that are
-right each time, but how far a question came depends on when it was begun. What nobody has reached yet is not known:
-where that weighs more than a little there is no mean, and where few have reached it the interval holds its worst cases.
-The questions before the first open one, in the order of asking, would still be wrong too often (`bench/unfinished.py`).
+If failures do not depend on what the model would have answered, weighting corrects the bias: each value counts
+1 / (probability of that many answers in a row). That probability is the product over k of the share of rows with a k-th
+answer among those that were waiting for it (Kaplan and Meier 1958). The mean of circular verdicts is then the product
+over passes of the shares right. Requests of one question may fail together.
+
+The same applies to a run that was stopped or is still running: questions that fail early end before those that are right
+each time, but how far a question came depends on when it was begun. Steps that no question has reached are unknown. If
+they have more than a little weight (`LITTLE`) there is no mean. If few rows have reached them (`FEW`), the interval
+covers the worst cases. Restricting the mean to the questions before the first unfinished one would not help: it is
+still biased towards wrong answers (`bench/unfinished.py`).
 """
 
 from __future__ import annotations
@@ -24,20 +28,15 @@ from operator import mul
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.group_spread import GroupSpread, group_spread
+from snellen.analysis.intervals import SAME, Bounds, interval_of
 from snellen.analysis.reading_error import widened_by_reading
-from snellen.analysis.statistics import (
-    SAME,
-    Bounds,
-    GroupSpread,
-    estimate_mean,
-    group_spread,
-    interval_of,
-)
 from snellen.metrics.declaration import (
     OF_ANSWERED,
     MetricRow,
     ReplyMetric,
-    declared,
+    declared_row,
     find_metric,
     metric_of,
 )
@@ -47,179 +46,210 @@ from snellen.records import Estimate, Result, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
 LITTLE = 0.05
-"""The share of the questions of which nothing may be known without the mean being withheld."""
+"""Largest share of questions with an unknown outcome for which a mean is still given."""
 FEW = 10
-"""So many answers in one place at least, or they do not tell how the rows that broke off there would have gone on."""
+"""Least number of rows that must continue after a step to tell how the rows that broke off there would have ended."""
 
 
 class CensoredMean(Struct, frozen=True):
-    """A weighted mean of scores."""
+    """A mean of scores, weighted to correct for rows of answers that broke off."""
 
     value: float
     deviations: list[float]
-    """By how much each score changes the mean, in the order of the scores; they sum to zero."""
+    """Influence of each score on the mean, in the order of the scores; they sum to zero."""
     unknown: float = 0.0
-    """The share of the questions whose rows broke off where no other went on. Nothing tells how they would have ended;
-    in the mean they count as if they had broken off one answer earlier."""
+    """Share of the questions whose rows broke off at a step after which no row continued.
+
+    Their outcome cannot be estimated. In the mean they count as if they had broken off one answer earlier.
+    """
     doubtful: float = 0.0
-    """The share of those whose rows broke off where fewer than `FEW` others went on, or after that."""
+    """Share of the questions whose rows broke off at or after a step that fewer than `FEW` other rows passed."""
 
     @property
     def is_known(self) -> bool:
-        """Whether so few rows broke off where no other went on that the mean says something."""
+        """Whether the share of unknown outcomes is small enough for a mean."""
         return self.unknown <= LITTLE
 
     @property
     def is_sure(self) -> bool:
-        """Whether the deviations tell how far it may be off."""
+        """Whether the deviations are enough for an interval of the mean."""
         return self.doubtful <= LITTLE
 
 
 def is_censored(scores: Sequence[Score]) -> bool:
-    """Whether values are missing because rows of answers broke off: a plain mean of the others is biased."""
+    """Return whether rows of answers broke off, so that a plain mean of the remaining values is biased.
+
+    Examples:
+        >>> is_censored([])
+        False
+    """
     return any(score.broken for score in scores)
 
 
 def censored_mean(parts: Sequence[Sequence[Score]]) -> CensoredMean | None:
-    """The mean over all scores of some parts (benchmarks), each of which has its own probabilities of an answer.
+    """Return the mean over all scores, corrected for rows of answers that broke off; None if no score has a value.
 
-    The deviations hold what estimating these probabilities changes (for verdicts this is Greenwood's variance). None
-    without any value.
+    `parts` has the scores of each benchmark. The probabilities of an answer are estimated for each benchmark. The
+    deviations include the error of these estimates (for verdicts they give Greenwood's variance).
     """
-    rows = [_Rows(scores) for scores in parts]
-    weighed = [pair for part_rows in rows for pair in part_rows.weighed_values()]
-    total = math.fsum(weight for weight, _ in weighed)
+    rows_by_part = [_Rows(scores) for scores in parts]
+    weighted = [pair for rows in rows_by_part for pair in rows.weighted_values()]
+    total = math.fsum(weight for weight, _ in weighted)
     if not total:
         return None
-    mean = math.fsum(weight * value for weight, value in weighed) / total
-    lost = zip(*(part_rows.weights_lost for part_rows in rows), strict=True)
-    unknown, doubtful = (math.fsum(weights) / total for weights in lost)
-    return CensoredMean(
-        mean, [shift / total for row in rows for shift in row.shifts(mean)], unknown, doubtful
-    )
+    mean = math.fsum(weight * value for weight, value in weighted) / total
+    deviations = [shift / total for rows in rows_by_part for shift in rows.shifts(mean)]
+    unknown = math.fsum(rows.unknown_weight for rows in rows_by_part) / total
+    doubtful = math.fsum(rows.doubtful_weight for rows in rows_by_part) / total
+    return CensoredMean(mean, deviations, unknown, doubtful)
 
 
 def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
-    """The scores with this value for each row that broke off where fewer than `FEW` others went on, or after that."""
-    place = _Rows(scores).doubtful_from
-    if place is None:
+    """Return the scores with `value` for each row that broke off at or after a step that fewer than `FEW` rows passed.
+
+    All rows are cut at that step.
+    """
+    doubtful_from = _Rows(scores).doubtful_from
+    if doubtful_from is None:
         return list(scores)
-    return [
-        replace(score, value=value, steps=place, broken=False, reason=None)
-        if score.broken and score.steps >= place
-        else replace(score, steps=min(score.steps, place))
-        for score in scores
-    ]
+    changed: list[Score] = []
+    for score in scores:
+        if score.broken and score.steps >= doubtful_from:
+            changed.append(
+                replace(score, value=value, steps=doubtful_from, broken=False, reason=None)
+            )
+        else:
+            changed.append(replace(score, steps=min(score.steps, doubtful_from)))
+    return changed
 
 
 class _Rows:
-    """How far the rows of answers of some scores came."""
+    """The lengths of the rows of answers behind some scores, and the weights that follow from them.
+
+    Step k is the request for the answer after k answers. A row of length k that broke off did so at step k.
+    """
 
     def __init__(self, scores: Sequence[Score]) -> None:
         self._scores = scores
         self._steps = [score.steps for score in scores]
         self._count()
-        nowhere, self.doubtful_from = (self._first_place_with_fewer(fewest) for fewest in (1, FEW))
-        """The place from which on fewer than `FEW` went on where others broke off; None where there is none."""
-        self.weights_lost = self._weight_beyond(nowhere), self._weight_beyond(self.doubtful_from)
-        """Of the rows that broke off where no other went on, and of those that did in that place or later."""
-        self._move_back_where_none_goes_on()
+        unknown_from = self._first_step_with_fewer(1)
+        self.doubtful_from = self._first_step_with_fewer(FEW)
+        """First step at which rows broke off and fewer than `FEW` others continued; None if there is none."""
+        self.unknown_weight = self._weight_from(unknown_from)
+        """Weight of the rows that broke off at or after the first step that no row passed."""
+        self.doubtful_weight = self._weight_from(self.doubtful_from)
+        """Weight of the rows that broke off at `doubtful_from` or later."""
+        self._shorten_rows_without_survivors()
         self._count()
 
     def _count(self) -> None:
-        lengths, places = Counter(self._steps), range(max(self._steps, default=0) + 1)
+        """Count, for each step, the rows that passed it and the rows that reached it, and compute the weights."""
+        lengths = Counter(self._steps)
         broken = Counter(
             steps for steps, score in zip(self._steps, self._scores, strict=True) if score.broken
         )
         longer = len(self._steps) - sum(number for steps, number in lengths.items() if steps < 0)
-        self._came: list[int] = []
+        self._answered: list[int] = []
         self._waiting: list[int] = []
-        for k in places:
+        for k in range(max(self._steps, default=0) + 1):
             longer -= lengths[k]
-            self._came.append(longer)
+            self._answered.append(longer)
             self._waiting.append(longer + broken[k])
-        odds = [
+        inverse_shares = [
             waiting / answered if answered else 1.0
-            for waiting, answered in zip(self._waiting, self._came, strict=True)
+            for waiting, answered in zip(self._waiting, self._answered, strict=True)
         ]
-        self._weights: list[float] = [1.0, *accumulate(odds, mul)]
-        """The factor of a value that took this many answers."""
+        self._weights: list[float] = [1.0, *accumulate(inverse_shares, mul)]
+        """Weight of a value by the number of answers that it took."""
 
-    def _first_place_with_fewer(self, fewest: int) -> int | None:
-        """The first place, after a first answer, where rows broke off and fewer than so many went on."""
-        counts = list(zip(self._waiting, self._came, strict=True))
-        return next(
-            (k for k, (waiting, came) in enumerate(counts) if k and waiting > came < fewest), None
-        )
+    def _first_step_with_fewer(self, fewest: int) -> int | None:
+        """Return the first step from 1 on at which rows broke off and fewer than `fewest` others continued."""
+        for k in range(1, len(self._waiting)):
+            has_broken = self._waiting[k] > self._answered[k]
+            if has_broken and self._answered[k] < fewest:
+                return k
+        return None
 
-    def _weight_beyond(self, place: int | None) -> float:
-        """Of the rows that broke off in this place or later."""
-        if place is None:
+    def _weight_from(self, step: int | None) -> float:
+        """Return the weight of the rows that broke off at this step or later."""
+        if step is None:
             return 0.0
-        ended = sum(
-            score.broken and steps >= place
+        n_broken = sum(
+            score.broken and steps >= step
             for score, steps in zip(self._scores, self._steps, strict=True)
         )
-        return self._weights[place] * ended
+        return self._weights[step] * n_broken
 
-    def _move_back_where_none_goes_on(self) -> None:
-        """Shorten rows that broke off where no other was answered, to -1 where none was answered at all."""
+    def _shorten_rows_without_survivors(self) -> None:
+        """Shorten each broken row until another row passed its last step; to -1 if no row has an answer."""
         for k in range(max(self._steps, default=0), -1, -1):
             if not any(steps > k for steps in self._steps):
                 for i, score in enumerate(self._scores):
                     if score.broken and self._steps[i] == k:
                         self._steps[i] -= 1
 
-    def weighed_values(self) -> Iterator[tuple[float, float]]:
-        """Weight and value of each score that has one."""
+    def weighted_values(self) -> Iterator[tuple[float, float]]:
+        """Yield the weight and the value of each score with a value."""
         for score, steps in zip(self._scores, self._steps, strict=True):
             if score.value is not None:
                 yield self._weights[steps], score.value
 
     def shifts(self, mean: float) -> list[float]:
-        """The weighted deviation of each value, and what its answers change of the weights of all."""
-        own_shifts = [
+        """Return the influence of each score: its weighted deviation, and its effect on the weights of all values."""
+        deviations = [
             0.0 if score.value is None else self._weights[steps] * (score.value - mean)
             for score, steps in zip(self._scores, self._steps, strict=True)
         ]
-        later = [0.0] * len(self._came)  # the deviations of those that took an answer in this place
-        for shift, steps in zip(own_shifts, self._steps, strict=True):
-            for k in range(steps if shift else 0):
-                later[k] += shift
-        places = list(zip(later, self._waiting, self._came, strict=True))
-        missed = [after / waiting if waiting else 0.0 for after, waiting, _ in places]
-        came = [
-            after / answered - after / waiting if answered else 0.0
-            for after, waiting, answered in places
-        ]
-        upto = [0.0, *accumulate(came)]
-        return [
-            shift - upto[max(steps, 0)] + (missed[steps] if score.broken and steps >= 0 else 0.0)
-            for score, shift, steps in zip(self._scores, own_shifts, self._steps, strict=True)
-        ]
+        later = [0.0] * len(
+            self._answered
+        )  # for each step, the summed deviations of rows that passed it
+        for deviation, steps in zip(deviations, self._steps, strict=True):
+            if deviation:
+                for k in range(steps):
+                    later[k] += deviation
+
+        # An answer at a step lowers the weights of all values after it; a failure raises them.
+        gains_when_failed: list[float] = []
+        losses_when_answered: list[float] = []
+        for after, waiting, answered in zip(later, self._waiting, self._answered, strict=True):
+            gains_when_failed.append(after / waiting if waiting else 0.0)
+            losses_when_answered.append(after / answered - after / waiting if answered else 0.0)
+        losses_until = [0.0, *accumulate(losses_when_answered)]
+
+        shifts: list[float] = []
+        for score, deviation, steps in zip(self._scores, deviations, self._steps, strict=True):
+            shift = deviation - losses_until[max(steps, 0)]
+            if score.broken and steps >= 0:
+                shift += gains_when_failed[steps]
+            shifts.append(shift)
+        return shifts
 
 
 Part = tuple[ScoredBenchmark, Sequence[Score]]
-"""Scores of one metric, and the benchmark that they are of."""
+"""A benchmark and its scores in one metric."""
 
 
 def mean_estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
-    """The mean of one metric over these scores, with its interval."""
+    """Return the mean of some scores in one metric, with its interval."""
     return mean_of_parts([(scored, scores)], metric)
 
 
 def why_withheld(estimate: Estimate, scores: Sequence[Score]) -> Reason | None:
-    """Why a mean of scores has no value although some of them have one; None where that is not so."""
+    """Return the reason if a mean has no value although some of its scores have, else None."""
     is_withheld = estimate.value is None and estimate.n > 0 and is_censored(scores)
     return "too few asked to the end" if is_withheld else None
 
 
 def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
-    """The mean of one metric over the questions of several benchmarks; those about one picture stay one group.
+    """Return the mean of one metric over the questions of several benchmarks, with its interval.
 
-    Where answers in a row broke off it is what the mean would be without that (`snellen.analysis.question_means`).
+    Questions about the same image form one group. The mean is corrected for rows of answers that broke off.
     """
-    row, values, groups = declared(metric), list[float](), list[str]()
+    row = declared_row(metric)
+    values: list[float] = []
+    groups: list[str] = []
+    # Number of questions by numbers of presentations and of options.
     kinds: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples
@@ -230,10 +260,8 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
             values.append(score.value)
             groups.append(sample.group)
             if row.question_maximum:
-                kinds[
-                    score.n_presentations,
-                    len(sample.turns[score.turn].options if sample.turns else sample.options),
-                ] += 1
+                options = sample.turns[score.turn].options if sample.turns else sample.options
+                kinds[score.n_presentations, len(options)] += 1
     bounds = _bounds(kinds, row)
     estimate = estimate_mean(values, groups, bounds=bounds)
     estimate = with_counts(
@@ -248,13 +276,13 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
         if score.value is not None and score.doubt is not None
     ]
     estimate = widened_by_reading(estimate, doubtful, len(values), bounds)
-    return (
-        _with_worst_cases(estimate, math.fsum(values), bounds) if estimate.unanswered else estimate
-    )
+    if estimate.unanswered:
+        estimate = _with_worst_cases(estimate, math.fsum(values), bounds)
+    return estimate
 
 
 def with_counts(estimate: Estimate, records: Sequence[Score | QuestionCounts], n: int) -> Estimate:
-    """An estimate with what these records, of which `n` have a value, are besides: errors, not asked, unscored."""
+    """Add to an estimate the numbers of records without a value, by cause. `n` records have a value."""
     lacking = [record for record in records if record.reason is not None]
     unanswered = sum(record.never_answered for record in lacking)
     not_asked = sum(record.never_asked for record in lacking)
@@ -269,7 +297,7 @@ def with_counts(estimate: Estimate, records: Sequence[Score | QuestionCounts], n
 
 
 def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -> Estimate:
-    """The mean without the bias of rows of answers that broke off; `plain` is that of the values alone."""
+    """Return the mean corrected for rows of answers that broke off. `plain` is the uncorrected mean."""
     mean = censored_mean([scores for _, scores in parts])
     if mean is None:
         return plain
@@ -278,13 +306,15 @@ def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -
     spread = _spread_of(parts, mean)
     low, high = interval_of(mean.value, spread, bounds)
     if mean.doubtful:
-        low, high = (_limit_where_doubtful(parts, bounds, end) for end in (0, 1))
+        low = _limit_where_doubtful(parts, bounds, 0)
+        high = _limit_where_doubtful(parts, bounds, 1)
     return replace(
         plain, value=mean.value, stderr=spread.error, low=low, high=high, groups=spread.groups
     )
 
 
 def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
+    """Return the spread of a corrected mean over image groups."""
     all_scores = (
         (scored.samples[score.sample_id].group, score)
         for scored, scores in parts
@@ -299,7 +329,10 @@ def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
 
 
 def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> float | None:
-    """An end of the interval, if all rows of which little is known had ended with the least value, or the greatest."""
+    """Return an end of the interval (0: low, 1: high) if all doubtful rows had the least or the greatest value.
+
+    None if the metric has no bound at that end.
+    """
     if math.isinf(bounds[end]):
         return None
     worst = [(scored, with_doubtful_as(scores, bounds[end])) for scored, scores in parts]
@@ -308,18 +341,26 @@ def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> fl
 
 
 def _with_worst_cases(estimate: Estimate, total: float, bounds: Bounds) -> Estimate:
-    """With what the mean is if all questions without an answer had the least value, and the greatest."""
-    if math.isinf(bounds[0]) or math.isinf(bounds[1]):
+    """Add the means that result if all unanswered questions had the least, or the greatest, value.
+
+    `total` is the sum of the values.
+    """
+    lowest, highest = bounds
+    if math.isinf(lowest) or math.isinf(highest):
         return estimate
     unanswered = estimate.unanswered
-    least, most = ((total + unanswered * bound) / (estimate.n + unanswered) for bound in bounds)
-    return replace(estimate, least=least, most=most)
+    count = estimate.n + unanswered
+    return replace(
+        estimate,
+        least=(total + unanswered * lowest) / count,
+        most=(total + unanswered * highest) / count,
+    )
 
 
 def mean_over_questions(run: ScoredRun, rows: Sequence[Result]) -> Estimate | None:
-    """The mean over all questions behind these rows of one run, each of a benchmark.
+    """Return the mean over all questions of the benchmarks of these rows, which belong to one run.
 
-    None where that is not defined: they are of different metrics, or of one that is not a mean over questions.
+    None if the rows have different metrics, or a metric that is not a mean over questions.
     """
     [metric, *other_metrics] = {row.metric for row in rows}
     if other_metrics or metric.endswith(OF_ANSWERED) or not _is_mean_over_questions(run, metric):
@@ -339,6 +380,7 @@ def mean_over_questions(run: ScoredRun, rows: Sequence[Result]) -> Estimate | No
 
 
 def _is_mean_over_questions(run: ScoredRun, metric: str) -> bool:
+    """Return whether a metric is a mean over questions, and not computed from summed counts or over answers."""
     corpus = {
         row
         for scored in run.benchmarks
@@ -351,7 +393,7 @@ def _is_mean_over_questions(run: ScoredRun, metric: str) -> bool:
 
 
 def _bounds(kinds: Counter[tuple[int, int]], row: MetricRow) -> Bounds:
-    """The bounds of the mean over this many questions of each number of presentations and of options, as declared."""
+    """Return the declared bounds of a mean. `kinds` counts questions by numbers of presentations and of options."""
     if row.question_maximum and kinds:
         maxima = (count * row.question_maximum(*kind) for kind, count in kinds.items())
         return row.bounds[0], math.fsum(maxima) / kinds.total()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby
-from statistics import StatisticsError, correlation, fmean
+from statistics import fmean
 
 from snellen.analysis.capability import CAPABILITY
-from snellen.analysis.headline import ALL
-from snellen.analysis.statistics import z
+from snellen.analysis.headline import OVERALL
 from snellen.metrics.declaration import Metric, metric_row, unit_multiplier
 from snellen.records import METHODS, Better, Estimate, Method, Result
 
 AVERAGE_RANK = "average_rank"
 AVERAGE_RANK_METRIC = Metric(
-    what="mean over dimensions of a model's rank among the models compared, 1 being best (arXiv 2310.02569, Table 1)",
+    description="mean over dimensions of a model's rank among the models compared, 1 being best (arXiv 2310.02569, Table 1)",
     rows=(metric_row(AVERAGE_RANK, unit="rank", low=1.0, better="lower", interval="none"),),
 )
 DIGITS = 2
@@ -26,30 +24,39 @@ DIGITS = 2
 def competition_ranks(
     values: Sequence[float] | Sequence[Decimal], better: Better = "higher"
 ) -> list[int]:
-    """Competition ranks, 1 for the best; equal values share the better rank, and the next is skipped (1, 2, 2, 4)."""
+    """Return competition ranks, 1 for the best; equal values share the better rank, and the next is skipped (1, 2, 2, 4).
+
+    Examples:
+        >>> competition_ranks([0.9, 0.5, 0.9])
+        [1, 3, 1]
+    """
     sign = -1 if better == "lower" else 1
     return [1 + sum(sign * rival > sign * value for rival in values) for value in values]
 
 
 def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
-    """The average rank of each run by each method, among the runs with that method; `tables` holds each run's rows."""
+    """Yield the average rank of each run by each method, among the runs with that method.
+
+    `tables` has the result rows of each run.
+    """
     for method in METHODS:
         compared = [
             capabilities for table in tables if (capabilities := _capabilities(table, method))
         ]
         if len(compared) < 2:
             continue
-        ranked, partial = ranked_dimensions(compared), _what_is_not_ranked(compared)
+        ranked = ranked_dimensions(compared)
+        partial = _what_is_not_ranked(compared)
         for capabilities, estimate in zip(compared, average_ranks(compared), strict=True):
-            first = next(iter(capabilities.values()))
+            model = next(iter(capabilities.values())).model
             yield Result(
-                first.model,
-                ALL,
+                model,
+                OVERALL,
                 method,
                 method,
                 AVERAGE_RANK,
                 estimate or Estimate(None, None, None, None, 0),
-                ALL,
+                OVERALL,
                 unit="rank",
                 better="lower",
                 reason=None if estimate else "not measured alike",
@@ -63,15 +70,19 @@ def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
     return {
         row.dimension: row
         for row in table
-        if (row.metric, row.method, row.slice) == (CAPABILITY, method, "") and row.dimension != ALL
+        if (row.metric, row.method, row.slice) == (CAPABILITY, method, "")
+        and row.dimension != OVERALL
     }
 
 
 def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | None]:
-    """For each model, the mean of its ranks over the dimensions in which all models are measured alike.
+    """Return, for each model, the mean of its ranks over the dimensions in which all models are comparable.
 
-    Each of `models` maps dimensions to that model's capability. All None if there is no such dimension, or only one
-    model.
+    Args:
+        models: For each model, its capability by dimension.
+
+    Returns:
+        None for each model if there is only one model, or no such dimension.
     """
     common = ranked_dimensions(models)
     if len(models) < 2 or not common:
@@ -110,8 +121,8 @@ def mean_ranks(models: Sequence[Mapping[str, Result]]) -> list[float | None]:
     for name in common:
         rows = [headlines[name] for headlines in models]
         values = [row.estimate.value or 0.0 for row in rows]
-        for place, rank in enumerate(fractional_ranks_from_best(values, rows[0].better)):
-            totals[place] += rank
+        for index, rank in enumerate(fractional_ranks_from_best(values, rows[0].better)):
+            totals[index] += rank
     return [total / len(common) for total in totals]
 
 
@@ -122,7 +133,7 @@ def fractional_ranks_from_best(values: Sequence[float], better: Better) -> list[
 
 
 def ranked_dimensions(models: Sequence[Mapping[str, Result]]) -> list[str]:
-    """The dimensions for which all models have a value in one unit, of the same questions of the same benchmarks."""
+    """Return the dimensions in which all models have a value in the same unit on the same benchmarks."""
     return [
         name
         for name in (models[0] if models else ())
@@ -131,7 +142,7 @@ def ranked_dimensions(models: Sequence[Mapping[str, Result]]) -> list[str]:
 
 
 def _what_is_not_ranked(models: Sequence[Mapping[str, Result]]) -> str:
-    """Dimensions that do not enter the ranks, and those in which models lack values of different questions."""
+    """Describe the dimensions that are not ranked, and the ranked ones with different numbers of questions."""
     everything = dict.fromkeys(name for capabilities in models for name in capabilities)
     ranked = ranked_dimensions(models)
     left_out = [name for name in everything if name not in ranked]
@@ -140,19 +151,18 @@ def _what_is_not_ranked(models: Sequence[Mapping[str, Result]]) -> str:
         for name in ranked
         if len({capabilities[name].estimate.n for capabilities in models}) > 1
     ]
-    words = [
-        f"{len(ranked)} of {len(everything)} dimensions: in {', '.join(left_out)} the models were not measured alike"
-        if left_out
-        else "",
-        f"in {', '.join(uneven)} they have values of different numbers of questions"
-        if uneven
-        else "",
-    ]
-    return "; ".join(filter(None, words))
+    clauses: list[str] = []
+    if left_out:
+        clauses.append(
+            f"{len(ranked)} of {len(everything)} dimensions: in {', '.join(left_out)} the models were not measured alike"
+        )
+    if uneven:
+        clauses.append(f"in {', '.join(uneven)} they have values of different numbers of questions")
+    return "; ".join(clauses)
 
 
 def _printed(result: Result) -> Decimal:
-    """The value times 100, as the paper prints it: rounded half up. Float error is taken off first."""
+    """Return the value times 100, rounded half up as in the paper, after removing floating-point error."""
     value = 100 / unit_multiplier(result.unit) * (result.estimate.value or 0.0)
     return rounded(Decimal(repr(round(value, 9))), DIGITS)
 
@@ -166,47 +176,27 @@ def _comparable(result: Result | None, first: Result) -> bool:
     )
 
 
-# --- rank correlation ------------------------------------------------------------------------------------------------
+# --- ranks with ties ------------------------------------------------------------------------------------------------
 
 
 def fractional_ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal values share their mean rank."""
+    """Return ranks from 1; equal values share their mean rank.
+
+    Examples:
+        >>> fractional_ranks([0.5, 0.9, 0.9])
+        [1.0, 2.5, 2.5]
+    """
     order = sorted(range(len(values)), key=values.__getitem__)
     ranked = [0.0] * len(values)
-    begun = 0
-    for _, tied in groupby(order, key=values.__getitem__):
-        places = list(tied)
-        for place in places:
-            ranked[place] = begun + (len(places) + 1) / 2
-        begun += len(places)
+    n_ranked = 0
+    for _, group in groupby(order, key=values.__getitem__):
+        tied = list(group)
+        for index in tied:
+            ranked[index] = n_ranked + (len(tied) + 1) / 2
+        n_ranked += len(tied)
     return ranked
 
 
-def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """None for fewer than two values, or where all of one side are the same."""
-    try:
-        return correlation(x, y)
-    except StatisticsError:
-        return None
-
-
-def spearman(x: Sequence[float], y: Sequence[float], groups: int) -> Estimate:
-    """Spearman's rank correlation with a 95% interval.
-
-    The interval is Fisher's, with the variance (1 + r^2 / 2) / (G - 3) of ranks (Bonett and Wright 2000, equation 4),
-    where G is the number of independent groups (pictures). There is none with fewer than five groups, or for a
-    correlation of one. No value where all of one side are the same.
-    """
-    n = len(x)
-    rho = pearson(fractional_ranks(x), fractional_ranks(y))
-    if rho is None or groups < 5 or abs(rho) >= 1 - 1e-12:
-        return Estimate(rho, None, None, None, n, groups=groups)
-    error = math.sqrt((1 + rho * rho / 2) / (groups - 3))
-    middle = math.atanh(rho)
-    low, high = math.tanh(middle - z() * error), math.tanh(middle + z() * error)
-    return Estimate(rho, error * (1 - rho * rho), low, high, n, groups=groups)
-
-
 def rounded(value: Decimal, digits: int) -> Decimal:
-    """Half up, as papers round."""
+    """Round half up to a number of decimals, as papers do."""
     return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)

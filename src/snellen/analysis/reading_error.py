@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from snellen.analysis.statistics import Bounds, z
+from snellen.analysis.intervals import Bounds
+from snellen.analysis.quantiles import z
 from snellen.records import Estimate, ReadingDoubt
 
 

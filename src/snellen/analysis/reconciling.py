@@ -1,10 +1,11 @@
-"""Why two results on the same questions differ: a cause for each question, and a bridge from one number to the other.
+"""Explain why two results on the same questions differ: a cause for each question, and a bridge between the numbers.
 
-Causes are told by evidence, in the order of `CAUSES`: what was asked comes before what was replied, and that before how
-a reply was read. Where the records do not have what would tell two causes apart, the cause says so.
+The cause of a question is the first difference in the records, in the order of `CAUSES`: differences of the input come
+before those of the reply, and these before those of its scoring. If the records cannot tell two causes apart, the cause
+names both.
 
-The bridge is exact: with v the verdicts on the n questions that both have, the step of a cause is the sum of v_B - v_A
-over its questions, divided by n; the questions that only one side has are the first and the last step.
+The bridge is exact. Let v be the verdicts on the n questions that both sides have. The step of a cause is the sum of
+v_B - v_A over its questions, divided by n. The first and the last step are the questions that only one side has.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 Cause = Literal[
     "right answer",
@@ -41,45 +42,45 @@ CAUSES: dict[Cause, str] = {
     "option order": "options in another order",
     "image": "another image",
     "decoding": "other settings of decoding",
-    "cut reply": "a reply that ends early",
+    "cut reply": "a truncated reply",
     "failed request": "a request that failed",
     "reply": "another reply to the same input",
     "reply, input not recorded": "another reply; whether the input differs is not recorded",
-    "random fallback": "an option drawn at random where the reply names none",
-    "reading": "the same reply, read otherwise",
+    "random fallback": "an option drawn at random, because the reply names none",
+    "reading": "the same reply, read differently",
     "judge": "the same reply, judged by another judge",
-    "metric": "the same reply and reading, by another metric",
-    "metric or judge": "the same reply; what was read in it is not recorded",
+    "metric": "the same reply and reading, scored by another metric",
+    "metric or judge": "the same reply; its extracted answer is not recorded",
 }
-"""All causes in words, in the order in which they are looked for."""
+"""Descriptions of the causes, in the order in which they are checked."""
 
 
 class ReconciledItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one side has on a question. Empty texts and None mean that it is not recorded."""
+    """The record that one side has of a question. Empty texts and None mean "not recorded"."""
 
     id: str = ""
     question: str = ""
     prompt: str = ""
-    """All that the model was shown."""
+    """The complete prompt."""
     options: tuple[str, ...] = ()
-    """In the order shown."""
+    """Option texts in the order shown."""
     golds: tuple[str, ...] = ()
-    """Right options as texts, or the accepted texts."""
+    """Texts of the correct options, or the accepted answers."""
     image: str = ""
     decoding: str = ""
     """Settings of decoding, in a fixed order."""
     reply: str | None = None
-    """None if no reply came."""
+    """None if the request failed."""
     is_cut: bool = False
-    """Whether the reply is known to end at a limit of its length."""
+    """Whether the reply was cut off at the length limit."""
     reading: str | None = None
-    """What the side read in the reply: the text of an option, or an answer; None if that is not recorded."""
+    """The option text or answer that the side extracted from the reply; None if not recorded."""
     is_drawn: bool = False
-    """Whether the side drew an option at random, since its rule finds none in the reply."""
+    """Whether the side chose an option at random because it found none in the reply."""
     judge: str = ""
     metric: str = ""
     verdict: Fraction
-    """How right it counts, from 0 to 1."""
+    """The score of the question, from 0 to 1."""
     category: str = ""
 
 
@@ -101,14 +102,14 @@ class BridgeStep(Struct, frozen=True):
     """A step of the bridge from the first number to the second."""
 
     cause: str
-    """A key of `CAUSES`, or which questions it is about."""
+    """A key of `CAUSES`, or `only in the first` or `only in the second`."""
     words: str
     questions: int
-    gained: int
+    gains: int = field(name="gained")
     """Questions with a higher verdict on the second side."""
-    lost: int
+    losses: int = field(name="lost")
     change: Fraction
-    """What it adds to the number."""
+    """Change of the number in this step."""
 
 
 class Reconciliation(Struct, frozen=True):
@@ -134,25 +135,27 @@ def reconcile(
     second: Sequence[ReconciledItem],
     labels: tuple[str, str] = ("A", "B"),
 ) -> Reconciliation:
-    """Join the items of two sides, find the cause of each different verdict, and make the bridge.
+    """Join the items of two sides, find the cause of each different verdict, and compute the bridge.
 
-    Raises ValueError if the sides share no question.
+    Raises:
+        ValueError: The sides do not share any question.
     """
     pairs, only_first, only_second = joined_items(first, second)
     if not pairs:
-        raise ValueError("the two results have no question in common")
+        raise ValueError("the two results do not share any question")
     differences: list[Difference] = []
-    hidden = 0
-    for name, one, other in pairs:
-        if one.verdict != other.verdict:
-            differences.append(Difference(name, cause_of(one, other), one, other))
-        elif one.reply != other.reply or one.reading != other.reading:
-            hidden += 1
+    same_verdict_other_reading = 0
+    for name, first_item, second_item in pairs:
+        if first_item.verdict != second_item.verdict:
+            cause = cause_of(first_item, second_item)
+            differences.append(Difference(name, cause, first_item, second_item))
+        elif first_item.reply != second_item.reply or first_item.reading != second_item.reading:
+            same_verdict_other_reading += 1
     common = len(pairs)
     first_number = _mean(first)
     second_number = _mean(second)
-    first_common = _mean([one for _, one, _ in pairs])
-    second_common = _mean([other for _, _, other in pairs])
+    first_common = _mean([first_item for _, first_item, _ in pairs])
+    second_common = _mean([second_item for _, _, second_item in pairs])
     steps = [
         _side_step("only in the first", only_first, first_common - first_number),
         *_cause_steps(differences, common),
@@ -167,20 +170,25 @@ def reconcile(
         len(only_second),
         tuple(step for step in steps if step.questions),
         tuple(differences),
-        hidden,
+        same_verdict_other_reading,
     )
 
 
 def _mean(items: Sequence[ReconciledItem]) -> Fraction:
-    return sum((item.verdict for item in items), Fraction(0)) / len(items) if items else Fraction(0)
+    """Return the exact mean verdict; 0 without items."""
+    if not items:
+        return Fraction(0)
+    return sum((item.verdict for item in items), Fraction(0)) / len(items)
 
 
 def _side_step(cause: str, items: Sequence[ReconciledItem], change: Fraction) -> BridgeStep:
+    """Return the step of the questions that only one side has."""
     words = f"questions {cause} result"
     return BridgeStep(cause, words, len(items), 0, 0, change)
 
 
 def _cause_steps(differences: Iterable[Difference], common: int) -> list[BridgeStep]:
+    """Return a step for each cause, also for those without questions. `common` is the number of common questions."""
     by_cause: dict[Cause, list[Difference]] = defaultdict(list)
     for difference in differences:
         by_cause[difference.cause].append(difference)
@@ -198,7 +206,10 @@ def _cause_steps(differences: Iterable[Difference], common: int) -> list[BridgeS
 
 
 def folded_text(text: str) -> str:
-    """A text without what harnesses change: blanks, capitals, marks for images, a final full stop or question mark."""
+    """Return a text without the details that differ between evaluation harnesses.
+
+    These are blanks, capitals, image placeholders, and a final full stop or question mark.
+    """
     plain = text.replace("<image>", " ").replace("<image 1>", " ")
     return " ".join(plain.split()).casefold().rstrip(".?").rstrip()
 
@@ -209,31 +220,44 @@ Pair = tuple[str, ReconciledItem, ReconciledItem]
 def joined_items(
     first: Sequence[ReconciledItem], second: Sequence[ReconciledItem]
 ) -> tuple[list[Pair], list[ReconciledItem], list[ReconciledItem]]:
-    """Join items by their ids if these agree, or else by the text, options and image of their questions.
+    """Join the items of two sides by their ids, or by text, options and image of their questions.
 
-    Returns the pairs with their names, and the items that only one side has.
+    Ids are used if both sides share more than half of the items of the smaller side by id, and more than half of these
+    may be the same question by their text.
+
+    Returns:
+        The pairs with their names, the items that only the first side has, and those that only the second side has.
     """
-    by_id = {item.id: item for item in second if item.id}
-    shared = sum(bool(item.id) and item.id in by_id for item in first)
-    ids_agree = 0
+    second_by_id = {item.id: item for item in second if item.id}
+    n_shared = 0
+    n_agreeing = 0
     for item in first:
-        other = by_id.get(item.id) if item.id else None
-        if other is not None and _may_be_same(item, other):
-            ids_agree += 1
-    if shared and 2 * ids_agree > shared and 2 * shared > min(len(first), len(second)):
+        if not item.id or item.id not in second_by_id:
+            continue
+        n_shared += 1
+        if _may_be_same(item, second_by_id[item.id]):
+            n_agreeing += 1
+    if 2 * n_agreeing > n_shared and 2 * n_shared > min(len(first), len(second)):
         return _joined_by(first, second, lambda item: (item.id,) if item.id else ())
     return _joined_by(first, second, _content_key)
 
 
-def _may_be_same(one: ReconciledItem, other: ReconciledItem) -> bool:
-    """Whether two items of one id may be the same question: neither text, or one text is within the other's."""
-    texts = [folded_text(item.question or item.prompt) for item in (one, other)]
-    if not all(texts):
+def _may_be_same(first: ReconciledItem, second: ReconciledItem) -> bool:
+    """Return whether two items with the same id may be the same question.
+
+    They may be if a text is not recorded, one text contains the other, or the options are the same.
+    """
+    first_text = folded_text(first.question or first.prompt)
+    second_text = folded_text(second.question or second.prompt)
+    if not first_text or not second_text:
         return True
-    return texts[0] in texts[1] or texts[1] in texts[0] or set(one.options) == set(other.options)
+    if first_text in second_text or second_text in first_text:
+        return True
+    return set(first.options) == set(second.options)
 
 
 def _content_key(item: ReconciledItem) -> tuple[object, ...]:
+    """Return a key of the text, the options in any order, and the file name of the image; empty without a text."""
     text = folded_text(item.question or item.prompt)
     if not text:
         return ()
@@ -245,73 +269,74 @@ def _joined_by(
     second: Sequence[ReconciledItem],
     key: Callable[[ReconciledItem], tuple[object, ...]],
 ) -> tuple[list[Pair], list[ReconciledItem], list[ReconciledItem]]:
-    """Join items by a key; those without one, and those whose key the other side lacks, are of one side alone."""
+    """Join items by a key. Items with an empty key are not joined; items with equal keys are joined in order."""
     waiting: dict[tuple[object, ...], list[ReconciledItem]] = defaultdict(list)
     only_second: list[ReconciledItem] = []
     for item in second:
-        own_key = key(item)
-        if own_key:
-            waiting[own_key].append(item)
+        item_key = key(item)
+        if item_key:
+            waiting[item_key].append(item)
         else:
             only_second.append(item)
     pairs: list[Pair] = []
     only_first: list[ReconciledItem] = []
     for number, item in enumerate(first, 1):
-        candidates = waiting.get(key(item), []) if key(item) else []
+        candidates = waiting.get(key(item), [])
         if candidates:
             pairs.append((item.id or f"row {number}", item, candidates.pop(0)))
         else:
             only_first.append(item)
-    for left in waiting.values():
-        only_second += left
+    for unmatched in waiting.values():
+        only_second += unmatched
     return pairs, only_first, only_second
 
 
 # --- causes -----------------------------------------------------------------------------------------------------------------
 
 
-def cause_of(one: ReconciledItem, other: ReconciledItem) -> Cause:
-    """Return why two sides give different verdicts on a question, by the first evidence in the order of `CAUSES`."""
-    input_cause = _input_cause(one, other)
+def cause_of(first: ReconciledItem, second: ReconciledItem) -> Cause:
+    """Return why two sides give different verdicts on a question: the first difference in the order of `CAUSES`."""
+    input_cause = _input_cause(first, second)
     if input_cause is not None:
         return input_cause
-    if (one.reply is None) != (other.reply is None):
+    if (first.reply is None) != (second.reply is None):
         return "failed request"
-    if _reply_text(one) != _reply_text(other):
-        return _reply_cause(one, other)
-    return _scoring_cause(one, other)
+    if _reply_text(first) != _reply_text(second):
+        return _reply_cause(first, second)
+    return _scoring_cause(first, second)
 
 
-def _input_cause(one: ReconciledItem, other: ReconciledItem) -> Cause | None:
-    """What of the question or its input differs; None if nothing does that is recorded on both sides."""
-    options = [frozenset(map(folded_text, item.options)) for item in (one, other)]
-    golds = [frozenset(map(folded_text, item.golds)) for item in (one, other)]
+def _input_cause(first: ReconciledItem, second: ReconciledItem) -> Cause | None:
+    """Return how the questions or their inputs differ; None if everything recorded on both sides is the same."""
+    items = (first, second)
+    options = [frozenset(map(folded_text, item.options)) for item in items]
+    golds = [frozenset(map(folded_text, item.golds)) for item in items]
     if all(golds) and golds[0] != golds[1]:
         return "right answer"
     if all(options) and options[0] != options[1]:
         return "options"
-    same_reply = one.reply is not None and _reply_text(one) == _reply_text(other)
-    if same_reply:
-        return None  # the same reply was scored, whatever was asked
-    prompts = [folded_text(item.prompt) for item in (one, other)]
-    orders = [tuple(map(folded_text, item.options)) for item in (one, other)]
-    other_order = all(orders) and orders[0] != orders[1]
-    if all(prompts) and _without_options(prompts[0], orders[0]) != _without_options(
-        prompts[1], orders[1]
-    ):
-        return "prompt"
-    if other_order:
+    if first.reply is not None and _reply_text(first) == _reply_text(second):
+        return None  # if the reply is the same, other differences of the input had no effect
+
+    prompts = [folded_text(item.prompt) for item in items]
+    orders = [tuple(map(folded_text, item.options)) for item in items]
+    if all(prompts):
+        first_frame = _without_options(prompts[0], orders[0])
+        second_frame = _without_options(prompts[1], orders[1])
+        if first_frame != second_frame:
+            return "prompt"
+    if all(orders) and orders[0] != orders[1]:
         return "option order"
-    images = [item.image.rpartition("/")[2] for item in (one, other)]
+    images = [item.image.rpartition("/")[2] for item in items]
     if all(images) and images[0] != images[1]:
         return "image"
-    if one.decoding and other.decoding and one.decoding != other.decoding:
+    if first.decoding and second.decoding and first.decoding != second.decoding:
         return "decoding"
     return None
 
 
 def _without_options(prompt: str, options: Sequence[str]) -> str:
-    """A prompt without the texts of its options, whose order may differ."""
+    """Remove the option texts from a prompt, so that prompts with options in another order are equal."""
     for option in sorted(options, key=len, reverse=True):
         prompt = prompt.replace(option, "")
     return " ".join(prompt.split())
@@ -321,28 +346,24 @@ def _reply_text(item: ReconciledItem) -> str:
     return " ".join((item.reply or "").split())
 
 
-def _reply_cause(one: ReconciledItem, other: ReconciledItem) -> Cause:
-    shorter, longer = sorted((_reply_text(one), _reply_text(other)), key=len)
+def _reply_cause(first: ReconciledItem, second: ReconciledItem) -> Cause:
+    """Return why two replies to the same recorded input differ."""
+    shorter, longer = sorted((_reply_text(first), _reply_text(second)), key=len)
     is_beginning = bool(shorter) and longer.startswith(shorter)
-    if is_beginning or one.is_cut != other.is_cut:
+    if is_beginning or first.is_cut != second.is_cut:
         return "cut reply"
-    is_recorded = all(item.prompt or (item.question and item.options) for item in (one, other))
-    has_decoding = bool(one.decoding and other.decoding)
+    is_recorded = all(item.prompt or (item.question and item.options) for item in (first, second))
+    has_decoding = bool(first.decoding and second.decoding)
     return "reply" if is_recorded and has_decoding else "reply, input not recorded"
 
 
-def _scoring_cause(one: ReconciledItem, other: ReconciledItem) -> Cause:
-    """Why the same reply has two verdicts."""
-    readings = [item.reading for item in (one, other)]
-    if readings[0] is not None and readings[1] is not None:
-        if folded_text(readings[0]) != folded_text(readings[1]):
-            return "random fallback" if one.is_drawn or other.is_drawn else "reading"
-        if one.judge != other.judge:
-            return "judge"
-        return "metric"
-    if one.judge != other.judge and (one.judge or other.judge):
-        return "judge"
-    return "metric or judge"
+def _scoring_cause(first: ReconciledItem, second: ReconciledItem) -> Cause:
+    """Return why the same reply has two verdicts."""
+    if first.reading is not None and second.reading is not None:
+        if folded_text(first.reading) != folded_text(second.reading):
+            return "random fallback" if first.is_drawn or second.is_drawn else "reading"
+        return "judge" if first.judge != second.judge else "metric"
+    return "judge" if first.judge != second.judge else "metric or judge"
 
 
 # --- aggregation ------------------------------------------------------------------------------------------------------------
@@ -351,7 +372,7 @@ def _scoring_cause(one: ReconciledItem, other: ReconciledItem) -> Cause:
 def guess_aggregation(
     items: Sequence[ReconciledItem], reported: float, tolerance: float = 0.006
 ) -> str:
-    """Return how verdicts are aggregated to a reported number in percent; empty if no known way gives it."""
+    """Return which aggregation of the verdicts gives a reported number in percent; empty if none of the known ones."""
     candidates = {"mean over questions": _mean(items)}
     by_category: dict[str, list[ReconciledItem]] = defaultdict(list)
     for item in items:
@@ -362,7 +383,7 @@ def guess_aggregation(
     answered = [item for item in items if item.reply is not None]
     if answered and len(answered) < len(items):
         candidates["mean over answered questions"] = _mean(answered)
-    for words, value in candidates.items():
+    for description, value in candidates.items():
         if abs(float(value) * 100 - reported) <= tolerance:
-            return words
+            return description
     return ""

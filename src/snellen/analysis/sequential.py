@@ -1,272 +1,40 @@
-"""What a run that a rule stopped knows of whole benchmarks: intervals that hold whenever it stopped.
+"""Estimates of adaptive runs, with intervals that are valid whenever the run stopped.
 
-Confidence sequences by betting, for the mean of a benchmark whose pictures are asked in a random order.
-
-Waudby-Smith and Ramdas (2023), "Estimating means of bounded random variables by betting", JRSS-B 86(1): sections 4
-(hedged capital) and 5 (sampling without replacement). A picture is drawn as a whole, so its questions may depend on
-each other in any way. With its number of questions n_g and the sum of their values t_g in [0, n_g], the mean over all
-questions is the m at which sum_g (t_g - m n_g) = 0 over all P pictures: a ratio, so pictures may have different sizes.
-
-Who bets against m that the mean is greater has the capital
-
-    K_t(m) = prod_{i <= t} (1 + lambda_i D_i(m)),   D_i(m) = Z_i + (Z_1 + ... + Z_{i-1}) / (P - i + 1),
-    Z_i = t_i - m n_i
-
-At the true m, D_i has mean zero given what was drawn before, so the capital is a martingale and exceeds 2 / alpha,
-ever, with probability alpha / 2 at most (Ville). It decreases in m, so the m that are not ruled out begin at one bound.
-The bet on a smaller mean is the same with 1 - value. What is certain is used too: questions not asked are 0 to 1 each.
+An adaptive run evaluates the images of a benchmark in a random order until a rule stops it
+(`snellen.analysis.stopping_rules`). Its part is the images evaluated so far. The intervals are about the mean of the
+whole benchmark (`snellen.analysis.confidence_sequence`, where the values of all metrics are scaled to [0, 1]).
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
 
+from snellen.analysis.confidence_sequence import DrawnImage, PopulationCounts, sequence_interval
 from snellen.analysis.headline import protocol_preference
 from snellen.analysis.question_means import mean_estimate
-from snellen.building.benchmark import RandomPart, picture_order
-from snellen.errors import DataError
-from snellen.metrics.declaration import SHARE, MetricRow, declared, find_metric, metric_of
+from snellen.analysis.stopping_rules import StoppingRule, rule_of
+from snellen.building.benchmark import RandomPart, image_order
 from snellen.records import Method, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
-LEAST_POINTS, MOST_POINTS = 0.1, 50.0
-"""Half widths of a share in percentage points that are taken for what they say."""
-DECIDED = "decided"
-_TEXT = re.compile(r"\s*([\w.-]+)\s*(?:±|\+/?-)\s*([0-9]*\.?[0-9]+)\s*(?:%|points?)?\s*")
-_FORM = "write a metric and how well it is to be known, in percentage points: 'accuracy ±2' (or 'accuracy +-2')"
-
-
-class StoppingRule(Struct, frozen=True):
-    """A row of a metric within bounds, and how wide its interval may be at the end."""
-
-    row: MetricRow
-    half_width: float | None
-    """In the unit of the values: 0.02 for two percentage points; None where another run decides."""
-
-    @property
-    def metric(self) -> str:
-        return self.row.name
-
-    @property
-    def low(self) -> float:
-        """The least value."""
-        return self.row.low or 0.0
-
-    @property
-    def span(self) -> float:
-        """The greatest value less the least."""
-        return (self.row.high or 0.0) - self.low
-
-
-def width_rule(text: str) -> StoppingRule:
-    """The rule that a text says. Raises DataError for another text, or a metric that is not a mean of bounded values,
-    and UnknownNameError for one that nobody has."""
-    if (match := _TEXT.fullmatch(text)) is None:
-        raise DataError(f"--until {text!r}: {_FORM}")
-    metric, width = match[1], float(match[2])
-    row = bounded_row(metric, f"--until {text!r}")
-    return StoppingRule(row, margin_in_unit(row, width, f"--until {text!r}"))
-
-
-def margin_in_unit(row: MetricRow, margin: float, where: str) -> float:
-    """A margin as a user writes it, percentage points for a share, in the unit of the values. Raises DataError for one
-    that is not positive or of a share hardly meant."""
-    if row.unit != SHARE:
-        if margin <= 0:
-            raise DataError(f"{where}: {margin:g} is not a margin; give a number above 0")
-        return margin
-    if not LEAST_POINTS <= margin <= MOST_POINTS:
-        suggestion = (
-            f"; {100 * margin:g} points are ±{100 * margin:g}" if 0 < margin < LEAST_POINTS else ""
-        )
-        raise DataError(
-            f"{where}: {margin:g} percentage points are not within {LEAST_POINTS:g} and {MOST_POINTS:g}{suggestion}"
-        )
-    return margin / 100
-
-
-def rule_of(text: str) -> StoppingRule:
-    """The rule that a run keeps: of a width, or `accuracy decided`."""
-    metric, _, criterion = text.partition(" ")
-    return (
-        StoppingRule(bounded_row(metric, text), None) if criterion == DECIDED else width_rule(text)
-    )
-
-
-def decision_rule(metric: str) -> str:
-    """The text of the rule by which two runs of one metric are stopped."""
-    return f"{bounded_row(metric, f'--sequential by {metric}').name} {DECIDED}"
-
-
-def bounded_row(name: str, where: str) -> MetricRow:
-    """The row of a metric that is a mean of values within bounds. Raises UnknownNameError, DataError."""
-    metric = metric_of(name) or find_metric(name)
-    row = declared(name) if metric_of(name) else metric.rows[0]
-    if row.low is None or row.high is None:
-        raise DataError(
-            f"{where}: {name} declares no bounds, so no interval holds whenever one stops; take another"
-        )
-    if metric.computed_over == "corpus":
-        raise DataError(
-            f"{where}: the values of {name} depend on all replies, also on those that are not there yet"
-        )
-    if row.interval not in ("proportion", "mean"):
-        raise DataError(
-            f"{where}: {name} is not a mean over questions, so no interval holds whenever one stops"
-        )
-    return row
-
-
-# --- confidence sequences ---------------------------------------------------------------------------------------------
-
-
-ALPHA = 0.05
-BOLDNESS = 0.75
-"""The share of the capital that a bet may lose."""
-PRECISION = 1e-6
-PRIOR_SPREAD = 0.25
-"""Variance of a value that is taken before any is known: the greatest that a value in [0, 1] can have."""
-
-
-class DrawnPicture(Struct, frozen=True):
-    """What one picture showed: the sum of its values, each in [0, 1], between two bounds where some are not known."""
-
-    size: int
-    """Questions that have a value, or may have one."""
-    least: float
-    greatest: float
-
-
-class PopulationCounts(Struct, frozen=True):
-    """What is known of all pictures before any is asked."""
-
-    pictures: int
-    questions: int
-    largest: int
-    """Most questions of a picture."""
-
-
-class _Step(Struct, frozen=True):
-    """One picture with what was known before it was drawn."""
-
-    size: int
-    total: float
-    remaining: int
-    """Pictures not drawn before, this one among them."""
-    drawn: float
-    """Questions of the pictures before."""
-    sum: float
-    """Their total."""
-    bets: tuple[float, ...]
-    """One for each aim, before it is held back."""
-
-
-def sequence_interval(
-    draws: Sequence[DrawnPicture], population: PopulationCounts, aims: Sequence[float]
-) -> tuple[float, float]:
-    """The means in [0, 1] that pictures drawn in a random order do not rule out.
-
-    Looked at after every picture, the intervals hold the mean of the whole benchmark all at once with probability
-    1 - ALPHA. Bets are such that a mean off by one of `aims` is ruled out soonest. When all pictures are drawn the
-    interval is the mean itself. Without draws it is (0, 1).
-    """
-    size = sum(draw.size for draw in draws)
-    if not size:
-        return 0.0, 1.0
-    least, greatest = sum(draw.least for draw in draws), sum(draw.greatest for draw in draws)
-    n_asked = (
-        size + max(0, population.questions - size) if len(draws) < population.pictures else size
-    )
-    floor, ceiling = least / n_asked, (greatest + n_asked - size) / n_asked
-    below = Bets([(draw.size, draw.least) for draw in draws], population, aims)
-    above = Bets([(draw.size, draw.size - draw.greatest) for draw in draws], population, aims)
-    low = _first_possible(below, floor, least / size)
-    return low, 1 - _first_possible(above, 1 - ceiling, 1 - greatest / size)
-
-
-class Bets:
-    """Bets that the mean is greater than what is said, on pictures in the order in which they were drawn.
-
-    `totals` are the number of questions of each, and the sum of their values. The bets depend on the pictures before
-    alone. Against a mean that is off by a, D_i has the mean a n P / (P - i + 1), where n is the mean size; the best bet
-    is that by the variance of t_g - m n_g, which is estimated with the mean so far.
-    """
-
-    def __init__(
-        self,
-        totals: Sequence[tuple[int, float]],
-        population: PopulationCounts,
-        aims: Sequence[float],
-    ) -> None:
-        self._steps: list[_Step] = []
-        self._largest, self._aims = population.largest, len(aims)
-        squares, questions_drawn, total = 0.0, 0.0, 0.0
-        for i, (size, value) in enumerate(totals):
-            remaining = population.pictures - i
-            mean_size = (population.questions / population.pictures + questions_drawn) / (1 + i)
-            variance = (PRIOR_SPREAD * mean_size**2 + squares) / (1 + i)
-            drift = mean_size * population.pictures / remaining
-            bets = tuple(aim * drift / variance for aim in aims)
-            self._steps.append(_Step(size, value, remaining, questions_drawn, total, bets))
-            questions_drawn, total = questions_drawn + size, total + value
-            squares += (value - size * (total + 0.5) / (questions_drawn + 1)) ** 2
-
-    def log_capital(self, mean: float) -> float:
-        """Log of what became of a capital of 1."""
-        logs = deque(self._logs(mean), maxlen=1)
-        return _log_of_mean(logs[0]) if logs else 0.0
-
-    def path(self, mean: float) -> Iterator[float]:
-        """The same after each picture."""
-        return map(_log_of_mean, self._logs(mean))
-
-    def _logs(self, mean: float) -> Iterator[list[float]]:
-        """By aim, after each picture; the same list again and again."""
-        logs, largest = [0.0] * self._aims, self._largest
-        for step in self._steps:
-            before = (step.sum - mean * step.drawn) / step.remaining
-            gain = step.total - mean * step.size + before
-            worst = mean * largest - before
-            most = BOLDNESS / worst if worst > 0 else math.inf
-            for k, bet in enumerate(step.bets):
-                logs[k] += math.log1p(min(bet, most) * gain)
-            yield logs
-
-
-def _log_of_mean(logs: Sequence[float]) -> float:
-    """The log of the mean of exp: the capital is spread evenly over the aims."""
-    top = max(logs)
-    return top + math.log(math.fsum(math.exp(log - top) for log in logs) / len(logs))
-
-
-def _first_possible(bets: Bets, floor: float, mean: float) -> float:
-    """The least mean that the bets have not ruled out, between what is certain and the mean of the draws."""
-    most = math.log(2 / ALPHA)
-    if mean <= floor or bets.log_capital(floor) < most:
-        return floor
-    low, high = floor, mean
-    while high - low > PRECISION:
-        middle = (low + high) / 2
-        low, high = (middle, high) if bets.log_capital(middle) >= most else (low, middle)
-    return low
-
-
 AIMS = (0.02, 0.05, 0.1, 0.2)
-"""Differences, as shares of the range, that bets aim at where nothing says how wide the interval should be."""
+"""Distances from the mean, as shares of the metric's range, to detect if no rule says how narrow an interval should be."""
 NO_VALUE = ("hidden answer",)
-Key = tuple[str, int]
-"""Sample and round."""
+"""Reasons why a question never has a value, so that it is not part of the mean."""
+QuestionKey = tuple[str, int]
+"""Id of the sample, and round."""
+Bounds = Mapping[QuestionKey, tuple[float, float]]
+"""Least and greatest possible value of each question, in [0, 1]."""
 
 
 class SequentialEstimate(Struct, frozen=True):
-    """The mean of one metric over the part of a benchmark that was asked, with an interval for the whole benchmark."""
+    """The mean of a metric over the evaluated part of a benchmark, with an interval for the whole benchmark."""
 
     benchmark: str
     protocol: str
@@ -279,8 +47,8 @@ class SequentialEstimate(Struct, frozen=True):
     n: int
     """Questions with a value."""
     part: RandomPart
-    asked: int
-    """Questions asked."""
+    questions: int
+    """Evaluated questions."""
 
     @property
     def half_width(self) -> float:
@@ -288,128 +56,127 @@ class SequentialEstimate(Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether the rule wants more pictures than were asked."""
-        width = rule_of(self.part.rule).half_width
-        is_wide = self.part.awaits_verdict if width is None else self.half_width > width
-        return is_wide and not self.part.is_whole
+        """Whether the rule needs more images than were evaluated."""
+        if self.part.is_whole:
+            return False
+        target = rule_of(self.part.rule).half_width
+        if target is None:
+            return self.part.awaits_verdict
+        return self.half_width > target
 
     @property
     def saved(self) -> float:
-        """The share of the questions that was not asked."""
-        return 1 - self.asked / self.part.questions if self.part.questions else 0.0
+        """Share of the questions that were not evaluated."""
+        if not self.part.questions:
+            return 0.0
+        return 1 - self.questions / self.part.questions
 
 
 def sequential_estimates(run: ScoredRun) -> list[SequentialEstimate]:
-    """One for each benchmark of which a part was asked by a rule, and each protocol that has the rule's metric."""
+    """Return the estimates of an adaptive run, one for each benchmark and protocol that has the metric of the rule.
+
+    Benchmarks that were not evaluated adaptively have none.
+    """
     parts = parts_of(run)
-    return [
-        estimate
-        for scored in run.benchmarks
-        if scored.spec.name in parts
-        for estimate in _estimates(scored, parts[scored.spec.name])
-    ]
+    estimates: list[SequentialEstimate] = []
+    for scored in run.benchmarks:
+        part = parts.get(scored.spec.name)
+        if part is not None:
+            estimates += _estimates(scored, part)
+    return estimates
 
 
 def open_by_width(run: ScoredRun) -> list[str]:
-    """The benchmarks of which not all is asked and not enough is known by the rule that stops the run at a width."""
-    return list(
-        dict.fromkeys(
-            estimate.benchmark
-            for estimate in sequential_estimates(run)
-            if estimate.is_open and not estimate.part.awaits_verdict
-        )
-    )
+    """Return the benchmarks whose interval is still wider than the rule of the run allows."""
+    names: dict[str, None] = {}
+    for estimate in sequential_estimates(run):
+        if estimate.is_open and not estimate.part.awaits_verdict:
+            names[estimate.benchmark] = None
+    return list(names)
 
 
 def parts_of(run: ScoredRun) -> dict[str, RandomPart]:
-    """The parts that rules have let a run ask, by benchmark."""
-    return {
-        use.name: use.part for use in run.manifest.benchmarks if isinstance(use.part, RandomPart)
-    }
+    """Return the part of each benchmark that a run evaluated adaptively, by its name."""
+    parts: dict[str, RandomPart] = {}
+    for use in run.manifest.benchmarks:
+        if isinstance(use.part, RandomPart):
+            parts[use.name] = use.part
+    return parts
 
 
 def _estimates(scored: ScoredBenchmark, part: RandomPart) -> Iterator[SequentialEstimate]:
+    """Yield the estimate of each protocol that has the metric of the rule."""
     rule = rule_of(part.rule)
     aims = AIMS if rule.half_width is None else (rule.half_width / rule.span,)
-    n_asked = sum(len(sample.rounds) for sample in scored.samples.values())
-    for (protocol, method), scores in scores_of(scored, rule.metric).items():
-        values = [score.value for score in scores.values() if score.value is not None]
-        draws = drawn_pictures(scored, part, bounds_of_questions(scores, rule))
-        low, high = sequence_interval(draws, population_of(part), aims)
+    n_evaluated = sum(len(sample.rounds) for sample in scored.samples.values())
+    for (protocol, method), scores in _scores_by_protocol(scored, rule.metric).items():
+        draws = _draws(scored, part, _question_bounds(scores, rule))
+        low, high = sequence_interval(draws, _population(part), aims)
         yield SequentialEstimate(
-            scored.spec.name,
-            protocol,
-            method,
-            rule.metric,
-            rule.row.unit,
-            mean_estimate(scored, list(scores.values()), rule.metric).value,
-            _unscaled(low, rule),
-            _unscaled(high, rule),
-            len(values),
-            part,
-            n_asked,
+            benchmark=scored.spec.name,
+            protocol=protocol,
+            method=method,
+            metric=rule.metric,
+            unit=rule.row.unit,
+            value=mean_estimate(scored, list(scores.values()), rule.metric).value,
+            low=rule.low + rule.span * low,
+            high=rule.low + rule.span * high,
+            n=sum(score.value is not None for score in scores.values()),
+            part=part,
+            questions=n_evaluated,
         )
 
 
-def scores_of(scored: ScoredBenchmark, metric: str) -> dict[tuple[str, Method], dict[Key, Score]]:
-    """The scores of one metric by protocol and question, without questions whose answer is hidden."""
-    scores: dict[tuple[str, Method], dict[Key, Score]] = defaultdict(dict)
+def _scores_by_protocol(
+    scored: ScoredBenchmark, metric: str
+) -> dict[tuple[str, Method], dict[QuestionKey, Score]]:
+    """Return the scores of a metric by protocol and question, without questions whose answer is hidden."""
+    scores: dict[tuple[str, Method], dict[QuestionKey, Score]] = defaultdict(dict)
     for score in scored.scores_of(metric):
         if score.reason not in NO_VALUE:
             scores[score.protocol, score.method][score.sample_id, score.turn] = score
     return scores
 
 
-def bounds_of_questions(
-    scores: Mapping[Key, Score], rule: StoppingRule
-) -> dict[Key, tuple[float, float]]:
-    """The least and the greatest value of each question as shares of the metric's range.
+def _question_bounds(scores: Mapping[QuestionKey, Score], rule: StoppingRule) -> Bounds:
+    """Return the least and the greatest possible value of each question, as shares of the metric's range.
 
-    The value itself; 0 to 1 where no answer came; nothing for a question without a value, which is out of the mean.
+    Both are the value if there is one. A question that received no reply may have any value, 0 to 1. One without a value
+    for another reason is not part of the mean.
     """
-    bounds = {}
+    bounds: dict[QuestionKey, tuple[float, float]] = {}
     for key, score in scores.items():
         if score.value is not None:
-            value = scaled(score.value, rule)
-            bounds[key] = value, value
+            share = (score.value - rule.low) / rule.span
+            share = min(1.0, max(0.0, share))  # rounding may lead out of the range
+            bounds[key] = (share, share)
         elif score.never_answered:
-            bounds[key] = 0.0, 1.0
+            bounds[key] = (0.0, 1.0)
     return bounds
 
 
-def scaled(value: float, rule: StoppingRule) -> float:
-    """A value as a share of its metric's range, where rounding cannot lead out of it."""
-    return min(1.0, max(0.0, (value - rule.low) / rule.span))
-
-
-def _unscaled(share: float, rule: StoppingRule) -> float:
-    return rule.low + rule.span * share
-
-
-def drawn_pictures(
-    scored: ScoredBenchmark, part: RandomPart, bounds: Mapping[Key, tuple[float, float]]
-) -> list[DrawnPicture]:
-    """The pictures asked, in their random order, with the sums of the least and the greatest values of their questions;
-    a picture none of whose questions counts is drawn too."""
-    members: dict[str, list[tuple[float, float]]] = {
-        group: []
-        for group in picture_order((sample.group for sample in scored.samples.values()), part.seed)
+def _draws(scored: ScoredBenchmark, part: RandomPart, bounds: Bounds) -> list[DrawnImage]:
+    """Return the evaluated images in their random order, including those without a question in `bounds`."""
+    groups = (sample.group for sample in scored.samples.values())
+    bounds_by_group: dict[str, list[tuple[float, float]]] = {
+        group: [] for group in image_order(groups, part.seed)
     }
     for (sample_id, _), bound in bounds.items():
-        members[scored.samples[sample_id].group].append(bound)
-    return [_drawn(values) for values in members.values()]
+        bounds_by_group[scored.samples[sample_id].group].append(bound)
+
+    draws: list[DrawnImage] = []
+    for of_group in bounds_by_group.values():
+        least = sum(low for low, _ in of_group)
+        greatest = sum(high for _, high in of_group)
+        draws.append(DrawnImage(len(of_group), least, greatest))
+    return draws
 
 
-def _drawn(values: Iterable[tuple[float, float]]) -> DrawnPicture:
-    values = list(values)
-    return DrawnPicture(len(values), sum(low for low, _ in values), sum(high for _, high in values))
+def _population(part: RandomPart) -> PopulationCounts:
+    return PopulationCounts(part.total_images, part.questions, part.largest)
 
 
-def population_of(part: RandomPart) -> PopulationCounts:
-    return PopulationCounts(part.of, part.questions, part.largest)
-
-
-# --- which of two models is better, where both were asked the same random part ----------------------------------------
+# --- which of two models is better, if both evaluated the same random part --------------------------------------------
 
 
 Verdict = Literal["first", "second", "equivalent", "equal", "undecided"]
@@ -418,102 +185,147 @@ Verdict = Literal["first", "second", "equivalent", "equal", "undecided"]
 class SequentialDifference(SequentialEstimate, frozen=True, kw_only=True):
     """How much higher the first model scores than the second, with an interval for the whole benchmark.
 
-    `n` counts questions that have a value in both runs, `asked` those asked of each model.
+    `n` counts questions with a value in both runs, `questions` those that each model was evaluated on.
     """
 
     first: str
     second: str
     verdict: Verdict
-    """Which is better; `equal` for a benchmark asked to its end, `equivalent` within the margin that was given."""
+    """Which model is better; `equivalent` if the difference is within a margin, `equal` if the complete benchmark was
+    evaluated and they do not differ."""
 
 
 def sequential_differences(
     first: ScoredRun, second: ScoredRun, equivalent: Mapping[str, float] = MappingProxyType({})
 ) -> list[SequentialDifference]:
-    """The difference on each benchmark of which both runs were asked the same part, by the preferred protocol of each
-    method. `equivalent` is by benchmark the greatest difference that does not matter, in the unit of the values; 0, or
-    none, where any matters."""
-    labels, parts = run_labels([first, second]), parts_of(first)
-    by_name = {scored.spec.name: scored for scored in second.benchmarks}
-    return [
-        difference
-        for scored in first.benchmarks
-        if (part := parts.get(scored.spec.name)) is not None
-        and part == parts_of(second).get(scored.spec.name)
-        for difference in _differences(
-            (labels[0], labels[1]),
-            (scored, by_name[scored.spec.name]),
-            part,
-            equivalent.get(scored.spec.name, 0.0),
-        )
-    ]
+    """Return the differences of two runs on each benchmark of which both evaluated the same part.
+
+    Each method has a difference, by its preferred protocol.
+
+    Args:
+        first: A run.
+        second: The other run.
+        equivalent: The greatest difference that does not matter, by benchmark and in the unit of the values. By
+            default every difference matters.
+    """
+    first_label, second_label = run_labels([first, second])
+    first_parts = parts_of(first)
+    second_parts = parts_of(second)
+    second_benchmarks = {scored.spec.name: scored for scored in second.benchmarks}
+    differences: list[SequentialDifference] = []
+    for scored in first.benchmarks:
+        name = scored.spec.name
+        part = first_parts.get(name)
+        if part is None or part != second_parts.get(name):
+            continue
+        pair = _RunPair(first_label, second_label, scored, second_benchmarks[name], part)
+        differences += _differences(pair, equivalent.get(name, 0.0))
+    return differences
 
 
-def _differences(
-    labels: tuple[str, str],
-    pair: tuple[ScoredBenchmark, ScoredBenchmark],
-    part: RandomPart,
-    equivalent: float,
-) -> Iterator[SequentialDifference]:
-    rule = rule_of(part.rule)
-    first, second = (scores_of(scored, rule.metric) for scored in pair)
-    n_asked = sum(len(sample.rounds) for sample in pair[0].samples.values())
-    shared = sorted(first.keys() & second.keys(), key=lambda key: protocol_preference(key[0]))
-    preferred = {method: (protocol, method) for protocol, method in reversed(shared)}
-    for protocol, method in preferred.values():
-        own_scores, rival_scores = first[protocol, method], second[protocol, method]
-        gaps = {
-            key: (own_scores[key].value or 0.0) - (rival_scores[key].value or 0.0)
-            for key in own_scores.keys() & rival_scores.keys()
-            if own_scores[key].value is not None and rival_scores[key].value is not None
-        }
-        bounds = _difference_bounds(
-            bounds_of_questions(own_scores, rule), bounds_of_questions(rival_scores, rule)
-        )
-        aims = tuple(
-            dict.fromkeys(
-                [aim / 2 for aim in (*([equivalent / rule.span] if equivalent else []), *AIMS)]
-            )
-        )
-        shares = sequence_interval(drawn_pictures(pair[0], part, bounds), population_of(part), aims)
-        low, high = (rule.span * (2 * share - 1) for share in shares)
+class _RunPair(Struct, frozen=True):
+    """Two runs on the same part of a benchmark."""
+
+    first_label: str
+    second_label: str
+    first: ScoredBenchmark
+    second: ScoredBenchmark
+    part: RandomPart
+
+
+def _differences(pair: _RunPair, equivalent: float) -> Iterator[SequentialDifference]:
+    rule = rule_of(pair.part.rule)
+    aims = _difference_aims(rule, equivalent)
+    n_evaluated = sum(len(sample.rounds) for sample in pair.first.samples.values())
+    first_scores = _scores_by_protocol(pair.first, rule.metric)
+    second_scores = _scores_by_protocol(pair.second, rule.metric)
+    for protocol, method in _preferred_protocols(first_scores.keys() & second_scores.keys()):
+        first = first_scores[protocol, method]
+        second = second_scores[protocol, method]
+        gaps: list[float] = []
+        for key in first.keys() & second.keys():
+            first_value = first[key].value
+            second_value = second[key].value
+            if first_value is not None and second_value is not None:
+                gaps.append(first_value - second_value)
+
+        bounds = _difference_bounds(_question_bounds(first, rule), _question_bounds(second, rule))
+        draws = _draws(pair.first, pair.part, bounds)
+        low_share, high_share = sequence_interval(draws, _population(pair.part), aims)
+        low = rule.span * (2 * low_share - 1)
+        high = rule.span * (2 * high_share - 1)
         yield SequentialDifference(
-            pair[0].spec.name,
-            protocol,
-            method,
-            rule.metric,
-            rule.row.unit,
-            sum(gaps.values()) / len(gaps) if gaps else None,
-            low,
-            high,
-            len(gaps),
-            part,
-            n_asked,
-            first=labels[0],
-            second=labels[1],
-            verdict=_verdict(low, high, rule, part, equivalent),
+            benchmark=pair.first.spec.name,
+            protocol=protocol,
+            method=method,
+            metric=rule.metric,
+            unit=rule.row.unit,
+            value=sum(gaps) / len(gaps) if gaps else None,
+            low=low,
+            high=high,
+            n=len(gaps),
+            part=pair.part,
+            questions=n_evaluated,
+            first=pair.first_label,
+            second=pair.second_label,
+            verdict=_verdict(low, high, rule, pair.part, equivalent),
         )
 
 
-def _difference_bounds(
-    first: dict[Key, tuple[float, float]], second: dict[Key, tuple[float, float]]
-) -> dict[Key, tuple[float, float]]:
-    """Of each question that counts in both runs, the least and the greatest difference, from -1 and 1 to 0 and 1."""
-    return {
-        key: ((1 + first[key][0] - second[key][1]) / 2, (1 + first[key][1] - second[key][0]) / 2)
-        for key in sorted(first.keys() & second.keys())
-    }
+def _preferred_protocols(
+    protocols: AbstractSet[tuple[str, Method]],
+) -> list[tuple[str, Method]]:
+    """Return the preferred protocol of each method, from pairs of a protocol and a method."""
+    by_method: dict[Method, tuple[str, Method]] = {}
+    preferred_first = sorted(protocols, key=lambda pair: protocol_preference(pair[0]))
+    for protocol, method in reversed(preferred_first):
+        by_method[method] = (protocol, method)
+    return list(by_method.values())
+
+
+def _difference_aims(rule: StoppingRule, equivalent: float) -> tuple[float, ...]:
+    """Return the differences to detect, on the scale of `_difference_bounds`: half of a share of the metric's range."""
+    aims = list(AIMS)
+    if equivalent:
+        aims.insert(0, equivalent / rule.span)
+    return tuple(dict.fromkeys(aim / 2 for aim in aims))
+
+
+def _difference_bounds(first: Bounds, second: Bounds) -> Bounds:
+    """Return the least and the greatest difference of each question that both runs have.
+
+    Differences, between -1 and 1, are scaled to [0, 1]: no difference is 0.5.
+    """
+    bounds: dict[QuestionKey, tuple[float, float]] = {}
+    for key in sorted(first.keys() & second.keys()):
+        first_low, first_high = first[key]
+        second_low, second_high = second[key]
+        least = (1 + first_low - second_high) / 2
+        greatest = (1 + first_high - second_low) / 2
+        bounds[key] = (least, greatest)
+    return bounds
 
 
 def _verdict(
     low: float, high: float, rule: StoppingRule, part: RandomPart, equivalent: float
 ) -> Verdict:
-    better, worse = (low, high) if rule.row.better != "lower" else (-high, -low)
-    rounding = 1e-9 * rule.span
+    """Return which model is better, from the interval of the first minus the second.
+
+    Args:
+        low: Lower end of the interval, in the unit of the values.
+        high: Upper end.
+        rule: The rule with its metric.
+        part: The evaluated part.
+        equivalent: The greatest difference that does not matter; 0 if every difference matters.
+    """
     if equivalent and -equivalent <= low and high <= equivalent:
         return "equivalent"
-    if better > rounding:
-        return "first"
-    if worse < -rounding:
-        return "second"
-    return "equal" if part.is_whole and high - low <= 2 * rounding else "undecided"
+    rounding = 1e-9 * rule.span
+    is_above = low > rounding
+    is_below = high < -rounding
+    if is_above or is_below:
+        higher_is_better = rule.row.better != "lower"
+        return "first" if is_above == higher_is_better else "second"
+    if part.is_whole and high - low <= 2 * rounding:
+        return "equal"
+    return "undecided"

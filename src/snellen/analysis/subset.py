@@ -1,4 +1,4 @@
-"""Runs narrowed to questions that meet a condition, or that every run answered (MMBench, appendix C)."""
+"""Restrict runs to questions that meet a condition, or that every run answered (MMBench, appendix C)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.callers import for_caller, setting
 from snellen.common.conditions import Condition
 from snellen.errors import DataError
 from snellen.protocols.base import UNDECLARED, labelled_declaration
@@ -23,9 +24,18 @@ NEVER: Shortfall = ("not asked", "")
 
 
 def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
-    """The runs narrowed to questions that meet a condition on tags and facts, as in `snellen run --where`.
+    """Restrict runs to the questions that meet a condition on tags and facts, as in `snellen run --where`.
 
-    Raises DataError for a fact that no benchmark has, or when a run has no such question.
+    Raises:
+        DataError: No benchmark has a fact in the condition, or no question of a run meets it.
+
+    Examples:
+        >>> from snellen.plugin_api import score_run
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> run = score_run(results.runs[0].folder, sn.ScoringSpec())
+        >>> [narrowed] = filter_runs([run], "benchmark == 'eyechart/colour'")
+        >>> len(narrowed.benchmarks[0].samples)
+        4
     """
     condition = Condition(text)
     facts = {scored.spec.name: scored.spec.facts() for run in runs for scored in run.benchmarks}
@@ -38,7 +48,8 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
     }
     known_names = {*tags, *(name for benchmark_facts in facts.values() for name in benchmark_facts)}
     if unknown := condition.names - known_names:
-        raise DataError(f"--where: {registry.unknown('fact', min(unknown), known_names)}")
+        where = for_caller("--where", "where")
+        raise DataError(f"{where}: {registry.unknown_name('fact', min(unknown), known_names)}")
     narrowed = []
     for run in runs:
         keys = {
@@ -48,7 +59,10 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
             if condition.holds({**facts[scored.spec.name], **sample.tags})
         }
         if not keys:
-            raise DataError(f"no question of {run.folder} fits --where {text!r}")
+            raise DataError(
+                f"no question of {run.folder} meets the condition "
+                f"{setting('where', text, is_quoted=True)}"
+            )
         narrowed.append(
             _noted(narrow_run(run, keys), f"only questions where {text}: {len(keys):,}")
         )
@@ -56,10 +70,13 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
 
 
 def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
-    """The runs narrowed to the questions that all of them answered: asked, not failed, not refused.
+    """Restrict runs to the questions that all of them answered.
 
-    `left_out` of each run says what was left out and why. A reply that names no option still is an answer. Raises
-    DataError for runs on different builds of a benchmark, and when no question is left.
+    A question is answered if its requests did not fail and the model did not refuse. A reply without an option counts as
+    an answer. `ScoredRun.left_out` of each returned run lists the other questions with the reason.
+
+    Raises:
+        DataError: The runs are on different builds of a benchmark, or no question was answered by all.
     """
     check_same_builds(runs)
     reasons = [_reasons(run) for run in runs]
@@ -76,7 +93,7 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     }
     if not common:
         raise DataError(
-            "no question was answered by all of the runs; leave one out, or name abilities with --where"
+            f"no question was answered by all of the runs; remove a run, or select abilities with {setting('where')}"
         )
     note = f"only the {len(common):,} of {len(everything):,} questions that all {len(runs)} runs answered"
     return [
@@ -93,10 +110,13 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 
 
 def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
-    """The runs narrowed to the questions that all of them replied to, if only by a refusal; without a benchmark where
-    there is none."""
+    """Restrict runs to the questions for which all have a reply; refusals count as replies."""
     replied = [
-        {key for key, why in _reasons(run).items() if why is None or why[0] == "refused"}
+        {
+            key
+            for key, shortfall in _reasons(run).items()
+            if shortfall is None or shortfall[0] == "refused"
+        }
         for run in runs
     ]
     common = set.intersection(*replied)
@@ -104,9 +124,11 @@ def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 
 
 def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
-    """A run narrowed to some questions; benchmarks without any are left out. Request counts stay those of all.
+    """Restrict a run to some samples. Benchmarks without any of them are removed; request counts stay unchanged.
 
-    What a rule has let it ask is not a random part of these questions alone, so the narrowed run has no such part."""
+    A stopping rule evaluates a random part of all questions of a benchmark, not of the remaining ones. The manifest of
+    the returned run therefore names no such part.
+    """
     ids_by_benchmark: dict[str, set[str]] = defaultdict(set)
     for benchmark, sample in keys:
         ids_by_benchmark[benchmark].add(sample)
@@ -142,13 +164,14 @@ def _noted(run: ScoredRun, note: str) -> ScoredRun:
 
 
 def _reasons(run: ScoredRun) -> dict[Key, Shortfall]:
-    """For each question asked, why it counts as not answered."""
+    """Return, for each sample with a prediction, why it counts as not answered; None if it was answered."""
     shortfalls: dict[Key, Shortfall] = {}
     declared = {label: labelled_declaration(label) for label in run.manifest.protocols}
     for scored in run.benchmarks:
         for prediction in scored.predictions:
             if not declared.get(prediction.protocol, UNDECLARED).is_unbiased(prediction.variant):
-                continue  # asked, or not, because of earlier replies: to leave its question out would choose by these
+                # Whether it was sent depends on earlier replies, so it must not decide which questions remain.
+                continue
             key = scored.spec.name, prediction.sample_id
             shortfalls[key] = shortfalls.get(key) or _reason(prediction)
     return shortfalls
@@ -161,12 +184,14 @@ def _reason(prediction: Prediction) -> Shortfall:
 
 
 def check_same_builds(runs: Sequence[ScoredRun]) -> None:
+    """Raise DataError if runs used different builds of a benchmark."""
     first_uses = {use.name: (use, run) for run in reversed(runs) for use in run.manifest.benchmarks}
     for run in runs:
         for use in run.manifest.benchmarks:
             first_use, first_run = first_uses[use.name]
             if not use.fits(first_use.version, first_use.questions):
                 raise DataError(
-                    f"{run.folder} and {first_run.folder} are on different builds of {use.name}; score both on one "
-                    "(a file of predictions with --benchmark and the built benchmark's name)"
+                    f"{run.folder} and {first_run.folder} used different builds of {use.name}; score both with "
+                    f"the same build (for a file of predictions, give {setting('benchmark')} and the name of the built "
+                    "benchmark)"
                 )

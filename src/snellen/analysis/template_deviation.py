@@ -6,13 +6,13 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from snellen.metrics.declaration import Metric, share
+from snellen.metrics.declaration import Metric, share_row
 from snellen.records import Estimate
 
 TEMPLATE_DEVIATION = Metric(
-    what="standard deviation of the accuracy over templates",
+    description="standard deviation of the accuracy over templates",
     rows=(
-        share(
+        share_row(
             "template_deviation",
             "accuracy's standard deviation over templates",
             better="lower",

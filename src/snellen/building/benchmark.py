@@ -1,9 +1,14 @@
-"""A built benchmark: a folder with questions and pictures. The answers beside them are not opened here."""
+"""Read a built benchmark: a folder with questions and images. The answers in it are not opened here.
+
+A part of a benchmark (`RandomPart`, `ChosenPart`) is what an adaptive run evaluated. A group is what related samples
+share, by default their image.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
@@ -11,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from snellen.building.older_builds import (
     FORMAT,
@@ -20,11 +25,12 @@ from snellen.building.older_builds import (
     read_older_manifest,
     record_file,
 )
+from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.common.conditions import Condition
 from snellen.common.foreign import LimitError, NotAFileError, open_file, read_file
 from snellen.common.images import ImageStore
-from snellen.common.paths import check_benchmark_name, home
+from snellen.common.paths import check_benchmark_name, snellen_home
 from snellen.errors import DataError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.shown_text import object_line
@@ -36,7 +42,7 @@ from snellen.records import (
     ItemDecision,
     Sample,
     SetApartQuestion,
-    SourcePictures,
+    SourceImages,
     SourceRows,
 )
 
@@ -53,84 +59,105 @@ DECISIONS = "decisions.jsonl.gz"
 
 
 class BenchmarkCounts(Struct, frozen=True):
+    """What a benchmark contains."""
+
     samples: int
     questions: int
+    """Questions of all samples; each round of a dialogue is one."""
     images: int
-    """Pictures, those of examples and of questions set apart too."""
+    """Images, including those of examples and of questions set apart."""
     answers: int
     """Questions with a known answer; 0 for a split with hidden answers."""
     examples: int = 0
-    """Questions set apart, which are shown with their answers and never asked."""
+    """Few-shot examples, which are shown with their answers and never asked."""
 
 
 class ItemCheck(Struct, frozen=True, omit_defaults=True):
-    """What a check of every question found before a benchmark was made of those that passed."""
+    """Result of a check that every question of a benchmark had to pass."""
 
     name: str
-    """Its name in the registry's group of checks."""
+    """Name in the registry's group of checks."""
     checked: int
+    """Number of questions."""
     failed: int
+    """Questions that failed at first."""
     repaired: int = 0
-    """Of those that failed, how many passed with other distractors."""
+    """Failed questions that passed with other distractors."""
     by: tuple[str, ...] = ()
-    """The models that were asked, if any."""
+    """Models that checked, if any."""
     detail: str = ""
-    """In words what it came to, such as the accuracy of models that saw no picture."""
+    """The result as text, such as the accuracy of models that saw no image."""
     estimate: Estimate | None = None
-    """Of a check by blind models: the highest of their accuracies on the questions that were kept."""
+    """For a check by blind models: the highest of their accuracies on the questions that passed."""
     chance: float | None = None
-    """What guessing would score in place of the estimate."""
+    """Chance level of the estimate."""
 
 
 class ErrorBound(Struct, frozen=True, omit_defaults=True):
-    """What an audit by people says of the share of bad questions."""
+    """Upper bound on the share of bad questions, from labels by people."""
 
-    drawn: int
-    """Questions that were labelled, drawn at random of `of`."""
-    of: int
+    sample_size: int = field(name="drawn")
+    """Questions that were drawn at random and labelled."""
+    population_size: int = field(name="of")
+    """Questions from which they were drawn."""
     bad: int
-    """Of those drawn, how many are bad; what raters could not settle counts as bad."""
+    """Drawn questions that are bad. A question on which raters could not agree counts as bad."""
     at_most: float
-    """The most that the share of bad questions can be, an exact upper bound."""
+    """Exact upper bound on the share of bad questions, 0 to 1."""
     level: float = 0.95
+    """Confidence level of the bound."""
     raters: tuple[str, ...] = ()
     disagreements: int = 0
-    """Questions on which the raters differed before they were settled."""
+    """Questions on which the raters differed at first."""
     removed: int = 0
-    """Of those bad, how many were taken out of the benchmark that `at_most` is about."""
+    """Bad questions that were removed from the benchmark; `at_most` is about the benchmark without them."""
     kappa: float | None = None
-    """Cohen's, of two raters on good and bad before they were settled."""
+    """Cohen's kappa of the first labels of two raters."""
 
     @property
     def sentence(self) -> str:
         """`At most 2.1% of the questions are bad, with 95% confidence: 150 of 1,000 drawn, 0 bad, by ann.`"""
-        agreement = f" (kappa {self.kappa:.2f})" if self.kappa is not None else ""
-        removed = f", {self.removed:,} taken out" if self.removed else ""
-        share, level = percent_at_most(self.at_most), f"{100 * self.level:g}"
+        agreement = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
+        removed = f", {self.removed:,} removed" if self.removed else ""
+        share = percent_at_most(self.at_most)
+        level = f"{100 * self.level:g}%"
+        drawn = f"{self.sample_size:,} of {self.population_size:,} were drawn"
+        raters = " and ".join(self.raters)
         return (
-            f"At most {share} of the questions are bad, with {level}% confidence: {self.drawn:,} of {self.of:,} "
-            f"drawn, {self.bad:,} bad{removed}, by {' and '.join(self.raters)}{agreement}."
+            f"At most {share} of the questions are bad, with {level} confidence: {drawn}, {self.bad:,} of them "
+            f"bad{removed}, according to {raters}{agreement}."
         )
 
 
 def percent_at_most(share: float) -> str:
-    """A share as people write it, rounded up: a bound of 2.01% is not one of 2%."""
-    tenths = -(-round(1000 * share, 6) // 1)
+    """Format an upper bound as a percentage, rounded up to a tenth.
+
+    Examples:
+        >>> percent_at_most(0.0201)
+        '2.1%'
+    """
+    tenths = math.ceil(round(1000 * share, 6))
     return f"{tenths / 10:g}%"
 
 
 class Verification(Struct, frozen=True, omit_defaults=True):
-    """What a benchmark's questions have passed, and what people found in a sample of them."""
+    """Checks that a benchmark's questions passed, and what people found in a sample of them.
+
+    Examples:
+        >>> Verification(candidates=40, passing_questions=38, checks=()).candidates
+        40
+    """
 
     candidates: int
-    """Questions before any was checked."""
-    kept: int
+    """Questions before the first check."""
+    passing_questions: int = field(name="kept")
+    """Questions that passed all checks."""
     checks: tuple[ItemCheck, ...] = ()
     bound: ErrorBound | None = None
 
 
 class BuildInfo(Struct, frozen=True, omit_defaults=True):
-    """How a benchmark was built, besides its entry."""
+    """How a benchmark was built, in addition to its entry."""
 
     read: int = 0
     """Questions in the source."""
@@ -139,104 +166,115 @@ class BuildInfo(Struct, frozen=True, omit_defaults=True):
     recipe: dict[str, Any] = {}
     """Settings that differ from the entry's."""
     writer: str = ""
-    """The model that wrote distractors."""
+    """Model that wrote distractors."""
     rejected: dict[str, int] = {}
     """Rejected distractor candidates, by reason."""
     chance: tuple[float, float] | None = None
-    """The lowest and the highest probability with which a question of the complete benchmark was drawn; None where all
-    were taken."""
+    """Lowest and highest probability with which a question of the complete benchmark was drawn; None if all were."""
     limit: int = 0
-    """Only the samples that a run with this limit asks were built; 0 for all."""
+    """Only the samples of a run with this limit were built; 0 for all."""
     origin: str = ""
-    """Where the source's files come from, in words."""
+    """Where the source's files come from, as text."""
 
 
 class BenchmarkManifest(Struct, frozen=True):
-    """The manifest of a built folder. `version` is a digest of all questions, answers and pictures."""
+    """Manifest of a built folder."""
 
     format: int
+    """Format of the folder's files."""
     spec: BenchmarkSpec
     version: str
+    """Digest of all questions, answers and images."""
     counts: BenchmarkCounts
     warnings: tuple[str, ...] = ()
     tags: dict[str, dict[str, int]] = {}
-    """How many samples carry each value of each tag; empty for a tag with more than 100 values."""
-    made: BuildInfo = BuildInfo()
+    """Number of samples with each value of each tag; empty for a tag with more than 100 values."""
+    build_info: BuildInfo = field(default=BuildInfo(), name="made")
     questions: str = ""
-    """A digest of everything but the answers: the same for a build that hides them."""
+    """Digest of everything except the answers; a build with hidden answers has the same digest."""
     indistinguishable: int = 0
-    """Questions that nothing tells apart from another one with another answer."""
+    """Number of questions that are identical to another question with a different answer."""
     files: dict[str, str] = {}
-    """SHA-256 of each file of records; those of pictures are their names."""
+    """SHA-256 of each file of records. Images have their digest as name."""
     answer_tags: tuple[str, ...] = ()
-    """Names of tags that tell something of the answers and stand beside them."""
+    """Names of tags that give answers away. They are stored with the answers."""
     verification: Verification | None = None
-    """What its questions have passed before they were taken in; None where nothing was checked."""
+    """Checks that the questions passed; None if they were not checked."""
 
 
 class RandomPart(Struct, frozen=True, tag="random"):
-    """The first pictures of a benchmark in a random order, with all their samples: what a rule has let a run ask."""
+    """The images of a benchmark that a stopping rule let a run evaluate, with all their samples.
 
-    pictures: int
-    of: int
-    """Pictures of the whole selection."""
+    They are the first images in a random order.
+    """
+
+    images: int = field(name="pictures")
+    """Images of the part."""
+    total_images: int = field(name="of")
+    """Images of the complete selection."""
     questions: int
-    """Questions of the whole selection."""
+    """Questions of the complete selection."""
     largest: int
-    """Most questions of one of its pictures."""
+    """Greatest number of questions of one image."""
     seed: int
-    """Of the order."""
+    """Seed of the order."""
     rule: str
-    """What stopped the run, as it was given."""
+    """The rule as the user gave it, such as `accuracy ±2`."""
     awaits_verdict: bool = False
-    """Whether the run is one of two that are asked until one is shown to be better, which is not decided yet."""
+    """Whether this is one of two runs that continue until one model is significantly better, which is not decided yet."""
 
     @property
     def is_whole(self) -> bool:
-        return self.pictures >= self.of
+        return self.images >= self.total_images
 
     def __str__(self) -> str:
-        return f"a random {self.pictures:,} of {self.of:,} pictures, by the rule {self.rule}"
+        return f"a random {self.images:,} of {self.total_images:,} images, chosen by the rule {self.rule}"
 
 
 class ChosenPart(Struct, frozen=True, tag="chosen"):
-    """The samples of a benchmark that a procedure chose one after the other, by what was answered before: their mean
-    says nothing of the benchmark."""
+    """Samples of a benchmark that a procedure chose one by one, depending on earlier replies.
+
+    Their mean is no estimate for the benchmark.
+    """
 
     samples: tuple[str, ...]
-    of: int
-    """Samples of the whole selection."""
+    """Ids of the samples."""
+    total_samples: int = field(name="of")
+    """Samples of the complete selection."""
     rule: str
-    """What chose them."""
+    """Name of the procedure."""
 
     @property
     def is_whole(self) -> bool:
-        return len(self.samples) >= self.of
+        return len(self.samples) >= self.total_samples
 
     def __str__(self) -> str:
-        return f"{len(self.samples):,} of {self.of:,} questions, chosen one after the other ({self.rule})"
+        return f"{len(self.samples):,} of {self.total_samples:,} questions, chosen adaptively ({self.rule})"
 
 
-Part = RandomPart | ChosenPart
-"""The samples of a benchmark that were asked in rounds, at random or by what was answered before."""
+QuestionPart = RandomPart | ChosenPart
+"""The samples of a benchmark that an adaptive run evaluated."""
 
 
 class Selection(Struct, frozen=True):
-    """Which samples of a benchmark take part."""
+    """The samples of a benchmark that a run evaluates."""
 
     where: str = ""
+    """Condition on tags and facts of the benchmark; empty for all samples."""
     limit: int | None = None
-    """At most this many samples, chosen by the hash of their ids: a larger limit includes those of a smaller one."""
-    part: Part | None = None
-    """Of these, the samples of the first pictures alone, or those that were chosen."""
+    """Maximum number of samples, chosen by the hash of their ids: a larger limit includes those of a smaller one."""
+    part: QuestionPart | None = None
+    """Part of these samples, for an adaptive run."""
 
 
 ALL = Selection()
 
 
-def picture_order(groups: Iterable[str], seed: int) -> list[str]:
-    """The distinct groups (pictures) in a random order: that of another seed is another, that of fewer groups the same
-    without the others."""
+def image_order(groups: Iterable[str], seed: int) -> list[str]:
+    """Return the distinct groups (images) in a random order that depends on the seed.
+
+    A subset of the groups has the same relative order.
+    """
     return sorted(set(groups), key=lambda group: (_place(f"{seed} {group}"), group))
 
 
@@ -252,7 +290,19 @@ def read_benchmark_manifest(raw: bytes) -> BenchmarkManifest:
 
 
 class Benchmark:
-    """Questions and pictures of a built folder. Raises DataError for any other folder."""
+    """Questions and images of a built folder.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        DataError: It is not a built benchmark.
+
+    Examples:
+        >>> folder = sn.load_benchmark("eyechart/colour").folder
+        >>> Benchmark(folder).name
+        'eyechart/colour'
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -263,7 +313,8 @@ class Benchmark:
             raise DataError(f"{path} cannot be read ({error.strerror})") from None
         except OSError:
             raise DataError(
-                f"{folder} is not a built benchmark ({MANIFEST} is missing); run `snellen build`"
+                f"{folder} is not a built benchmark ({MANIFEST} is missing); "
+                f"{for_caller('run `snellen build`', 'make one with sn.build')}"
             ) from None
         try:
             self.manifest = read_benchmark_manifest(raw)
@@ -272,10 +323,15 @@ class Benchmark:
         check_benchmark_name(self.manifest.spec.name, f"{path}: ")
         if self.manifest.format != FORMAT:
             raise DataError(
-                f"{path}: built in format {self.manifest.format}, this Snellen reads {OLDEST_FORMAT} to {FORMAT}; "
-                "build it again"
+                f"{path}: built in format {self.manifest.format}, but this version of Snellen reads "
+                f"{OLDEST_FORMAT} to {FORMAT}; build it again"
             )
         self.images = ImageStore(folder / "images")
+
+    @staticmethod
+    def is_in(folder: Path) -> bool:
+        """Return whether a folder is a built benchmark."""
+        return (folder / MANIFEST).exists()
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
@@ -283,7 +339,7 @@ class Benchmark:
             self,
             f"{self.name} in {self.folder}",
             questions=counts.questions,
-            pictures=counts.images,
+            images=counts.images,
         )
 
     @property
@@ -295,9 +351,10 @@ class Benchmark:
         return self.manifest.spec.name
 
     def part(self, name: str) -> Path | None:
-        """One of the files of records, as it was built; None if the benchmark was built without it.
+        """Return the path of a file of records, such as `samples.jsonl.gz`; None if the benchmark was built without it.
 
-        Raises DataError if it is missing or has changed since.
+        Raises:
+            DataError: The file is missing, or its content has changed since the build.
         """
         built_digest = self.manifest.files.get(name)
         if built_digest is None:
@@ -314,7 +371,7 @@ class Benchmark:
             ) from None
         if not is_built:
             raise DataError(
-                f"{path} is not the file that was built: its content has changed; build {self.name} again"
+                f"the content of {path} has changed since the build; build {self.name} again"
             )
         return path
 
@@ -323,17 +380,19 @@ class Benchmark:
         return read_built_records(path, Sample) if path else iter(())
 
     def samples(self, selection: Selection = ALL) -> Iterator[Sample]:
-        """The chosen samples; those of one group (picture) are consecutive."""
+        """Yield the samples of a selection; those of one group (image) are consecutive."""
         chosen = self._chosen(selection)
         for sample in self._samples():
             if chosen is None or sample.id in chosen:
                 yield sample
 
     def count(self, selection: Selection = ALL) -> int:
+        """Return the number of samples of a selection."""
         chosen = self._chosen(selection)
         return self.manifest.counts.samples if chosen is None else len(chosen)
 
     def _chosen(self, selection: Selection) -> frozenset[str] | None:
+        """Return the ids of a selection's samples; None for all samples."""
         if selection == ALL:
             return None
         if selection not in self._choices:
@@ -347,101 +406,119 @@ class Benchmark:
     def _choose(self, selection: Selection) -> frozenset[str]:
         condition = Condition(selection.where) if selection.where else None
         facts = self.spec.facts()
-        groups = {
-            sample.id: sample.group
-            for sample in self._samples()
-            if condition is None or condition.holds({**facts, **sample.tags})
-        }
+        group_by_id: dict[str, str] = {}
+        for sample in self._samples():
+            if condition is None or condition.holds({**facts, **sample.tags}):
+                group_by_id[sample.id] = sample.group
         if selection.limit is not None:
-            groups = {
-                sample_id: groups[sample_id] for sample_id in first_samples(groups, selection.limit)
-            }
-        if selection.part is None:
-            return frozenset(groups)
-        if isinstance(selection.part, ChosenPart):
-            return frozenset(selection.part.samples) & groups.keys()
-        first = set(picture_order(groups.values(), selection.part.seed)[: selection.part.pictures])
-        return frozenset(sample_id for sample_id, group in groups.items() if group in first)
+            ids = first_samples(group_by_id, selection.limit)
+            group_by_id = {sample_id: group_by_id[sample_id] for sample_id in ids}
+
+        part = selection.part
+        if part is None:
+            return frozenset(group_by_id)
+        if isinstance(part, ChosenPart):
+            return frozenset(part.samples) & group_by_id.keys()
+        order = image_order(group_by_id.values(), part.seed)
+        first_groups = set(order[: part.images])
+        return frozenset(
+            sample_id for sample_id, group in group_by_id.items() if group in first_groups
+        )
 
     def random_part(self, selection: Selection, seed: int, rule: str) -> RandomPart:
-        """The part of a selection that has no picture yet."""
-        sizes = Counter[str]()
+        """Return a part of a selection that has no image yet.
+
+        Args:
+            selection: The selection.
+            seed: Seed of the order of the images.
+            rule: The rule that will stop the run.
+        """
+        questions_by_group: Counter[str] = Counter()
         for sample in self.samples(selection):
-            sizes[sample.group] += len(sample.rounds)
-        return RandomPart(0, len(sizes), sizes.total(), max(sizes.values(), default=0), seed, rule)
+            questions_by_group[sample.group] += len(sample.rounds)
+        return RandomPart(
+            images=0,
+            total_images=len(questions_by_group),
+            questions=questions_by_group.total(),
+            largest=max(questions_by_group.values(), default=0),
+            seed=seed,
+            rule=rule,
+        )
 
     def histories(self) -> dict[str, tuple[str, ...]]:
-        """The published replies of dialogues, for a protocol with gold history."""
+        """Return the published replies of each dialogue, by the id of its sample.
+
+        Raises:
+            DataError: The benchmark has none.
+        """
         path = self.part(HISTORY)
         if path is None:
             raise DataError(f"{self.name} has no published dialogue history; use history=online")
         return {history.sample_id: history.replies for history in read_built_records(path, History)}
 
     def examples(self) -> list[Example]:
-        """The questions set apart to be shown with their answers. Raises DataError where there are none."""
+        """Return the few-shot examples. Raises DataError if there are none."""
         path = self.part(EXAMPLES)
         if path is None:
+            examples = for_caller("--examples 20", f"sn.build({self.name!r}, examples=20)")
             raise DataError(
-                f"{self.name} was built without examples; build it again with some of its questions set apart "
-                "(--examples 20), or name a benchmark that has some with --few-shot-from"
+                f"{self.name} has no few-shot examples; rebuild it with some of its questions reserved "
+                f"({examples}), or take examples from another benchmark with "
+                f"{setting('few_shot_from')}"
             )
         return list(read_built_records(path, Example))
 
     def set_apart(self) -> list[SetApartQuestion]:
-        """The questions that are kept beside the benchmark and never asked, with the reasons."""
+        """Return the questions that the benchmark stores but never asks, with the reasons."""
         path = self.part(SET_APART)
         return list(read_built_records(path, SetApartQuestion)) if path else []
 
     def decisions(self) -> dict[str, ItemDecision]:
-        """What was decided on questions before it was built, by sample; with these the same build comes out again."""
+        """Return the decisions on questions that the build followed, by sample id. A build with them has the same result."""
         path = self.part(DECISIONS)
-        return (
-            {decision.sample_id: decision for decision in read_built_records(path, ItemDecision)}
-            if path
-            else {}
-        )
+        if path is None:
+            return {}
+        return {decision.sample_id: decision for decision in read_built_records(path, ItemDecision)}
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
-        """The questions that nothing tells apart from another one with another answer, group by group."""
+        """Return the questions that are identical to another one with a different answer, group by group."""
         path = self.part(INDISTINGUISHABLE)
         return list(read_built_records(path, IndistinguishableQuestion)) if path else []
 
     def origins(self) -> dict[str, SourceRows]:
-        """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
+        """Return the rows of the source that each sample was built from, by its id; empty if they are not stored."""
         path = self.part(ORIGINS)
-        return (
-            {origin.sample_id: origin for origin in read_built_records(path, SourceRows)}
-            if path
-            else {}
-        )
+        if path is None:
+            return {}
+        return {origin.sample_id: origin for origin in read_built_records(path, SourceRows)}
 
-    def source_pictures(self) -> dict[str, tuple[str, ...]]:
-        """For each sample the names of its pictures' files, in the order of the source; empty for an older build."""
+    def source_images(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the image files of each sample, by its id; empty for an older build."""
         path = self.part(PICTURES)
-        return (
-            {
-                pictures.sample_id: pictures.names
-                for pictures in read_built_records(path, SourcePictures)
-            }
-            if path
-            else {}
-        )
+        if path is None:
+            return {}
+        return {images.sample_id: images.names for images in read_built_records(path, SourceImages)}
 
 
 @lru_cache(maxsize=4096)
 def _is_built(path: Path, digest: str, inode: int, size: int, changed: int) -> bool:
-    """Whether a file has the digest with which it was built, computed again only when either is another one."""
+    """Return whether a file has the digest that its build stored. Cached until the file changes."""
     return file_digest(path) == digest
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def first_samples(sample_ids: Iterable[str], limit: int) -> list[str]:
-    """The samples that a limit leaves: a larger one leaves those of a smaller one too."""
+    """Return the samples of a limit, chosen by their hash: a larger limit includes those of a smaller one.
+
+    Examples:
+        >>> first_samples(["a", "b", "c"], 2)
+        ['c', 'a']
+    """
     return heapq.nsmallest(limit, sample_ids, key=_place)
 
 
@@ -450,9 +527,14 @@ def _place(sample_id: str) -> bytes:
 
 
 def own_benchmarks() -> list[str]:
-    """Names of built benchmarks that are not in the catalogue."""
-    root = home() / "benchmarks"
-    folders = (path.parent.relative_to(root) for path in root.glob("**/" + MANIFEST))
-    # A folder that a build has not put in its place yet begins with a dot.
-    names = (str(path) for path in folders if not any(part.startswith(".") for part in path.parts))
-    return sorted(name for name in names if name not in entries())
+    """Return the names of the built benchmarks that are not in the catalogue."""
+    root = snellen_home() / "benchmarks"
+    known = entries()
+    names: list[str] = []
+    for path in root.glob(f"**/{MANIFEST}"):
+        folder = path.parent.relative_to(root)
+        # An unfinished build is in a folder that begins with a dot.
+        is_unfinished = any(part.startswith(".") for part in folder.parts)
+        if not is_unfinished and str(folder) not in known:
+            names.append(str(folder))
+    return sorted(names)

@@ -31,7 +31,7 @@ from snellen.building.benchmark import (
     file_digest,
     first_samples,
 )
-from snellen.building.checking import DraftChecker, SoundRows
+from snellen.building.checking import DraftChecker
 from snellen.building.examples import ExampleDrawer
 from snellen.building.older_builds import FORMAT
 from snellen.building.recipe import (
@@ -42,6 +42,8 @@ from snellen.building.recipe import (
     Recipe,
     reformulate,
 )
+from snellen.building.replaced_builds import OWN_FILES, check_replacement
+from snellen.building.skipped_rows import SoundRows
 from snellen.building.source_state import keep_state, source_state
 from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
@@ -55,13 +57,12 @@ from snellen.records import (
     Formulation,
     History,
     IndistinguishableQuestion,
-    SourcePictures,
+    SourceImages,
     SourceRows,
 )
-from snellen.reformulation.distractors import PictureEmbedder
+from snellen.reformulation.distractor_sources import ImageEmbedder
 
 # The origin of a source that was not downloaded, as the manifest has it.
-OWN_FILES = "files named by the user"
 BESIDE_ENTRY = "files beside its entry"
 WITH_SNELLEN = "Snellen itself"
 ANSWERS = "answers.jsonl.gz"
@@ -78,12 +79,13 @@ def build_benchmark(
     to: Path | None = None,
     recipe: Recipe = DEFAULT,
     writer: DistractorWriter | None = None,
-    embedder: PictureEmbedder | None = None,
+    embedder: ImageEmbedder | None = None,
     progress: Progress | None = None,
     limit: int | None = None,
     origin: str = "",
     decisions: Decisions = MappingProxyType({}),
     verification: Verification | None = None,
+    may_replace: bool = True,
 ) -> Benchmark:
     """Build a benchmark from its source, replacing an earlier build of it.
 
@@ -102,12 +104,21 @@ def build_benchmark(
         origin: Text that says where the files in `source` come from.
         decisions: Distractors to avoid and questions to set apart, by sample. They are kept in the folder.
         verification: Result of the checks, for the manifest.
+        may_replace: Whether the build may replace one with other content that was built from another source.
 
     Raises:
-        DataError: A row is wrong (the message names file and line), or the source does not fit the entry.
+        DataError: A row is wrong (the message names file and line), the source does not fit the entry, or the build may
+            not replace the earlier one.
+
+    Examples:
+        >>> from snellen.plugin_api import entries, open_benchmark
+        >>> spec = entries()["eyechart/colour"]
+        >>> built = build_benchmark(spec, to=Path("colour"))
+        >>> built.count() == open_benchmark("eyechart/colour").count()
+        True
     """
     check_benchmark_name(spec.name)
-    reader = registry.find("readers", spec.source.reader)
+    reader = registry.find_registered("readers", spec.source.reader)
     target = to or benchmark_folder(spec.name)
     _check_target(target)
     with staging_folder(target) as folder, _naming_entry(spec):
@@ -141,14 +152,18 @@ def build_benchmark(
         made = BuildInfo(
             stats.read,
             stats.complete,
-            _changed_settings(recipe),
+            changed_settings(recipe),
             writer.name if writer else "",
             stats.rejected,
             stats.chance,
             limit or 0,
             origin,
         )
-        manifest = replace(manifest, warnings=tuple(warnings), made=made, verification=verification)
+        manifest = replace(
+            manifest, warnings=tuple(warnings), build_info=made, verification=verification
+        )
+        if not may_replace:
+            check_replacement(target, manifest)
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
         (folder / MANIFEST).write_bytes(content)
     if target == benchmark_folder(spec.name):
@@ -183,8 +198,8 @@ def _check_formulation(spec: BenchmarkSpec, built: Formulation) -> None:
         return
     forms = {"choice": "have options", "text": "have no options", "dialogue": "come in rounds"}
     raise DataError(
-        f"{entry_file(spec)}: formulation = {spec.formulation!r}, but most of its questions {forms[built]}: write "
-        f"{built!r}, or change what the entry names as options"
+        f"{entry_file(spec)}: formulation = {spec.formulation!r}, but most of its questions {forms[built]}; set "
+        f"it to {built!r}, or correct the options in the entry"
     )
 
 
@@ -203,7 +218,7 @@ def _first_by_place(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
             notes = []
 
 
-def _changed_settings(recipe: Recipe) -> dict[str, Any]:
+def changed_settings(recipe: Recipe) -> dict[str, Any]:
     """Return the settings that differ from their defaults."""
     settings = msgspec.to_builtins(recipe)
     return {name: value for name, value in settings.items() if value != getattr(DEFAULT, name)}
@@ -245,7 +260,7 @@ def _write_questions(
             samples.write(sample)
             for gold in golds:
                 answers.write(gold)
-            pictures.write(SourcePictures(sample.id, checker.names(draft)))
+            pictures.write(SourceImages(sample.id, checker.names(draft)))
             if draft.replies:
                 histories.write(History(sample.id, draft.replies))
             if draft.rows:

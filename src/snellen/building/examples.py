@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import asdict
 
 from snellen.building.checking import Question
+from snellen.callers import setting
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.conditions import Condition
 from snellen.common.drafts import Draft
@@ -42,10 +43,10 @@ class ExampleDrawer:
         if self._choice.isdecimal():
             self._count = int(self._choice)
         elif self._choice not in ("", ALL):
-            self._condition = Condition(self._choice, flag="--examples")
+            self._condition = Condition(self._choice, setting="examples")
         if self._count == 0:
             raise DataError(
-                "--examples 0 sets nothing apart; leave it out, or give a number from 1 up"
+                f"{setting('examples', 0)} reserves nothing; remove it, or give a number of at least 1"
             )
 
     def without_examples(self, questions: Iterable[Question]) -> Iterator[Question]:
@@ -60,7 +61,9 @@ class ExampleDrawer:
                 else:
                     yield question
         if self._choice and not self.questions:
-            raise DataError(f"{self._spec.name}: no question fits --examples {self._choice!r}")
+            raise DataError(
+                f"{self._spec.name}: no question meets the condition {setting('examples', self._choice, is_quoted=True)}"
+            )
 
     def _is_example(self, draft: Draft) -> bool:
         if self._condition is None:
@@ -100,8 +103,8 @@ class ExampleDrawer:
                 yield from kept.pop(latest)
         if total < count:
             raise DataError(
-                f"{self._spec.name}: only {total} questions have a known answer, so {count} cannot be set apart as "
-                "examples; give a smaller number, or `all` for a benchmark of examples alone"
+                f"{self._spec.name}: only {total} questions have an answer, so {count} cannot be reserved as "
+                "examples; give a smaller number, or `all` for a benchmark that contains only examples"
             )
         for _, group in sorted(latest_first, reverse=True):
             self.questions.extend(kept[group])
@@ -111,7 +114,8 @@ class ExampleDrawer:
         for draft, sample, golds in self.questions:
             if sample.turns:
                 raise DataError(
-                    f"{draft.where}: a dialogue cannot be an example; set apart questions of one round"
+                    f"{draft.where}: a dialogue cannot be a few-shot example; reserve questions with a single "
+                    "round"
                 )
             if not golds:
                 raise DataError(

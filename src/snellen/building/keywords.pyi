@@ -15,14 +15,15 @@ class BuildKeywords(TypedDict, total=False):
     images: str | Path
     dimension: str | Path
     metrics: str | Iterable[str]
-    no_pictures: bool
+    no_images: bool
     hidden_answers: bool
-    fetch_pictures: bool
+    fetch_images: bool
     columns: Mapping[str, str | Iterable[str]]
     answer_is: Literal["letter", "text", "index0", "index1"] | None
     to: str | Path
     answers: str | Path
     lenient: bool
+    force: bool
     distractors: str | Path
     options: int | None
     writer: Any

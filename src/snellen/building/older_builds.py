@@ -1,7 +1,7 @@
 """Read benchmarks and copies of questions that earlier versions of Snellen built.
 
-docs/reference/compatibility.md says which formats are read. A manifest is brought to the present form in memory;
-nothing is written.
+docs/reference/compatibility.md lists the formats. A manifest is converted to the present format in memory; no file is
+changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from snellen.common.foreign import regular_file
 from snellen.errors import DataError
 from snellen.formats.record_files import ENDING, Stored, read_records
 
-FORMAT = 4
+FORMAT = 5
 OLDEST_FORMAT = 2
 PARQUET_ENDING = ".parquet"
 PARQUET_ROWS = 1000  # in memory at once
@@ -27,13 +27,13 @@ ManifestT = TypeVar("ManifestT")
 
 
 def read_older_manifest(raw: bytes, form: type[ManifestT]) -> ManifestT:
-    """Decode the manifest of a build of this or an earlier format.
+    """Decode the manifest of a build in this or an earlier format.
 
-    Fields that are not known any more are left out, and missing ones have their default. The format becomes the
-    present one, and records are listed under their present names; `record_file` finds the file itself.
+    Fields that no longer exist are dropped, and missing ones have their default. The format becomes the present one.
+    Files of records and fields of the entry get their present names; `record_file` finds the file itself.
 
     Raises:
-        msgspec.DecodeError: The text is not a manifest of a format that is read.
+        msgspec.DecodeError: The text is not a manifest of a supported format.
     """
     content = msgspec.json.decode(raw, type=dict[str, Any])
     built_format = content.get("format")
@@ -42,10 +42,50 @@ def read_older_manifest(raw: bytes, form: type[ManifestT]) -> ManifestT:
         files = content.get("files")
         if isinstance(files, dict):
             content["files"] = {_present_name(name): digest for name, digest in files.items()}
+        if isinstance(content.get("spec"), dict):
+            content["spec"] = _present_spec(content["spec"])
     return msgspec.convert(without_unknown_fields(content, form), form)
 
 
+def _present_spec(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry in a manifest under the present names of its fields: up to format 4, images were `pictures`."""
+    present = dict(spec)
+    if "pictures" in present:
+        present["image_sources"] = present.pop("pictures")
+    for name in ("source", "groups", "prompts"):
+        if name in present:
+            present[name] = _with_image_names(present[name])
+    return present
+
+
+_IMAGE_NAMES = {
+    "picture": "image",
+    "pictures": "images",
+    "no_pictures": "no_images",
+    "find_pictures": "find_images",
+    "fetch_pictures": "fetch_images",
+}
+_NAMES_OF_DATA = ("fields", "tags", "answer_tags")
+"""Tables whose keys are names of columns and tags, which the user chooses."""
+
+
+def _with_image_names(content: Any) -> Any:
+    """Return tables and lists with the present names of their fields, at any depth."""
+    if isinstance(content, list):
+        return [_with_image_names(item) for item in content]
+    if not isinstance(content, dict):
+        return content
+    present: dict[str, Any] = {}
+    for name, value in content.items():
+        if name in _NAMES_OF_DATA:
+            present[name] = value
+        else:
+            present[_IMAGE_NAMES.get(name, name)] = _with_image_names(value)
+    return present
+
+
 def _present_name(name: str) -> str:
+    """Return the present name of a file of records: `samples.jsonl.gz` for `samples.parquet`."""
     if name.endswith(PARQUET_ENDING):
         return name.removesuffix(PARQUET_ENDING) + ENDING
     return name
@@ -55,37 +95,47 @@ def without_unknown_fields(content: Any, form: Any) -> Any:
     """Return plain data without the fields that the records of a type do not have.
 
     Args:
-        content: Tables, lists and values, as a decoder of JSON gives them.
-        form: The type that they are to be converted to.
+        content: Tables, lists and values, as a decoder of JSON returns them.
+        form: The type to which a caller will convert them.
+
+    Examples:
+        >>> from snellen.records import SourceImages
+        >>> without_unknown_fields({"sample_id": "q1", "names": ["1.png"], "colour": "red"}, SourceImages)
+        {'sample_id': 'q1', 'names': ['1.png']}
     """
     return _known_part(content, msgspec_inspect.type_info(form))
 
 
 def _known_part(content: Any, kind: msgspec_inspect.Type) -> Any:
-    match kind:
-        case msgspec_inspect.StructType(fields=fields, tag_field=tag_field):
-            if not isinstance(content, dict):
-                return content
-            types = {field.encode_name: field.type for field in fields}
-            known = {
-                name: _known_part(value, types[name])
-                for name, value in content.items()
-                if name in types
-            }
-            if tag_field in content:
-                known[tag_field] = content[tag_field]
-            return known
-        case msgspec_inspect.UnionType(types=types):
-            return _known_part(content, _alternative(content, types))
-        case msgspec_inspect.VarTupleType(item_type=item_type) if isinstance(content, list):
-            return [_known_part(item, item_type) for item in content]
-        case msgspec_inspect.DictType(value_type=value_type) if isinstance(content, dict):
-            return {name: _known_part(value, value_type) for name, value in content.items()}
+    """Return content without unknown fields, at any depth of records, lists and dicts."""
+    if isinstance(kind, msgspec_inspect.UnionType):
+        return _known_part(content, _union_member(content, kind.types))
+    if isinstance(kind, msgspec_inspect.StructType) and isinstance(content, dict):
+        return _known_fields(content, kind)
+    if isinstance(kind, msgspec_inspect.VarTupleType) and isinstance(content, list):
+        return [_known_part(item, kind.item_type) for item in content]
+    if isinstance(kind, msgspec_inspect.DictType) and isinstance(content, dict):
+        return {name: _known_part(value, kind.value_type) for name, value in content.items()}
     return content
 
 
-def _alternative(content: Any, types: tuple[msgspec_inspect.Type, ...]) -> msgspec_inspect.Type:
-    """Return the record of a union that a table is, by its tag; for anything else a type that changes nothing."""
+def _known_fields(content: dict[str, Any], record: msgspec_inspect.StructType) -> dict[str, Any]:
+    """Return the fields that a record has, and the tag that names the record in a union."""
+    types = {field.encode_name: field.type for field in record.fields}
+    known: dict[Any, Any] = {}
+    for name, value in content.items():
+        if name in types:
+            known[name] = _known_part(value, types[name])
+    if record.tag_field in content:
+        known[record.tag_field] = content[record.tag_field]
+    return known
+
+
+def _union_member(content: Any, types: tuple[msgspec_inspect.Type, ...]) -> msgspec_inspect.Type:
+    """Return the record of a union that a table stands for, by its tag; by default the first record.
+
+    For anything but a table it is a type that leaves the content unchanged.
+    """
     records = [kind for kind in types if isinstance(kind, msgspec_inspect.StructType)]
     if not isinstance(content, dict) or not records:
         return msgspec_inspect.AnyType()
@@ -96,14 +146,16 @@ def _alternative(content: Any, types: tuple[msgspec_inspect.Type, ...]) -> msgsp
 
 
 def record_file(folder: Path, name: str) -> Path:
-    """Return where a file of records lies: under its present name, else under that of format 2."""
+    """Return the path of a file of records: its present name or, if only that exists, its name in format 2."""
     path = folder / name
-    older_path = folder / f"{name.removesuffix(ENDING)}{PARQUET_ENDING}"
-    return older_path if older_path.exists() and not path.exists() else path
+    parquet_path = folder / f"{name.removesuffix(ENDING)}{PARQUET_ENDING}"
+    if parquet_path.exists() and not path.exists():
+        return parquet_path
+    return path
 
 
 def read_built_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
-    """Yield the records of a file of any format that is read. Raises DataError for a file that cannot be read."""
+    """Yield the records of a file of any supported format. Raises DataError if it cannot be read."""
     if path.suffix == PARQUET_ENDING:
         return _parquet_records(path, kind)
     return read_records(path, kind)
@@ -115,6 +167,7 @@ def _parquet_records(path: Path, kind: type[RecordT]) -> Iterator[RecordT]:
 
     try:
         with pq.ParquetFile(regular_file(path)) as file:
+            # PyArrow returns a map as a list of pairs.
             maps = [field.name for field in file.schema_arrow if pa.types.is_map(field.type)]
             for batch in file.iter_batches(batch_size=PARQUET_ROWS, use_threads=False):
                 for row in batch.to_pylist():

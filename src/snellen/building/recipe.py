@@ -1,9 +1,14 @@
-"""From a reader's drafts to the questions of a benchmark: sampled, then made multiple choice, as a stream."""
+"""Turn the drafts of a reader into the questions of a benchmark: sample them, then give them options, as a stream.
+
+Distractors are wrong options. They come from sources such as the answers to other questions, or a writer (a model)
+writes them. A stratum is a group of questions that sampling balances, and a decision is what checks or people found of a
+question: distractors to avoid, or that it is set apart.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
@@ -11,35 +16,35 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import setting
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.drafts import Draft, QuestionDraft
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, WrongRowsError
 from snellen.records import ItemDecision
 from snellen.reformulation.answer_equality import opposite_yes_no
-from snellen.reformulation.distractors import (
+from snellen.reformulation.distractor_sources import (
     WRITTEN,
-    PictureEmbedder,
-    Rejected,
+    ImageEmbedder,
     SourceContext,
     SourcePart,
     needs_source,
     open_sources,
     parse_sources,
-    to_multiple_choice,
 )
+from snellen.reformulation.distractors import Rejected, to_multiple_choice
 from snellen.reformulation.sampling import Sampling, draw_sample, inclusion_probabilities
 
 Decisions = Mapping[str, ItemDecision]
-"""By sample: which distractors are not to be used, and which questions are set apart."""
+"""Decisions by sample id."""
 Drafts = Callable[[], Iterable[Draft]]
-"""Reads a source from its beginning each time it is called."""
+"""Function that reads a source from its beginning each time it is called."""
 WINDOW = 64
 """Drafts passed to a distractor writer at once."""
 
 
 class DistractorWriter(Protocol):
-    """Writes distractors where the paper had a model write them."""
+    """Model that writes distractors."""
 
     @property
     def name(self) -> str: ...
@@ -47,39 +52,54 @@ class DistractorWriter(Protocol):
     def write(
         self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
     ) -> list[Draft]:
-        """The drafts with `count` distractors as the first tier of each round that needs them written."""
+        """Return the drafts with `count` distractors as the first tier of each question that needs them written.
+
+        Args:
+            benchmark: Name of the benchmark.
+            drafts: Drafts with at least one such question.
+            count: Number of distractors of a question.
+            rejected: Counter of rejected candidates by reason, to update.
+        """
         ...
 
 
 class Recipe(Struct, frozen=True):
-    """Settings of a build that override those of the entry."""
+    """Settings of a build that override those of the entry.
+
+    Examples:
+        >>> Recipe(options=3, seed=1).options
+        3
+    """
 
     sample: Sampling | None = None
     """Replaces the entry's sampling; `Sampling()` builds the complete benchmark."""
     options: int | None = None
     """Replaces the entry's number of options (ReForm-Eval, Figure 15)."""
     distractors: str = ""
-    """Replaces the entry's sources of distractors: `pool`, `random`, `near-text:2,random:1`, `written` ... Where it is
-    empty and the entry names none, they are written where the paper had a model write them."""
+    """Replaces the entry's sources of distractors: `pool`, `random`, `near-text:2,random:1`, `written` ... If neither
+    names any, a writer writes the distractors that the paper had a model write."""
     seed: int = 0
     examples: str = ""
-    """Which questions are set apart as few-shot examples: a number of them, a condition on tags, or `all`."""
+    """Questions to set apart as few-shot examples: a number of them, a condition on tags, or `all`."""
     embeddings: str = ""
-    """The model that told which pictures are alike, for the source `near-picture`."""
+    """Model that finds similar images, for the source `near-image`."""
     lenient: bool = False
-    """Whether rows that cannot be used are left out and counted, instead of refusing the whole source."""
+    """Whether rows that cannot be used are skipped and counted, instead of rejecting the source."""
 
 
 class BuildStats(Struct):
-    """Statistics of a build: how many drafts there were, and how many candidates were rejected for which reason."""
+    """Statistics of a build."""
 
     read: int = 0
+    """Drafts in the source."""
     complete: int = 0
+    """Drafts of the complete benchmark, before sampling."""
     rejected: Rejected = msgspec.field(default_factory=Counter)
+    """Rejected candidates for distractors, by reason."""
     notes: list[str] = []
     """Notes about the source carried by drafts that were not chosen."""
     chance: tuple[float, float] | None = None
-    """The lowest and the highest probability with which a question of the complete benchmark was drawn."""
+    """Lowest and highest probability with which a question of the complete benchmark was drawn."""
 
 
 def reformulate(
@@ -88,147 +108,175 @@ def reformulate(
     recipe: Recipe,
     writer: DistractorWriter | None,
     stats: BuildStats,
-    embedder: PictureEmbedder | None = None,
+    embedder: ImageEmbedder | None = None,
     decisions: Decisions = MappingProxyType({}),
 ) -> Iterator[Draft]:
-    """The drafts of a benchmark, with all distractors in place; those that `decisions` set apart say why.
+    """Yield the drafts of a benchmark with all distractors.
 
-    The source of a sampled benchmark is read twice: first for the strata, then for the chosen drafts. Raises
-    DataError for a source that has too few samples or candidates, or that needs a writer.
+    The source of a sampled benchmark is read twice: first for the strata, then for the drawn drafts.
+
+    Args:
+        spec: The benchmark.
+        drafts_of_source: Reads its source.
+        recipe: Settings that override those of its entry.
+        writer: Model that writes distractors, if any.
+        stats: Statistics to update.
+        embedder: Model that finds similar images, if any.
+        decisions: Distractors to avoid, and questions to set apart.
+
+    Raises:
+        DataError: The source has too few samples or candidates, or needs a writer, or a model was given that no source
+            of distractors uses.
     """
-    count = recipe.options or spec.source.options
+    n_options = recipe.options or spec.source.options
     parts = parse_sources(recipe.distractors or spec.source.distractors)
+    source_names = [part.name for part in parts]
+    if writer:
+        _check_used("writer", WRITTEN, source_names)
+    if embedder:
+        _check_used("embeddings", "near-image", source_names)
+
     drafts = _sampled(spec, drafts_of_source, recipe, stats)
-    names = [part.name for part in parts]
-    for model, source, flag in (
-        (writer, WRITTEN, "writer"),
-        (embedder, "near-picture", "embeddings"),
-    ):
-        if model and names and source not in names:
-            raise DataError(
-                f"{flag}: is for the source of distractors {source!r}, and these are {', '.join(names)}"
-            )
-    if names in ([], [WRITTEN]):
-        drafts = map(_to_be_written, drafts) if names else drafts
-        drafts = _with_distractors(drafts, spec, count - 1, writer, stats.rejected)
-    elif names != ["pool"]:
+    if source_names == [WRITTEN]:
+        drafts = map(_with_prompt, drafts)
+    if source_names in ([], [WRITTEN]):
+        drafts = _with_written(drafts, spec, n_options - 1, writer, stats.rejected)
+    elif source_names != ["pool"]:
         context = SourceContext(spec.name, recipe.seed, drafts_of_source, embedder)
         drafts = _with_sources(drafts, parts, context, stats, is_asked=bool(recipe.distractors))
 
     def with_options(draft: Draft, rejected: Rejected) -> Draft:
-        rounds = tuple(
-            to_multiple_choice(
-                question,
-                count,
-                rng_for(spec.name, draft.id, f"options {number}", recipe.seed),
-                rejected,
-                draft.where,
-            )
-            for number, question in enumerate(draft.rounds)
-        )
-        return replace(draft, rounds=rounds) if draft.rounds != rounds else draft
+        rounds: list[QuestionDraft] = []
+        for number, question in enumerate(draft.rounds):
+            rng = rng_for(spec.name, draft.id, f"options {number}", recipe.seed)
+            rounds.append(to_multiple_choice(question, n_options, rng, rejected, draft.where))
+        if tuple(rounds) == draft.rounds:
+            return draft
+        return replace(draft, rounds=tuple(rounds))
 
-    undecided = set(decisions)
+    unused = set(decisions)
     for draft in drafts:
-        undecided.discard(draft.id)
-        if (decision := decisions.get(draft.id)) is None:
+        unused.discard(draft.id)
+        decision = decisions.get(draft.id)
+        if decision is None:
             yield with_options(draft, stats.rejected)
         else:
-            yield _decided(draft, decision, with_options, stats.rejected)
-    if undecided:
+            yield _apply_decision(draft, decision, with_options, stats.rejected)
+    if unused:
         stats.notes.append(
-            f"{len(undecided)} decisions are about questions that are not here, such as {min(undecided)}"
+            f"{len(unused)} decisions refer to questions that do not exist, such as {min(unused)}"
         )
 
 
-def _decided(
+def _check_used(flag: str, source: str, source_names: Sequence[str]) -> None:
+    """Raise DataError if a model was given by a flag, but no source of distractors uses it."""
+    if source_names and source not in source_names:
+        raise DataError(
+            f"{flag} applies only to the distractor source {source!r}, but the sources are {', '.join(source_names)}"
+        )
+
+
+def _apply_decision(
     draft: Draft,
     decision: ItemDecision,
     with_options: Callable[[Draft, Rejected], Draft],
     rejected: Rejected,
 ) -> Draft:
-    """The draft with other distractors than those to be avoided; set apart where there are none, or for itself."""
+    """Return a draft with options as a decision wants it.
+
+    It has no distractor that the decision avoids. If there are no others, or if the decision says so, it is set apart.
+
+    Args:
+        draft: The draft without options.
+        decision: The decision.
+        with_options: Function that draws the options of a draft.
+        rejected: Counter of rejected candidates, to update.
+    """
     if decision.set_apart:
         return replace(with_options(draft, rejected), set_apart=decision.set_apart)
-    tried: Rejected = Counter()
+    rejected_here: Rejected = Counter()
     try:
-        mended = with_options(_avoiding(draft, tuple(decision.avoid)), tried)
-        if not any(
-            text in decision.avoid and place not in question.gold
-            for question in mended.rounds
-            for place, text in enumerate(question.options)
-        ):
-            rejected.update(tried)
-            return mended
-        reasons = tuple(decision.avoid.values())
+        repaired = with_options(_avoiding(draft, tuple(decision.avoid)), rejected_here)
     except DataError as error:
         reasons = (*decision.avoid.values(), f"no other distractor: {error}")
-    return replace(with_options(draft, rejected), set_apart=reasons)
+        return replace(with_options(draft, rejected), set_apart=reasons)
+    if _has_distractor(repaired, decision.avoid):
+        reasons = tuple(decision.avoid.values())
+        return replace(with_options(draft, rejected), set_apart=reasons)
+    rejected.update(rejected_here)
+    return repaired
+
+
+def _has_distractor(draft: Draft, texts: Container[str]) -> bool:
+    """Return whether one of these texts is a wrong option of a draft."""
+    for question in draft.rounds:
+        for index, option in enumerate(question.options):
+            if option in texts and index not in question.gold:
+                return True
+    return False
 
 
 def _avoiding(draft: Draft, texts: tuple[str, ...]) -> Draft:
-    """The draft, whose distractors are to be others than these texts."""
-    rounds = tuple(
-        replace(question, distractors=replace(spec, also_right=(*spec.also_right, *texts)))
-        if (spec := question.distractors)
-        else question
-        for question in draft.rounds
-    )
-    return replace(draft, rounds=rounds)
+    """Return a draft for which these texts are not drawn as distractors, as if they were correct too."""
+    rounds: list[QuestionDraft] = []
+    for question in draft.rounds:
+        distractors = question.distractors
+        if distractors:
+            also_right = (*distractors.also_right, *texts)
+            question = replace(question, distractors=replace(distractors, also_right=also_right))
+        rounds.append(question)
+    return replace(draft, rounds=tuple(rounds))
 
 
 def _sampled(
     spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, stats: BuildStats
 ) -> Iterator[Draft]:
-    select, sample = (
-        spec.source.select,
-        spec.source.sample if recipe.sample is None else recipe.sample,
-    )
+    """Yield the drafts of a source that are evaluated: selected for the complete benchmark, then sampled from it."""
+    select = spec.source.select
+    sample = spec.source.sample if recipe.sample is None else recipe.sample
     if select.rule == sample.rule == "all":
         for draft in drafts_of_source():
             stats.read += 1
             stats.complete += 1
             yield draft
         return
+
     try:
         strata = [draft.stratum for draft in drafts_of_source()]
     except WrongRowsError:
-        # Nothing is drawn from such a source: all of it is looked at, so that pictures that are wrong are named too.
+        # Nothing is drawn from such a source. All of it is read, so that errors also name wrong images.
         yield from drafts_of_source()
         return
     stats.read = len(strata)
     complete = draw_sample(strata, select, spec.draw, "select", recipe.seed)
     stats.complete = len(complete)
-    of_complete = [strata[place] for place in complete]
-    chosen = draw_sample(of_complete, sample, spec.draw, "sample", recipe.seed)
-    if chosen and sample.rule != "all":
-        chances = inclusion_probabilities(of_complete, sample).values()
-        stats.chance = (min(chances), max(chances))
-    places = iter([complete[place] for place in chosen])
-    del strata, complete, of_complete, chosen
-    next_place = next(places, None)
-    for place, draft in enumerate(drafts_of_source()):
-        if place == next_place:
+    complete_strata = [strata[index] for index in complete]
+    sampled = draw_sample(complete_strata, sample, spec.draw, "sample", recipe.seed)
+    if sampled and sample.rule != "all":
+        probabilities = inclusion_probabilities(complete_strata, sample).values()
+        stats.chance = (min(probabilities), max(probabilities))
+
+    indices = iter([complete[index] for index in sampled])
+    del strata, complete, complete_strata, sampled  # large while the source is read again
+    next_index = next(indices, None)
+    for index, draft in enumerate(drafts_of_source()):
+        if index == next_index:
             yield draft
-            next_place = next(places, None)
+            next_index = next(indices, None)
         else:
             stats.notes += draft.notes
 
 
-def _to_be_written(draft: Draft) -> Draft:
-    """The draft with a writer's prompt for each question whose distractors are made."""
-    rounds = tuple(
-        replace(
-            question,
-            distractors=replace(
-                question.distractors, prompt=question.distractors.prompt or "options"
-            ),
-        )
-        if question.distractors and needs_source(question)
-        else question
-        for question in draft.rounds
-    )
-    return replace(draft, rounds=rounds)
+def _with_prompt(draft: Draft) -> Draft:
+    """Return a draft with a writer's prompt for each question that needs distractors from a source."""
+    rounds: list[QuestionDraft] = []
+    for question in draft.rounds:
+        distractors = question.distractors
+        if distractors and needs_source(question):
+            prompt = distractors.prompt or "options"
+            question = replace(question, distractors=replace(distractors, prompt=prompt))
+        rounds.append(question)
+    return replace(draft, rounds=tuple(rounds))
 
 
 def _with_sources(
@@ -239,44 +287,69 @@ def _with_sources(
     *,
     is_asked: bool,
 ) -> Iterator[Draft]:
-    """The drafts with their candidates in the order of the sources. Raises DataError where sources that the user asked
-    for have no say in any question."""
-    arranged, has_say = open_sources(parts, context), False
+    """Yield the drafts with candidates for distractors from the sources, those of the first source first.
+
+    Args:
+        drafts: The drafts.
+        parts: The sources.
+        context: What sources draw from.
+        stats: Statistics to update.
+        is_asked: Whether the user chose the sources, rather than the entry.
+
+    Raises:
+        DataError: The user chose the sources, but no question needs distractors.
+    """
+    with_candidates = open_sources(parts, context)
+    has_use = False
     for draft in drafts:
-        has_say = has_say or any(map(needs_source, draft.rounds))
-        yield arranged(draft)
-    if is_asked and not has_say:
+        has_use = has_use or any(needs_source(question) for question in draft.rounds)
+        yield with_candidates(draft)
+    if is_asked and not has_use:
         source_names = ", ".join(part.name for part in parts)
         raise DataError(
-            f"distractors {source_names}: no question of {context.benchmark} has distractors to be made; leave it out"
+            f"distractors {source_names}: no question of {context.benchmark} needs distractors; remove it"
         )
-    stats.notes += [f"{why}: {number:,} times" for why, number in sorted(context.notes.items())]
+    for note, count in sorted(context.notes.items()):
+        stats.notes.append(f"{note}: {count:,} times")
 
 
-def _with_distractors(
+def _with_written(
     drafts: Iterator[Draft],
     spec: BenchmarkSpec,
     count: int,
     writer: DistractorWriter | None,
     rejected: Rejected,
 ) -> Iterator[Draft]:
-    """The drafts with `count` written distractors where they need them, one window of drafts at a time."""
+    """Yield the drafts with `count` written distractors for each question that needs them, a window at a time.
+
+    Raises:
+        DataError: A question needs a writer, but there is none.
+    """
     for window in _windows(drafts):
-        asking = [
-            draft for draft in window if any(needs_writing(question) for question in draft.rounds)
-        ]
-        if asking and writer is None:
+        unwritten: list[Draft] = []
+        for draft in window:
+            if any(needs_writing(question) for question in draft.rounds):
+                unwritten.append(draft)
+        if not unwritten:
+            yield from window
+            continue
+        if writer is None:
             raise DataError(
-                f"{asking[0].where}: the distractors of {spec.name} are written by a model; name one with --writer "
-                "MODEL, or draw them from the answers of other questions with --distractors pool"
+                f"{unwritten[0].where}: a model writes the distractors of {spec.name}; name one with "
+                f"{setting('writer', 'MODEL')}, "
+                f"or draw them from the answers to other questions with {setting('distractors', 'pool')}"
             )
-        completed = writer.write(spec.name, asking, count, rejected) if asking and writer else []
-        by_id = {draft.id: draft for draft in completed}
-        yield from (by_id.get(draft.id, draft) for draft in window)
+        written = {draft.id: draft for draft in writer.write(spec.name, unwritten, count, rejected)}
+        for draft in window:
+            yield written.get(draft.id, draft)
 
 
 def _windows(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
-    """The drafts in lists; those before wrong rows come too, so that what is wrong with them is named as well."""
+    """Yield the drafts in lists of `WINDOW`.
+
+    If the source has wrong rows, the drafts read so far are yielded without distractors before the error is raised: a
+    caller finds their faults too, but asks no writer for a source that will be rejected.
+    """
     window: list[Draft] = []
     try:
         for draft in drafts:
@@ -285,19 +358,24 @@ def _windows(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
                 yield window
                 window = []
     except WrongRowsError:
-        # Nothing is written for a source that will be refused.
-        yield [
-            replace(draft, rounds=tuple(replace(r, distractors=None) for r in draft.rounds))
-            for draft in window
-        ]
+        yield [_without_distractors(draft) for draft in window]
         raise
     if window:
         yield window
 
 
+def _without_distractors(draft: Draft) -> Draft:
+    rounds = tuple(replace(question, distractors=None) for question in draft.rounds)
+    return replace(draft, rounds=rounds)
+
+
 def needs_writing(question: QuestionDraft) -> bool:
-    """Whether a model must write the question's distractors; a yes/no question needs none unless it has fillers."""
-    spec = question.distractors
-    if spec is None or not spec.prompt or not question.texts:
+    """Return whether a model must write the distractors of a question.
+
+    A yes/no question needs none, since its other option is the opposite, unless it has fillers for more options.
+    """
+    distractors = question.distractors
+    if distractors is None or not distractors.prompt or not question.texts:
         return False
-    return bool(spec.fillers) or opposite_yes_no(question.texts[0]) is None
+    is_yes_no = opposite_yes_no(question.texts[0]) is not None
+    return bool(distractors.fillers) or not is_yes_no

@@ -1,4 +1,4 @@
-"""From annotations to an entry: which types of questions are made of them, and how many are drawn."""
+"""Make a benchmark entry from annotations: choose the types of questions, and how many are drawn."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.building.spec import ReformSpec
+from snellen.callers import for_caller, setting
 from snellen.catalogue.entries import BenchmarkSpec
-from snellen.common.drafts import AnnotatedPicture, Draft, read_params
+from snellen.catalogue.loading import LoadedEntry
+from snellen.common.drafts import AnnotatedImage, Draft, read_params
 from snellen.errors import DataError
 from snellen.readers.annotations import (
     Params,
@@ -30,23 +32,23 @@ from snellen.recognition.own_sources import (
     refuse_doubt,
 )
 from snellen.recognition.recognising import TableSettings
-from snellen.reformulation.distractors import parse_sources
+from snellen.reformulation.distractor_sources import parse_sources
 from snellen.reformulation.sampling import Sampling
 
 PER_TYPE = 500
-"""Questions of each type, where nothing is said."""
+"""Default number of questions of each type."""
 
 
 class TypeCount(Struct, frozen=True):
-    """What a type of questions gives on a source."""
+    """Counts of a type of question on a source."""
 
     name: str
     needs: str
-    pictures: int
-    """Pictures that have what it needs."""
+    images: int
+    """Images with the annotations that the type needs."""
     questions: int
     left_out: int
-    """Questions that cannot be asked without doubt, where the picture has what it needs."""
+    """Questions left out because their answer would be ambiguous, although the image has these annotations."""
     example: str
 
 
@@ -72,28 +74,51 @@ def reform_source(
     if is_entry or (written and not is_changed):
         if spec.in_entry:
             raise DataError(
-                f"{path}: says itself what is {', '.join(spec.in_entry)}; change it there"
+                f"{path} already defines {', '.join(spec.in_entry)}; edit that file instead"
             )
         source = own_source(written.where if written else path, table, spec.name)
         reader = source.spec.source.reader
         if reader != "annotations":
+            verb = for_caller("`snellen reform`", "reform")
             raise DataError(
-                f"{source.entry}: the reader is {reader!r}; `snellen reform` is for annotations"
+                f"{source.entry}: the reader is {reader!r}, but {verb} needs annotations"
             )
         return replace(source, spec=with_seed(source.spec, spec.seed)), ""
 
     source = own_source(target, replace(table, as_annotations=True), spec.name, decide)
     entry, summary = reformed_entry(source.spec, source.folder, spec)
-    if written and written.spec != replace(entry, name=written.spec.name):
+    if written and not _may_be_overwritten(written, source, entry):
+        again = for_caller(f"`snellen reform {written.where}`", f"sn.reform({written.where!r})")
         raise DataError(
-            f"{written.where} is there and says otherwise; `snellen reform {written.where}` builds it as it is, "
-            "--force writes it anew"
+            f"{written.where} exists and differs; {again} builds it as it is, "
+            f"{setting('force', True)} overwrites it"
         )
     return replace(source, spec=entry), summary
 
 
+def _may_be_overwritten(written: LoadedEntry, source: OwnSource, entry: BenchmarkSpec) -> bool:
+    """Return whether an earlier entry equals the present one, or the one that default settings would give."""
+    earlier = _with_whole_paths(written.spec, Path(written.where).parent)
+    default, _ = reformed_entry(source.spec, source.folder, ReformSpec())
+    return any(
+        earlier == _with_whole_paths(replace(spec, name=earlier.name), source.folder)
+        for spec in (entry, default)
+    )
+
+
+def _with_whole_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
+    """Return an entry with absolute paths, which do not depend on its own location."""
+    params = dict(spec.source.params)
+    for name in ("file", "images"):
+        if params.get(name):
+            params[name] = str((folder / params[name]).resolve())
+    questions = params.get("questions", ())
+    params["questions"] = [{"type": each} if isinstance(each, str) else each for each in questions]
+    return replace(spec, source=replace(spec.source, params=params))
+
+
 def with_questions(source: OwnSource) -> OwnSource:
-    """A source that was recognised as annotations, with all types of questions that fit; any other as it is."""
+    """Return a source of annotations with all types of questions that fit; any other source is returned unchanged."""
     if not source.recognition or source.recognition.kind != "annotations":
         return source
     entry, _ = reformed_entry(source.spec, source.folder, ReformSpec())
@@ -103,9 +128,11 @@ def with_questions(source: OwnSource) -> OwnSource:
 def reformed_entry(
     spec: BenchmarkSpec, folder: Path, settings: ReformSpec
 ) -> tuple[BenchmarkSpec, str]:
-    """The entry of recognised annotations with its questions, and what is annotated in a line.
+    """Return the entry of annotations with its types of questions, and a line that summarises the annotations.
 
-    Raises DataError where no type of question fits them, and UnknownNameError for a type or source that does not exist.
+    Raises:
+        DataError: No type of question fits the annotations.
+        UnknownNameError: A type of question or a source of distractors does not exist.
     """
     parse_sources(settings.distractors)
     question_types(tuple({"type": name} for name in settings.ask))
@@ -113,83 +140,80 @@ def reformed_entry(
     fitting = fitting_types(pictures)
     for name in settings.ask:
         if name not in fitting:
-            needs = registry.find("question_types", name).needs
-            fit = f"; what fits: {', '.join(fitting)}" if fitting else ""
-            raise DataError(f"{spec.title}: {name} needs {needs}, which no picture has{fit}")
+            needs = registry.find_registered("question_types", name).needs
+            fit = f"; types that fit: {', '.join(fitting)}" if fitting else ""
+            raise DataError(f"{spec.title}: {name} needs {needs}, which no image has{fit}")
     if not fitting:
         raise DataError(
-            f"{spec.title}: no type of question fits these annotations; docs/reform.md says what each needs"
+            f"{spec.title}: no question type fits these annotations; docs/reform.md lists what each type needs"
         )
     chosen = settings.ask or tuple(fitting)
+    params = {**spec.source.params, "questions": [{"type": kind} for kind in chosen]}
+    if settings.seed:
+        params["seed"] = settings.seed
     source = replace(
         spec.source,
         embedded=False,
-        params={
-            **spec.source.params,
-            "questions": [{"type": kind} for kind in chosen],
-            **({"seed": settings.seed} if settings.seed else {}),
-        },
+        params=params,
         sample=settings.sampling or Sampling("layered", each=PER_TYPE),
         options=settings.options or spec.source.options,
         distractors=settings.distractors,
     )
-    title, licence = settings.title or f"Questions from {spec.title}", settings.licence
-    reformed = replace(spec, title=title, licence=licence, formulation="choice", source=source)
+    title = settings.title or f"Questions from {spec.title}"
+    reformed = replace(
+        spec, title=title, licence=settings.licence, formulation="choice", source=source
+    )
     return reformed, f"{_summary(pictures)}; questions: {', '.join(chosen)}"
 
 
 def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
-    """What every type, or each that the entry names, gives on the source."""
+    """Yield counts for every type of question, or each that the entry names, on the source."""
     params = read_params(spec.source.params, Params)
     pictures, _ = read_pictures(params, folder)
     source = AnnotatedSource(pictures, params.seed)
     every = question_types(tuple({"type": name} for name in registry.names("question_types")))
     for name, kind in {**every, **question_types(params.questions)}.items():
         fitting = sum(map(kind.fits, pictures))
-        n_made, left_out, example = 0, 0, ""
+        made = 0
+        rejected = 0
+        example = ""
         for item in formed_drafts(source, {name: kind}):
-            if isinstance(item, Draft):
-                example = example or f"{item.rounds[0].question} {item.rounds[0].texts[0]}"
-            n_made, left_out = (
-                n_made + isinstance(item, Draft),
-                left_out + (not isinstance(item, Draft)),
-            )
-        yield TypeCount(
-            name, kind.needs, fitting, n_made, left_out - (len(pictures) - fitting), example
-        )
+            if not isinstance(item, Draft):
+                rejected += 1
+                continue
+            made += 1
+            if not example:
+                question = item.rounds[0]
+                example = f"{question.question} {question.texts[0]}"
+        unfitting = len(pictures) - fitting  # each of these images was rejected once
+        yield TypeCount(name, kind.needs, fitting, made, rejected - unfitting, example)
 
 
-def _summary(pictures: Sequence[AnnotatedPicture]) -> str:
-    """What is annotated, in a line: 5,000 pictures, 80 classes."""
+def _summary(pictures: Sequence[AnnotatedImage]) -> str:
+    """Return the annotations in a line, such as `5,000 images, 80 classes`."""
+    classes = {picture.labels[0] for picture in pictures if picture.labels}
+    object_names = {found.name for picture in pictures for found in picture.objects}
+    attributes = {name for picture in pictures for name in picture.attributes}
     counts = (
-        ("class", "classes", len({picture.labels[0] for picture in pictures if picture.labels})),
+        ("class", "classes", len(classes)),
         ("object", "objects", sum(len(picture.objects) for picture in pictures)),
-        (
-            "name of objects",
-            "names of objects",
-            len({o.name for picture in pictures for o in picture.objects}),
-        ),
+        ("name of objects", "names of objects", len(object_names)),
         ("relation", "relations", sum(len(picture.relations) for picture in pictures)),
         ("caption", "captions", sum(len(picture.captions) for picture in pictures)),
         ("question", "questions", sum(len(picture.questions) for picture in pictures)),
         ("text", "texts", sum(len(picture.texts) for picture in pictures)),
         ("entry", "entries", sum(len(picture.fields) for picture in pictures)),
-        (
-            "attribute",
-            "attributes",
-            len({name for picture in pictures for name in picture.attributes}),
-        ),
+        ("attribute", "attributes", len(attributes)),
     )
-    phrases = [
-        f"{number:,} {singular if number == 1 else several}"
-        for singular, several, number in counts
-        if number
-    ]
-    return ", ".join((f"{len(pictures):,} picture{'s' * (len(pictures) > 1)}", *phrases))
+    phrases = [f"{len(pictures):,} {'images' if len(pictures) > 1 else 'image'}"]
+    for singular, plural, number in counts:
+        if number:
+            phrases.append(f"{number:,} {singular if number == 1 else plural}")
+    return ", ".join(phrases)
 
 
 def with_seed(spec: BenchmarkSpec, seed: int) -> BenchmarkSpec:
-    """The entry with another seed of what is asked for; its own where that is 0."""
+    """Return the entry with another seed for drawing questions; unchanged if the seed is 0."""
     if not seed:
         return spec
     return replace(spec, source=replace(spec.source, params={**spec.source.params, "seed": seed}))

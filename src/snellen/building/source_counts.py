@@ -1,6 +1,7 @@
-"""Counts questions and pictures in official files and compares them with the paper's tables, without keeping a build.
+"""Count the questions and images of official files, and compare them with the tables of the paper.
 
-The evaluated part goes through the checks of a build, pictures and all, so that nothing agrees that `build` refuses.
+Nothing is built. The evaluated part passes through the checks of a build, images included, so that files which `build`
+would reject do not seem to agree with the paper.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,9 +25,9 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.common.drafts import (
     Draft,
     ImageFile,
+    ImageSpec,
     LazyFrames,
     LazyImage,
-    PictureSpec,
     QuestionDraft,
 )
 from snellen.common.images import ImageStore
@@ -35,29 +36,34 @@ from snellen.reformulation.distractors import Rejected
 from snellen.reformulation.sampling import draw_sample
 
 TOLERANCE = 0.03
-"""How far a share may lie from what published accuracies imply: some two standard errors of a few hundred questions."""
+"""Accepted distance of a share from what published accuracies imply: about two standard errors of some hundred questions."""
 
 
 class Composition(Struct):
-    """What the evaluated questions with options are made of."""
+    """Correct answers of the evaluated questions with options."""
 
     questions: int = 0
+    """Questions with options and a known answer."""
     answers: Counter[str] = msgspec.field(default_factory=Counter)
-    """For how many questions an answer is right."""
+    """Number of questions by the text of the correct option."""
     guessed: float = 0.0
-    """Questions that guessing gets right, on average."""
+    """Expected number of questions that a random choice answers correctly."""
 
     def add(self, question: QuestionDraft) -> None:
-        if question.gold and question.options:
-            self.questions += 1
-            self.answers.update(question.options[place] for place in question.gold)
-            self.guessed += len(question.gold) / len(question.options)
+        """Count a question, unless it has no options or a hidden answer."""
+        if not question.gold or not question.options:
+            return
+        self.questions += 1
+        self.answers.update(question.options[option] for option in question.gold)
+        self.guessed += len(question.gold) / len(question.options)
 
     def share(self, answer: str) -> float:
+        """Return the share of the questions for which an answer is correct."""
         return self.answers[answer] / self.questions
 
     @property
     def chance(self) -> float:
+        """Accuracy of a random choice."""
         return self.guessed / self.questions
 
 
@@ -69,52 +75,60 @@ class SourceCounts(Struct, frozen=True):
     complete: int
     """Questions of the complete benchmark, drawn from the files as in the paper."""
     images: int
-    """Pictures of the complete benchmark."""
+    """Images of the complete benchmark."""
     sampled: int
     """Questions that are evaluated."""
     notes: tuple[str, ...] = ()
-    """What the reader excluded, and why."""
+    """Rows that the reader excluded, and why."""
     composition: Composition = msgspec.field(default_factory=Composition)
-    """What the evaluated questions are made of; distractors that a model writes are taken to be written."""
+    """Correct answers of the evaluated questions. Distractors that a model would write are replaced by placeholders."""
     refused: str = ""
-    """Why a build of the evaluated part is refused; empty when it is not."""
+    """Why a build of the evaluated part would fail; empty if it would not."""
 
 
 def count_source(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
     """Count a benchmark's questions as a build would, and check the evaluated ones.
 
-    Raises DataError for files that are missing or wrong.
+    Raises:
+        DataError: Files are missing or wrong.
     """
-    reader = registry.find("readers", spec.source.reader)
+    counts = _count_questions(spec, source)
+    composition, refused = _check_evaluated(spec, source)
+    return replace(counts, composition=composition, refused=refused)
+
+
+def _count_questions(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
+    """Count questions and images without opening the images."""
+    reader = registry.find_registered("readers", spec.source.reader)
     strata: list[str] = []
-    pictures: list[tuple[Hashable, ...]] = []
+    images_by_draft: list[tuple[Hashable, ...]] = []
     notes: list[str] = []
     for draft in reader(spec.source.params, source):
         strata.append(draft.stratum)
-        pictures.append(_pictures(draft))
+        images_by_draft.append(_image_identities(draft))
         notes += draft.notes
     complete = draw_sample(strata, spec.source.select, spec.draw, "select", 0)
-    sampled = draw_sample(
-        [strata[place] for place in complete], spec.source.sample, spec.draw, "sample", 0
-    )
-    images = {picture for place in complete for picture in pictures[place]}
-    counted = SourceCounts(len(strata), len(complete), len(images), len(sampled), tuple(notes))
-    del strata, pictures
-    return _checked(counted, spec, source)
+    complete_strata = [strata[index] for index in complete]
+    sampled = draw_sample(complete_strata, spec.source.sample, spec.draw, "sample", 0)
+    images: set[Hashable] = set()
+    for index in complete:
+        images.update(images_by_draft[index])
+    return SourceCounts(len(strata), len(complete), len(images), len(sampled), tuple(notes))
 
 
-def _checked(counted: SourceCounts, spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
-    """The counts with what the evaluated questions are made of, and the first reason why a build refuses them."""
-    reader = registry.find("readers", spec.source.reader)
-    composition, refused = Composition(), ""
+def _check_evaluated(spec: BenchmarkSpec, source: Path | None) -> tuple[Composition, str]:
+    """Return the correct answers of the evaluated questions, and the first reason why a build would fail."""
+    reader = registry.find_registered("readers", spec.source.reader)
+    composition = Composition()
 
     def evaluated() -> Iterator[Draft]:
-        whole = partial(reader, spec.source.params, source)
-        for draft in reformulate(spec, whole, Recipe(), _Unwritten(), BuildStats()):
+        read = partial(reader, spec.source.params, source)
+        for draft in reformulate(spec, read, Recipe(), _PlaceholderWriter(), BuildStats()):
             for question in draft.rounds:
                 composition.add(question)
             yield draft
 
+    refused = ""
     drafts = evaluated()
     with tempfile.TemporaryDirectory(prefix="snellen-verify-") as folder:
         checker = DraftChecker(spec, ImageStore(Path(folder)))
@@ -123,14 +137,14 @@ def _checked(counted: SourceCounts, spec: BenchmarkSpec, source: Path | None) ->
                 checker.split(draft)
         except DataError as error:
             refused = str(error).splitlines()[0]
-    with suppress(DataError):  # the first one is known
+    with suppress(DataError):  # the first one is known; the other drafts are still counted
         for _ in drafts:
             pass
-    return replace(counted, composition=composition, refused=refused)
+    return composition, refused
 
 
-class _Unwritten:
-    """Stands for the model that writes distractors: as many as are wanted, without words of their own."""
+class _PlaceholderWriter:
+    """Distractor writer that calls no model: it writes `distractor 1`, `distractor 2` and so on."""
 
     name = ""
 
@@ -138,55 +152,64 @@ class _Unwritten:
         self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
     ) -> list[Draft]:
         texts = tuple(f"distractor {number}" for number in range(1, count + 1))
-        return [replace(draft, rounds=tuple(_with_tier(draft.rounds, texts))) for draft in drafts]
+        written: list[Draft] = []
+        for draft in drafts:
+            rounds = tuple(_with_distractors(question, texts) for question in draft.rounds)
+            written.append(replace(draft, rounds=rounds))
+        return written
 
 
-def _with_tier(rounds: Iterable[QuestionDraft], tier: tuple[str, ...]) -> Iterator[QuestionDraft]:
-    for question in rounds:
-        if question.distractors and needs_writing(question):
-            yield replace(question, distractors=replace(question.distractors, tiers=(tier,)))
+def _with_distractors(question: QuestionDraft, texts: tuple[str, ...]) -> QuestionDraft:
+    """Return a question with these distractors, if a model must write them."""
+    if question.distractors is None or not needs_writing(question):
+        return question
+    return replace(question, distractors=replace(question.distractors, tiers=(texts,)))
+
+
+def _image_identities(draft: Draft) -> tuple[Hashable, ...]:
+    """Return what tells the images of a draft from others: file and crop. Outlines do not make another image."""
+    identities: list[Hashable] = []
+    for image in draft.images:
+        if isinstance(image, ImageSpec):
+            identities.append((_file_identity(image.file), image.crop))
         else:
-            yield question
+            identities.append((_file_identity(image), None))
+    return tuple(identities)
 
 
-def _pictures(draft: Draft) -> tuple[Hashable, ...]:
-    """Identities of a draft's pictures: the file and the crop. Outlines do not make another picture."""
-    return tuple(
-        (_file(image.file), image.crop) if isinstance(image, PictureSpec) else (_file(image), None)
-        for image in draft.images
-    )
-
-
-def _file(file: ImageFile | LazyFrames) -> Hashable:
+def _file_identity(file: ImageFile | LazyFrames) -> Hashable:
+    """Return the path of a file, or a digest of its content if it has none."""
     if isinstance(file, (LazyImage, LazyFrames)):
         return file.place
-    return file if isinstance(file, Path) else hashlib.blake2b(file, digest_size=16).digest()
+    if isinstance(file, Path):
+        return file
+    return hashlib.blake2b(file, digest_size=16).digest()
 
 
 def count_differences(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
-    """Counts that differ from the paper's, as in `samples 3,669, paper 3,680`; empty when all agree."""
-    rows = (
+    """Return the counts that differ from the published ones, such as `samples 3,669, paper 3,680`."""
+    differences: list[str] = []
+    for noun, count, printed, where in (
         ("samples", counted.complete, spec.complete.samples, "paper"),
         ("images", counted.images, spec.complete.images, "paper"),
         ("evaluated", counted.sampled, spec.expected.samples, "published data"),
-    )
-    counts = [
-        f"{noun} {count:,}, {where} {printed:,}"
-        for noun, count, printed, where in rows
-        if printed not in (None, count)
-    ]
-    shares = (
-        share
-        for share in implied_shares(spec, counted)
-        if abs(share.here - share.implied) > TOLERANCE
-    )
-    return [*counts, *(f"{share}, which published accuracies imply" for share in shares)]
+    ):
+        if printed not in (None, count):
+            differences.append(f"{noun} {count:,}, {where} {printed:,}")
+    for share in implied_shares(spec, counted):
+        if abs(share.here - share.implied) > TOLERANCE:
+            differences.append(f"{share}, which published accuracies imply")
+    return differences
 
 
 class ImpliedShare(Struct, frozen=True):
-    """A share of the evaluated questions beside what published accuracies imply of it, both in [0, 1]."""
+    """A share of the evaluated questions next to the share that published accuracies imply, both in [0, 1].
+
+    For example, a model that always answers yes has the share of yes as its published accuracy.
+    """
 
     what: str
+    """Such as `answer 'yes'` or `guessing`."""
     here: float
     implied: float
 
@@ -195,8 +218,9 @@ class ImpliedShare(Struct, frozen=True):
 
 
 def implied_shares(spec: BenchmarkSpec, counted: SourceCounts) -> list[ImpliedShare]:
-    """The shares of answers, and the accuracy of guessing, of which published accuracies imply something."""
-    composition, implied = counted.composition, spec.implied
+    """Return the shares of answers and the accuracy of guessing that published accuracies imply."""
+    composition = counted.composition
+    implied = spec.implied
     if not composition.questions:
         return []
     shares = [
@@ -209,15 +233,20 @@ def implied_shares(spec: BenchmarkSpec, counted: SourceCounts) -> list[ImpliedSh
 
 
 def difference_reasons(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
-    """Why counts may differ: the entry's remark and the reader's exclusions, or else the likeliest causes."""
-    reasons = [*([spec.remark] if spec.remark else []), *counted.notes]
+    """Return why counts may differ: the entry's remark and the reader's exclusions, or else the likeliest causes."""
+    reasons = list(counted.notes)
+    if spec.remark:
+        reasons.insert(0, spec.remark)
     if reasons or not count_differences(spec, counted):
         return reasons
     expected = spec.complete.samples
     if expected is not None and counted.read < expected:
-        return ["the files give fewer questions than the paper has: another release, or not whole"]
+        return [
+            "the files contain fewer questions than the paper reports: they are from another release, or "
+            "incomplete"
+        ]
     if expected is not None and counted.complete > expected:
         return [
-            "the paper filtered further by a rule that it does not print, or used another release"
+            "the paper applied a further filter that it does not describe, or used another release"
         ]
-    return ["another release of the files, or a draw that the paper did not seed"]
+    return ["another release of the files, or a random draw whose seed the paper does not give"]

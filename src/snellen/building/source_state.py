@@ -1,6 +1,7 @@
-"""What a benchmark was built of: by which entry, and whether the files have changed since.
+"""Whether the files that a benchmark was built from have changed since.
 
-Kept beside the built folder, not in it: two builds of the same files are the same bytes.
+The state of the files (sizes and times of change) is stored next to the built folder, not in it: two builds of the same
+files are the same bytes.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entry_folder
@@ -23,29 +24,31 @@ from snellen.common.foreign import read_file
 from snellen.common.paths import benchmark_folder
 
 MOST_FILES = 20_000
-"""Of a folder that a user gave: looking at so many takes some tenths of a second."""
+"""Files up to which a folder of the user is checked; that takes some tenths of a second."""
 
 
 class SourceState(Struct, frozen=True):
-    """How the files of a source were when a benchmark was built of them."""
+    """State of the files of a source when a benchmark was built from them.
+
+    A digest of files is one of their paths, sizes and times of change; their content is not read.
+    """
 
     entry: str = ""
-    """The file of the entry of its name: of a folder that a user names, or of a package where its files lie beside it.
-    Two suites of one name are told apart by it."""
-    beside: str = ""
-    """A digest of paths, sizes and times of change of the files beside its entry that its parameters name, or, where
-    they name none, of all in the folder that its source has, and of the modules beside its suite that read them; empty
-    where there are none."""
+    """Path of the benchmark's entry, if it is in a user's folder or has its files next to it. It distinguishes two
+    benchmarks of the same name."""
+    neighbour_digest: str = field(default="", name="beside")
+    """Digest of the files next to the entry that its parameters name (all files of its source's folder, if they name
+    none) and of the suite's modules that read them. Empty if there are no such files."""
     tables: dict[str, int] = {}
-    """Of files that a user gave, those that its parameters name: path -> time of the last change, in ns."""
+    """Files in the user's folder that the parameters name, with the time of the last change, in ns."""
     folders: dict[str, str] = {}
-    """Of folders that a user gave, those that its parameters name: path -> a digest of paths, sizes and times of
-    change of its files. One of more than `MOST_FILES` is absent."""
+    """Folders in the user's folder that the parameters name, with a digest of their files. A folder of more than
+    `MOST_FILES` is left out."""
 
     def changed_sources(self) -> Iterator[str]:
-        """The tables that have changed since, and the folders in which a file has, is new, or is gone."""
+        """Yield the files that have changed since, and the folders with a changed, new or removed file."""
         for table, changed in self.tables.items():
-            with suppress(OSError):  # gone, or on another machine: nothing can be said
+            with suppress(OSError):  # removed, or on another machine: its change is unknown
                 if Path(table).stat().st_mtime_ns != changed:
                     yield table
         for folder, digest in self.folders.items():
@@ -55,97 +58,130 @@ class SourceState(Struct, frozen=True):
 
 
 def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState:
-    """The files of a benchmark as they are now: those in a folder that a user gave, else those beside its entry."""
+    """Return the present state of a benchmark's files.
+
+    Args:
+        spec: The benchmark.
+        source: The user's folder with its files. Without one, its files are next to its entry.
+    """
+    entry = entry_with_files(spec.name)
     if source:
-        places = [path.absolute() for path in _named(spec, source)]
-        folders = {str(place): _folder_digest(place) for place in places if place.is_dir()}
-        return SourceState(
-            entry_with_files(spec.name),
-            tables={str(place): place.stat().st_mtime_ns for place in places if place.is_file()},
-            folders={folder: digest for folder, digest in folders.items() if digest},
-        )
+        tables: dict[str, int] = {}
+        folders: dict[str, str] = {}
+        for path in _named_paths(spec, source):
+            path = path.absolute()
+            if path.is_file():
+                tables[str(path)] = path.stat().st_mtime_ns
+            elif path.is_dir():
+                digest = _folder_digest(path)
+                if digest:
+                    folders[str(path)] = digest
+        return SourceState(entry, tables=tables, folders=folders)
+
     folder = entry_folder(spec)
     if folder is None:
-        return SourceState(entry_with_files(spec.name))
-    places = list(_named(spec, folder)) or [folder] * bool(spec.source.folder)
-    places += _modules(spec)
-    files = {file for place in places for file in _files_below(place)}
-    return SourceState(entry_with_files(spec.name), _digest(files) if places else "")
+        return SourceState(entry)
+    paths = list(_named_paths(spec, folder))
+    if not paths and spec.source.folder:
+        paths.append(folder)
+    paths += _reading_modules(spec)
+    if not paths:
+        return SourceState(entry)
+    files: set[str] = set()
+    for path in paths:
+        files.update(_files_below(path))
+    return SourceState(entry, _files_digest(files))
 
 
 def is_built(spec: BenchmarkSpec) -> bool:
-    """Whether a benchmark is built, and by its entry of today rather than by another of the same name."""
-    is_here = (benchmark_folder(spec.name) / MANIFEST).exists()
-    return is_here and kept_state(spec.name).entry == entry_with_files(spec.name)
+    """Return whether a benchmark is built, and from its present entry rather than another one of the same name."""
+    if not (benchmark_folder(spec.name) / MANIFEST).exists():
+        return False
+    return kept_state(spec.name).entry == entry_with_files(spec.name)
 
 
 def keep_state(name: str, state: SourceState) -> None:
-    """Write the state of what the benchmark of that name has just been built of, if there is anything to say of it."""
+    """Store the state of the files that the benchmark of that name has just been built from."""
     if state == SourceState():
-        _file(name).unlink(missing_ok=True)
+        _state_file(name).unlink(missing_ok=True)
     else:
-        _file(name).write_bytes(msgspec.json.encode(state))
+        _state_file(name).write_bytes(msgspec.json.encode(state))
 
 
 def kept_state(name: str) -> SourceState:
-    """As it was when the benchmark of that name was built; nothing where that was not kept, or is damaged."""
+    """Return the stored state of the benchmark of that name; an empty one if there is none, or if it is damaged."""
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(read_file(_file(name)), type=SourceState)
+        return msgspec.json.decode(read_file(_state_file(name)), type=SourceState)
     return SourceState()
 
 
-def _file(name: str) -> Path:
+def _state_file(name: str) -> Path:
     folder = benchmark_folder(name)
     return folder.with_name(f".{folder.name}.source.json")
 
 
+# --- digests of files ------------------------------------------------------------------------------------------------
+
+
 def _folder_digest(folder: Path) -> str:
-    """That of a folder's files; empty where there are too many to look at each time that the benchmark is asked."""
+    """Return the digest of a folder's files; empty if there are too many to check before each run."""
     files = list(islice(_files_below(folder), MOST_FILES + 1))
-    return _digest(files) if len(files) <= MOST_FILES else ""
+    return _files_digest(files) if len(files) <= MOST_FILES else ""
 
 
-def _digest(files: Iterable[str]) -> str:
-    """Of the paths, sizes and times of change of files."""
+def _files_digest(files: Iterable[str]) -> str:
+    """Return a digest of the paths, sizes and times of change of files."""
     digest = hashlib.sha256()
     for path in sorted(files):
-        with suppress(OSError):  # a link that leads nowhere, or gone since it was listed
-            state = os.stat(path)  # noqa: PTH116  (a text takes half of the time of a Path)
-            digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
+        with suppress(OSError):  # a broken link, or removed since it was listed
+            status = os.stat(path)  # noqa: PTH116  (a text takes half of the time of a Path)
+            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
-def _modules(spec: BenchmarkSpec) -> Iterator[Path]:
-    """The modules beside a suite's file that read its questions, or change the texts of its templates."""
-    texts = list(_texts(spec.source.params))
-    targets = [
-        target for name, target in hook_targets("readers").items() if name == spec.source.reader
-    ]
-    for name, target in hook_targets("transforms").items():
-        targets += [target] * any(f":{name}" in text for text in texts)
-    modules = {target.rpartition(":")[0] for target in targets}
-    yield from (Path(module) for module in modules if module.endswith(".py"))
-
-
-def _named(spec: BenchmarkSpec, folder: Path) -> Iterator[Path]:
-    for text in _texts(spec.source.params):
-        if os.path.exists(path := folder / text):  # noqa: PTH110  (unlike Path.exists() for any text, however long)
-            yield path
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in parameters that are not empty, however deep."""
-    match value:
-        case str():
-            yield from [value] if value else ()
-        case dict():
-            yield from chain.from_iterable(map(_texts, value.values()))
-        case list() | tuple():
-            yield from chain.from_iterable(map(_texts, value))
-
-
 def _files_below(path: Path) -> Iterator[str]:
+    """Yield a file itself, or all files in a folder and its subfolders."""
     if path.is_file():
         yield str(path)
     for folder, _, names in os.walk(path):
-        yield from (f"{folder}{os.sep}{name}" for name in names)
+        for name in names:
+            yield f"{folder}{os.sep}{name}"
+
+
+# --- which files an entry names --------------------------------------------------------------------------------------
+
+
+def _named_paths(spec: BenchmarkSpec, folder: Path) -> Iterator[Path]:
+    """Yield the paths in a folder that the parameters of an entry name, as far as they exist."""
+    for text in _texts(spec.source.params):
+        path = folder / text
+        if os.path.exists(path):  # noqa: PTH110  (unlike Path.exists() for any text, however long)
+            yield path
+
+
+def _reading_modules(spec: BenchmarkSpec) -> Iterator[Path]:
+    """Yield the modules next to a suite's file that read its questions, or transform the texts of its templates."""
+    targets = [
+        target for name, target in hook_targets("readers").items() if name == spec.source.reader
+    ]
+    texts = list(_texts(spec.source.params))
+    for name, target in hook_targets("transforms").items():
+        if any(f":{name}" in text for text in texts):
+            targets.append(target)
+    modules = {target.rpartition(":")[0] for target in targets}
+    for module in modules:
+        if module.endswith(".py"):
+            yield Path(module)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in nested parameters that are not empty: `{"a": ["b", {"c": "d"}]}` has `b` and `d`."""
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _texts(item)

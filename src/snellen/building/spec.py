@@ -29,9 +29,9 @@ OptionCount = Annotated[int, Meta(ge=2)]
 Columns = dict[str, tuple[str, ...]]
 """Columns of a table by role."""
 Votes = Literal["majority", "all"]
-"""How many votes of a jury condemn an option: more than half of those that could be read, or every one."""
+"""Votes of a jury that reject an option: more than half of the readable votes, or all of them."""
 SOURCES = (
-    "pool, random, wordnet, near-text, near-picture, near-meaning, written, or several "
+    "pool, random, wordnet, near-text, near-image, near-meaning, written, or several "
     "(near-text:2,random:1)."
 )
 
@@ -70,8 +70,8 @@ class EntrySpec(Struct, frozen=True, kw_only=True):
     decisions: Annotated[
         Any,
         Option(
-            "Avoid the distractors, and set aside the questions, that were decided against when "
-            "this benchmark was verified.",
+            "Apply the decisions made when this benchmark was verified: avoid rejected distractors and set aside "
+            "rejected questions.",
             in_python="Also `Benchmark.decisions()`.",
             metavar="BENCHMARK",
             page="verifying.md",
@@ -80,7 +80,7 @@ class EntrySpec(Struct, frozen=True, kw_only=True):
 
 
 class TableSpec(Struct, frozen=True, kw_only=True):
-    """What a file or folder of the user contains that is not recognised, or not said there."""
+    """Facts about a file or folder of the user that it does not state itself, or that are not recognised."""
 
     name: Annotated[
         str, Option("Name of the benchmark.", unless="the name of the file or folder")
@@ -97,17 +97,17 @@ class TableSpec(Struct, frozen=True, kw_only=True):
     metrics: Annotated[
         tuple[str, ...], Option("Metric for open questions.", page="metrics.md")
     ] = ()
-    no_pictures: Annotated[bool, Option("Declare that no question in your file has an image.")] = (
+    no_images: Annotated[bool, Option("Declare that no question in your file has an image.")] = (
         False
     )
     hidden_answers: Annotated[
         bool, Option("Declare that no question in your file has an answer.")
     ] = False
-    fetch_pictures: Annotated[bool, Option("Download images that your file gives as URLs.")] = False
+    fetch_images: Annotated[bool, Option("Download images that your file gives as URLs.")] = False
     columns: Annotated[
         Columns,
         Option(
-            "Column that holds a role: question, picture, options, answer, id, context, group or tag.",
+            "Column that holds a role: question, image, options, answer, id, context, group or tag.",
             in_python="A dict of one column, or several, by role.",
             metavar="ROLE=COLUMN",
             page="own-data.md",
@@ -136,6 +136,12 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
     ] = ""
     lenient: Annotated[
         bool, Option("Skip rows of your own file that cannot be used, and count them.")
+    ] = False
+    force: Annotated[
+        bool,
+        Option(
+            "Rebuild what is already built, and replace a benchmark of the same name from another source."
+        ),
     ] = False
     distractors: Annotated[
         str,
@@ -211,7 +217,7 @@ class ReformSpec(Struct, frozen=True, kw_only=True):
     columns: Annotated[
         Columns,
         Option(
-            "Column of a table that holds a role: picture, label, caption, objects, questions, "
+            "Column of a table that holds a role: image, label, caption, objects, questions, "
             "answer, texts, fields, attributes, relations or id.",
             in_python="A dict of one column, or several, by role.",
             metavar="ROLE=COLUMN",
@@ -274,7 +280,12 @@ class ReformSpec(Struct, frozen=True, kw_only=True):
     votes: Annotated[Votes, Option("How the votes of the jury are counted.")] = "majority"
     runs: Annotated[str, Option("Folder for the runs of the jury and the blind models.")] = "runs"
     lenient: Annotated[bool, Option("Skip rows that cannot be used, and count them.")] = False
-    force: Annotated[bool, Option("Overwrite the TOML file if it differs.")] = False
+    force: Annotated[
+        bool,
+        Option(
+            "Overwrite the TOML file if it differs, and replace a benchmark of the same name from another source."
+        ),
+    ] = False
 
     @property
     def in_entry(self) -> list[str]:
@@ -283,13 +294,13 @@ class ReformSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def sampling(self) -> Sampling | None:
-        """How many questions are drawn of each type, or in total; None if the user did not say.
+        """Number of questions to draw per type, or in total; None if the user did not set it.
 
         Raises:
             DataError: Both are given.
         """
         if self.per_type is not None and self.count is not None:
-            raise DataError("per-type and count: name one of them")
+            raise DataError("per-type and count cannot be combined; use one of them")
         if self.per_type == 0:
             return Sampling()
         if self.per_type is None and self.count is None:
@@ -335,7 +346,7 @@ def reform_spec(fields: Mapping[str, Any]) -> ReformSpec:
 
 
 def with_column_lists(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of which `columns` has a list of columns for each role, also where one column was given."""
+    """Return fields with `columns` as a list of columns for each role, even if a single column was given."""
     given = dict(fields)
     columns = given.get("columns")
     if isinstance(columns, Mapping):
@@ -349,7 +360,7 @@ def with_column_lists(fields: Mapping[str, Any]) -> dict[str, Any]:
 def check_targets(
     given: Iterable[str], *, has_tables: bool, has_entries: bool, as_flags: bool = False
 ) -> None:
-    """Raise DataError for given fields that no target takes, since they apply to targets of the other kind.
+    """Raise DataError for given fields that apply to no target.
 
     Args:
         given: Names of the fields that the user gave.
@@ -362,14 +373,14 @@ def check_targets(
         _check_unused(
             EntrySpec,
             given,
-            "benchmarks of the catalogue; a table of your own has its options and rows as they are",
+            "benchmarks of the catalogue, because your own table is used as it is",
             as_flags,
         )
     if not has_tables:
         _check_unused(
             TableSpec,
             given,
-            "tables of your own; an entry of the catalogue says this itself",
+            "your own tables, because a catalogue entry defines this itself",
             as_flags,
         )
 
@@ -377,7 +388,10 @@ def check_targets(
 def _check_unused(
     form: type[Struct], given: Iterable[str], applies_to: str, as_flags: bool
 ) -> None:
+    """Raise DataError if any of the given fields belong to a record that does not apply."""
     fields = record_fields(form)
     names = [fields[name].flag if as_flags else name for name in given if name in fields]
     if names:
-        raise DataError(f"{', '.join(names)}: for {applies_to}; leave it out")
+        raise DataError(
+            f"{', '.join(names)} applies only to {applies_to}; remove {', '.join(names)}"
+        )

@@ -123,7 +123,7 @@ def _replace(target: Path, folder: Path) -> None:
                 target.rename(aside)
                 earlier.append(aside)
             if len(earlier) > MOST_RACES:
-                raise OSError(errno.EBUSY, "other builds of it end all the time")
+                raise OSError(errno.EBUSY, "other builds of it keep replacing it")
     except OSError:
         if earlier and not target.exists():
             earlier.pop().rename(target)

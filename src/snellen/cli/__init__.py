@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from snellen import __version__
+from snellen.callers import called_from_command_line
 from snellen.cli.streams import OutputError, drop_output, guard_streams
 from snellen.common.foreign import without_secrets
 from snellen.errors import (
@@ -31,7 +33,7 @@ from snellen.errors import (
     interrupted_code,
     naming_missing_packages,
 )
-from snellen.fetching.attendance import Attendance, attended
+from snellen.fetching.attendance import Attendance, attending
 from snellen.formats.shown_text import short_name, strip_controls
 from snellen.installation import LAB, SERVER, entry_points_of, sibling_install_line
 
@@ -47,7 +49,7 @@ _VERBS: dict[str, dict[str, str]] = {
         "evaluations.",
         "compare": "Compare runs question by question: differences, tests, ranks, flipped answers.",
         "build": "Build a benchmark from its source files, or from your own questions.",
-        "list": "List benchmarks, suites, models, protocols, metrics, model cards or downloaded data.",
+        "list": "List benchmarks, suites, models, protocols, metrics, model cards, runs or downloaded data.",
     },
     "First steps": {
         "demo": "Evaluate the built-in models on the built-in eye chart.",
@@ -62,46 +64,63 @@ _VERBS: dict[str, dict[str, str]] = {
     },
     "Runs": {
         "score": "Rescore stored replies without calling the model, or score a file of predictions.",
+        "reproduce": "Run what a model's card prints, by its vendor's recipe, and compare.",
+        "card": "Print results as a model card does: a row per benchmark, with setting and interval.",
         "reconcile": "Explain why two results on the same questions differ, cause by cause.",
         "export": "Export scored runs as one table, or in the formats of other tools.",
-        "pack": "Pack runs into one file to share them.",
+        "pack": "Pack runs, or a benchmark, into one file to share.",
         "submit": "Write the submission file of an evaluation server from a run.",
         "publish": "Submit a run to the leaderboard of a Snellen server.",
+        "batches": "Show how far the batches of a run are, or cancel them.",
         "mend": "Move damaged journal lines aside so that the run can resume.",
         "worker": "Serve your own model class so that it can be evaluated remotely.",
     },
 }
 _ELSEWHERE = {
-    "run": ("eval", "evaluate", "test", "bench", "benchmark", "infer", "ask"),
-    "list": (
-        "ls",
-        "tasks",
-        "models",
-        "benchmarks",
-        "datasets",
-        "suites",
-        "metrics",
-        "show",
-        "search",
+    "run": (
+        "eval",
+        "evaluate",
+        "test",
+        "bench",
+        "benchmark",
+        "infer",
+        "ask",
+        "predict",
+        "generate",
     ),
+    "demo": ("init", "quickstart", "start", "tutorial"),
+    "list": ("ls", "search", "suites"),
+    "list benchmarks": ("tasks", "benchmarks", "datasets"),
+    "list models": ("models",),
+    "list metrics": ("metrics",),
+    "list runs": ("runs", "history", "experiments"),
     "fetch": ("download", "prepare", "pull", "get"),
     "view": ("log", "logs", "viewer", "ui", "dashboard", "dash", "app", "gui", "open"),
-    "report": ("results", "summarize", "summarise", "summary", "html"),
+    "report RUN": ("show", "results", "summarize", "summarise", "summary", "html", "inspect"),
+    "report RUN RUN": ("leaderboard", "ranking", "table"),
+    "report RUN --figures FOLDER": ("plot", "plots", "figures", "chart"),
+    "compare CANDIDATE BASELINE --fail-if-worse 1pt": ("gate", "check", "assert", "ci"),
     "compare": ("diff", "versus", "vs"),
+    "card": ("vendor", "model-card", "leaderboard-row"),
     "reconcile": ("explain", "discrepancy", "bridge"),
     "score": ("rescore", "eval-only", "metrics-only", "judge"),
     "build": ("make", "create", "convert", "add"),
-    "doctor": ("env", "info", "version", "config", "setup"),
+    "doctor": ("env", "info", "config", "setup"),
+    "--version": ("version",),
     "--help": ("help", "usage", "man"),
     "run --dry-run": ("cost", "estimate", "plan", "forecast"),
     "publish": ("push", "upload"),
 }
 """What other tools, and people, call a verb."""
+_REMOVING = ("delete", "rm", "remove", "del", "clean")
+"""What people try to remove a run with."""
 _AGAIN = ("resume", "continue", "retry", "rerun")
 """What people try to go on with a run that stopped."""
-_ORDER = "the model comes first, then its benchmarks: `snellen run MODEL BENCHMARK ...`"
-_INSIDE = "settings of a model stand in its name: `hf:org/name?dtype=bf16`"
-_AT = "the address stands in the model's name: `openai:NAME@http://HOST:PORT/v1`"
+_ORDER = "give the model first, then the benchmarks: `snellen run MODEL BENCHMARK ...`"
+_INSIDE = "model settings are part of the model string: `hf:org/name?dtype=bf16`"
+_AT = "the address is part of the model string: `openai:NAME@http://HOST:PORT/v1`"
+_RUNS = "use `--runs FOLDER`"
+_RESUMES = "repeat the command to resume a run; `--name NEW` begins another"
 _FLAGS_ELSEWHERE = {
     **dict.fromkeys(
         ("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"), _ORDER
@@ -112,13 +131,87 @@ _FLAGS_ELSEWHERE = {
         _INSIDE,
     ),
     **dict.fromkeys(("--base_url", "--base-url", "--model-base-url", "--api-base"), _AT),
-    **dict.fromkeys(("--num_fewshot", "--num-fewshot", "--fewshot"), "it is `--few-shot N`"),
+    **dict.fromkeys(("--num_fewshot", "--num-fewshot", "--fewshot"), "use `--few-shot N`"),
     **dict.fromkeys(
-        ("--output_path", "--output-path", "--log-dir", "--work-dir"), "it is `--runs FOLDER`"
+        (
+            "--output_path",
+            "--output-path",
+            "--log-dir",
+            "--work-dir",
+            "--output-dir",
+            "--output_dir",
+        ),
+        _RUNS,
     ),
-    **dict.fromkeys(("--samples", "--num-samples", "--max-samples"), "it is `--limit N`"),
+    **dict.fromkeys(("--out", "--save-dir", "--results-dir"), _RUNS),
+    **dict.fromkeys(
+        ("--output", "-o"), f"{_RUNS}; `snellen report RUN -o FILE` writes the numbers"
+    ),
+    **dict.fromkeys(
+        ("--samples", "--num-samples", "--max-samples", "--num_samples", "--max_samples", "-n"),
+        "use `--limit N`",
+    ),
+    **dict.fromkeys(
+        ("--max-tokens", "--max_tokens", "--max_new_tokens", "--max-output-tokens"),
+        "use `--max-new-tokens N`",
+    ),
+    **dict.fromkeys(
+        ("--gen-kwargs", "--gen_kwargs", "--generation-kwargs"),
+        "use `--temperature`, `--top-p`, `--max-new-tokens` and `--stop`",
+    ),
+    **dict.fromkeys(
+        ("--system-prompt", "--system_prompt", "--system", "--system_instruction"),
+        "the system prompt is part of the model string: `hf:org/name?system=...`",
+    ),
+    **dict.fromkeys(
+        ("--api-key", "--api_key", "--key"),
+        "keys are read from environment variables: OPENAI_API_KEY for OpenAI alone; no key is sent to another "
+        "address unless the model string names its variable: `openai:NAME@URL?api_key_env=OPENAI_API_KEY`",
+    ),
+    **dict.fromkeys(
+        ("--num-workers", "--num_workers", "--gpus", "--num-gpus"), "use `--workers N`"
+    ),
+    **dict.fromkeys(
+        ("--concurrency", "--max-connections", "--num-concurrent", "--num_concurrent"),
+        "it is part of the model string: `openai:NAME?concurrency=16`",
+    ),
+    **dict.fromkeys(
+        ("--shuffle", "--random"),
+        "`--limit N` takes the same N samples each time, `--until` asks in random order",
+    ),
+    **dict.fromkeys(
+        ("--config", "-c"), "give the file in place of the model: `snellen run exam.toml`"
+    ),
+    **dict.fromkeys(("--quiet", "-q", "--silent", "--no-progress"), "append `2>/dev/null`"),
+    **dict.fromkeys(("--verbose", "-v"), "use `--details`"),
+    **dict.fromkeys(("--format", "--output-format"), "use `--json`"),
+    **dict.fromkeys(("--csv", "--html", "--markdown"), "`snellen report RUN -o FILE` writes it"),
+    **dict.fromkeys(("--resume", "--continue", "--reuse"), _RESUMES),
+    **dict.fromkeys(("--overwrite", "--force", "--rerun", "--fresh"), _RESUMES),
+    **dict.fromkeys(("--log-samples", "--log_samples", "--save"), "every reply is stored"),
+    **dict.fromkeys(
+        ("--fail-under", "--min-accuracy", "--threshold", "--fail-below", "--fail-on"),
+        "`snellen score RUN --fail-under 0.9` exits with 1 below a score, `snellen compare CANDIDATE BASELINE "
+        "--fail-if-worse 1pt` if a model got worse",
+    ),
+    **dict.fromkeys(
+        ("--column", "--columns"),
+        "build the benchmark first: `snellen build FILE --column ROLE=NAME`",
+    ),
+    **dict.fromkeys(
+        ("--split", "--subset"), "name the split: `snellen list WORD` shows benchmarks"
+    ),
+    "-V": "use `--version`",
+    **dict.fromkeys(("--suite",), _ORDER),
+    **dict.fromkeys(("--tag", "--tags"), "use `--label NAME`"),
+    "--debug": "write it before the verb: `snellen --debug run ...`",
+    "export --format": "use `--as NAME`; `snellen list exporters` shows the names",
+    "export --form": "use `--as NAME`; `snellen list exporters` shows the names",
+    "report --format": "the name of the file decides: `-o report.html`, .md, .tex, .csv, .json",
+    "report --wrong": "`snellen view` shows wrong replies",
+    "build --name": "use `--to NAME`",
 }
-"""What flags of other tools are here."""
+"""Replacements for flags of other tools. A key can name a verb, to apply only there."""
 _MODULES = {
     "reform": "build",
     **dict.fromkeys(("pack", "publish", "submit"), "export"),
@@ -126,7 +219,7 @@ _MODULES = {
     **dict.fromkeys(("view", "worker"), "serve"),
     **dict.fromkeys(("fetch", "import", "verify"), "sources"),
 }
-"""The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
+"""Modules in `snellen.cli.verbs` of the verbs whose module has another name."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SIBLINGS = {
     **dict.fromkeys(
@@ -134,12 +227,16 @@ _OF_SIBLINGS = {
     ),
     **dict.fromkeys(("arena", "serve", "serve-data"), SERVER),
 }
-"""The package of this repository that brings a verb, for the message where it is not installed."""
+"""The sibling package of a verb, for the message if it is not installed."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _VerbGroup(click.Group):
+    def main(self, *args: Any, **settings: Any) -> Any:
+        with called_from_command_line():
+            return super().main(*args, **settings)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb for verbs in _sections().values() for verb in verbs]
 
@@ -154,7 +251,7 @@ class _VerbGroup(click.Group):
             added: click.Command = imported(declared_verb(installed_verbs()[cmd_name]).command)
         except ImportError as error:
             raise SnellenError(
-                f"`snellen {cmd_name}` cannot be loaded: {error}; mend or remove its package"
+                f"cannot load `snellen {cmd_name}`: {error}; repair or uninstall its package"
             ) from error
         return added
 
@@ -167,20 +264,30 @@ class _VerbGroup(click.Group):
             and args[0] not in _OWN
             and args[0] not in installed_verbs()
         ):
-            from snellen.registry import unknown
+            from snellen.registry import unknown_name
 
             if args[0] in _OF_SIBLINGS:
                 install = sibling_install_line(_OF_SIBLINGS[args[0]])
-                raise UnknownNameError(f"`snellen {args[0]}` comes with another package: {install}")
+                raise UnknownNameError(f"`snellen {args[0]}` is part of another package: {install}")
+            if args[0].lower() in _REMOVING:
+                raise UnknownNameError(
+                    f"unknown command {args[0]!r}; a run is a folder: remove runs/NAME itself"
+                )
             if args[0].lower() in _AGAIN:
                 raise UnknownNameError(
-                    f"unknown command {args[0]!r}; to go on with a run, give its `snellen run` command again: only "
-                    "what is missing is asked"
+                    f"unknown command {args[0]!r}; to resume a run, repeat its `snellen run` command: only "
+                    "missing requests are sent"
                 )
             for verb, others in _ELSEWHERE.items():
                 if args[0].lower() in others:
-                    raise UnknownNameError(f"unknown command {args[0]!r}; it is `snellen {verb}`")
-            raise unknown("command", args[0], self.list_commands(ctx))
+                    if verb == "run":
+                        from snellen.cli.lines_of_others import line_of_others
+
+                        line = line_of_others(args[1:])
+                        if line:
+                            raise UnknownNameError(f"unknown command {args[0]!r}; use `{line}`")
+                    raise UnknownNameError(f"unknown command {args[0]!r}; use `snellen {verb}`")
+            raise unknown_name("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -199,7 +306,7 @@ class _VerbGroup(click.Group):
 
 
 def _sections() -> dict[str, dict[str, str]]:
-    """All verbs with their lines of help, by section: those above, then those of other packages."""
+    """Return all verbs with their help lines by section: Snellen's own, then those of other packages."""
     sections = {section: dict(verbs) for section, verbs in _VERBS.items()}
     for name, target in sorted(installed_verbs().items()):
         if name not in _OWN:
@@ -209,11 +316,11 @@ def _sections() -> dict[str, dict[str, str]]:
 
 
 _WAYS_IN = {
-    "snellen demo": "two small models on the embedded eye chart: minutes, no key, no download (extra hf)",
-    "snellen run MODEL BENCHMARK": "your model, such as hf:org/name eyechart",
-    "snellen view": "the runs as pages, where new ones can be started, too",
+    "snellen demo": "two small models on the built-in eye chart: minutes, no key, no download (extra hf)",
+    "snellen run MODEL BENCHMARK": "your model, for example hf:org/name eyechart",
+    "snellen view": "browse runs in web pages, and start new ones",
 }
-"""What whoever types `snellen` alone is shown first."""
+"""Commands that `snellen` without arguments suggests first."""
 
 
 @click.command(
@@ -222,12 +329,12 @@ _WAYS_IN = {
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="snellen")
-@click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
 @click.option(
     "--suites",
     multiple=True,
     metavar="FOLDER",
-    help="A folder with suites or benchmarks of your own; repeat for more.  [$SNELLEN_SUITES]",
+    help="Folder with your own suites or benchmarks. Repeat for more.  [$SNELLEN_SUITES]",
 )
 @click.pass_context
 def cli(ctx: click.Context, debug: bool, suites: tuple[str, ...]) -> None:
@@ -286,12 +393,12 @@ class _Bar:
         self._bar: FetchBar | None = None
 
     def __call__(self, name: str, done: int, size: int) -> None:
-        from snellen.cli.show import err
+        from snellen.cli.show import error_console
 
-        if err.is_terminal:
+        if error_console.is_terminal:
             from snellen.cli.bars import FetchBar
 
-            self._bar = self._bar or FetchBar(err)
+            self._bar = self._bar or FetchBar(error_console)
             self._bar.show(name, done, size)
 
     def __enter__(self) -> _Bar:
@@ -344,7 +451,7 @@ def main(args: Sequence[str] | None = None) -> None:
         with (
             _signals_as_interrupts(),
             _Bar() as bar,
-            attended(Attendance(_say, bar, _agree, _accept)),
+            attending(Attendance(_say, bar, _agree, _accept)),
             naming_missing_packages(" ".join(["snellen", *words[:1]])),
         ):
             code = cli.main(words, prog_name="snellen", standalone_mode=False)
@@ -357,9 +464,12 @@ def main(args: Sequence[str] | None = None) -> None:
         click.echo(f"snellen: {strip_controls(without_secrets(str(error)))}{hint}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) and error.option_name in _FLAGS_ELSEWHERE:
-            hint = f"no option {error.option_name}; {_FLAGS_ELSEWHERE[error.option_name]}"
-            error = click.NoSuchOption(error.option_name, hint, ctx=error.ctx)
+        if isinstance(error, click.NoSuchOption):
+            verb = error.ctx.info_name if error.ctx else ""
+            flag = error.option_name
+            hint = _hint_of_flag(verb or "", flag, words)
+            if hint:
+                error = click.NoSuchOption(flag, f"no option {flag}; {hint}", ctx=error.ctx)
         click.echo(f"snellen: {_line_of(error)}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stopped:
@@ -370,7 +480,8 @@ def main(args: Sequence[str] | None = None) -> None:
         if not error.has_reader:  # `snellen list | head`, which is not an error
             sys.exit(0)
         click.echo(
-            f"snellen: the output cannot be written ({error.strerror}); send it elsewhere", err=True
+            f"snellen: cannot write the output ({error.strerror}); redirect it to another place",
+            err=True,
         )
         sys.exit(SnellenError.exit_code)
     except (OSError, UnicodeEncodeError) as error:
@@ -379,6 +490,26 @@ def main(args: Sequence[str] | None = None) -> None:
         click.echo(f"snellen: {strip_controls(without_secrets(_system_fault(error)))}", err=True)
         sys.exit(SnellenError.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
+    """Return what to write instead of a flag that a verb does not have; empty if nobody else has it."""
+    from snellen.cli.lines_of_others import build_line, line_of_others
+
+    known = _FLAGS_ELSEWHERE.get(f"{verb} {flag}") or _FLAGS_ELSEWHERE.get(flag, "")
+    if verb != "run":
+        return known
+    behind = words[words.index(verb) + 1 :] if verb in words else []
+    building = build_line(flag, behind)
+    if building:
+        return f"build the benchmark first: `{building}`"
+    line = line_of_others(behind)
+    if not line or known not in (_ORDER, _INSIDE, _AT):
+        return known
+    if flag == "--data" and any(Path(word).suffix and Path(word).is_file() for word in words):
+        return f"give the file as the benchmark: `{line}`"
+    hint = known.partition(": `")[0]
+    return f"{hint}: `{line}`"
 
 
 def _check_encoding(words: Sequence[str]) -> None:
@@ -394,12 +525,12 @@ def _system_fault(error: OSError | UnicodeEncodeError) -> str:
     """What a command could not do because of the system, for a fault that no room has put into words."""
     if isinstance(error, UnicodeEncodeError):
         return (
-            f"a text holds {error.object[error.start : error.end]!r}, half of a surrogate pair, which no file can "
-            "hold; mend the text (--debug shows where)"
+            f"a text contains {error.object[error.start : error.end]!r}, an unpaired surrogate, which cannot be "
+            "encoded; correct the text (--debug shows where)"
         )
     reason = error.strerror or str(error) or type(error).__name__
     place = f"{error.filename}: " if error.filename else ""
-    advice = "; free some space, and give the command again" if error.errno in _FULL else ""
+    advice = "; free some space, then repeat the command" if error.errno in _FULL else ""
     return f"{place}{reason}{advice} (--debug shows where)"
 
 
@@ -424,7 +555,13 @@ def _line_of(error: click.ClickException) -> str:
 
 
 class Verb(NamedTuple):
-    """A verb of the command line, in a module that loads nothing heavy: `snellen --help` asks for it."""
+    """A verb of the command line, in a module that loads nothing heavy: `snellen --help` asks for it.
+
+    Examples:
+        >>> BIRDS = Verb("List the birds with their songs.", "snellen_birds.verb:command", "Benchmarks")
+        >>> BIRDS.section
+        'Benchmarks'
+    """
 
     help: str
     """The line of `snellen --help`."""

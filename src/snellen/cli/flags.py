@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError
 from snellen.experiments.compare_spec import SubsetSpec
 from snellen.fetching.attendance import agree_to_all, go_offline
+from snellen.registry import register_scoring_code
 from snellen.runs.spec import (
     ExecutionSpec,
     JudgeSpec,
@@ -27,8 +29,17 @@ from snellen.runs.spec import (
 )
 
 
-class WholeNumber(click.IntRange):
-    """A whole number between bounds, by that name in help and messages."""
+class IntegerParameter(click.IntRange):
+    """Click parameter type for a whole number within bounds, shown as `integer` in help.
+
+    Examples:
+        >>> @click.command()
+        ... @click.option("--limit", type=IntegerParameter(1))
+        ... def command(limit):
+        ...     click.echo(limit)
+        >>> command(["--limit", "5"], standalone_mode=False)
+        5
+    """
 
     name = "integer"
 
@@ -39,8 +50,17 @@ class WholeNumber(click.IntRange):
             self.fail(f"give a whole number{_between(self)}, not {value}", param, ctx)
 
 
-class Number(click.FloatRange):
-    """The same of any number."""
+class FloatParameter(click.FloatRange):
+    """Click parameter type for a number within bounds, shown as `number` in help.
+
+    Examples:
+        >>> @click.command()
+        ... @click.option("--ratio", type=FloatParameter(0, 1))
+        ... def command(ratio):
+        ...     click.echo(ratio)
+        >>> command(["--ratio", "0.5"], standalone_mode=False)
+        0.5
+    """
 
     name = "number"
 
@@ -52,45 +72,57 @@ class Number(click.FloatRange):
 
 
 def _between(numbers: click.IntRange | click.FloatRange) -> str:
-    least, most = numbers.min, numbers.max
-    if least is None:
-        return "" if most is None else f" of at most {most:g}"
-    if most is None:
+    """Return the bounds of a parameter type as text: ` from 1 to 8`, ` of 1 or more`; empty without bounds."""
+    least = numbers.min
+    most = numbers.max
+    if least is not None and most is not None:
+        return f" from {least:g} to {most:g}"
+    if least is not None:
         return f" above {least:g}" if numbers.min_open else f" of {least:g} or more"
-    return f" from {least:g} to {most:g}"
+    if most is not None:
+        return f" of at most {most:g}"
+    return ""
 
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
-"""The type of flags and arguments that name a file or folder."""
+"""Click parameter type of a file or folder."""
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 JUDGE = "judge_"
-"""The prefix of the flags that set fields of `JudgeSpec`."""
+"""Prefix of the flags that set fields of `JudgeSpec`."""
 
 
 def parse_price(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> TokenPrice | None:
+    """Parse two to four prices per million tokens: read, written, cached, stored, such as `0.15,0.6` or `3,15,0.3,3.75`."""
     if not text:
         return None
     try:
-        input_price, output_price = (float(price) for price in text.split(","))
+        prices = tuple(float(price) for price in text.split(","))
     except ValueError:
+        prices = ()
+    are_prices = all(math.isfinite(price) and price >= 0 for price in prices)
+    if not 2 <= len(prices) <= 4 or not are_prices:
         raise click.BadParameter(
-            f"{text!r} is not IN,OUT; give two prices per million tokens, e.g. 0.15,0.6"
-        ) from None
-    return input_price, output_price
+            f"{text!r} is not IN,OUT; give two prices per million tokens, such as 0.15,0.6 (and a third for cached ones)"
+        )
+    return prices
 
 
 def parse_seconds(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> float | None:
-    """`90`, `90s`, `30m` or `2h` in seconds."""
+    """Parse a time such as `90`, `90s`, `30m` or `2h` into seconds."""
     if not text:
         return None
-    number, unit = (text[:-1], text[-1]) if text[-1] in SECONDS_OF else (text, "s")
+    number = text
+    seconds = 1
+    if text[-1] in SECONDS_OF:
+        number = text[:-1]
+        seconds = SECONDS_OF[text[-1]]
     try:
-        return float(number) * SECONDS_OF[unit]
+        return float(number) * seconds
     except ValueError:
         raise click.BadParameter(f"{text!r} is not a time; write 90, 30m or 2h") from None
 
@@ -104,7 +136,7 @@ details_flag = click.option(
 json_flag = click.option(
     "--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line."
 )
-"""A decorator: `--json`, given to the command as `as_json`."""
+"""Decorator that adds the flag `--json`, which the command receives as `as_json`."""
 
 
 def _forbid_network(context: click.Context, parameter: click.Parameter, is_set: bool) -> None:
@@ -133,7 +165,7 @@ yes_flag = click.option(
 limits_flag = click.option(
     "--raise-limits",
     "limits",
-    type=Number(1),
+    type=FloatParameter(1),
     expose_value=False,
     callback=_raise_limits,
     metavar="FACTOR",
@@ -147,29 +179,38 @@ offline_flag = click.option(
     callback=_forbid_network,
     help="Do not download data or models; use only what is on this machine.",
 )
-"""The flag `--offline`, which forbids the network and passes nothing to the command."""
+"""Decorator that adds the flag `--offline`, which forbids the network. The command does not receive it."""
 
 
 def _parse_roles(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str] | None:
-    pairs = [text.partition("=") for text in texts]
-    if wrong := ["".join(pair) for pair in pairs if not all(pair)]:
-        raise DataError(
-            f"--role {wrong[0]!r} is not ROLE=MODEL, such as questioner=openai:NAME@URL"
-        )
-    return {role: model for role, _, model in pairs} or None
+    """Parse `ROLE=MODEL` flags into the model of each role; None without flags."""
+    models: dict[str, str] = {}
+    for text in texts:
+        role, _, model = text.partition("=")
+        if not role or not model:
+            raise DataError(
+                f"--role {text!r}: write ROLE=MODEL, such as questioner=openai:NAME@URL"
+            )
+        models[role] = model
+    return models or None
 
 
 def _parse_names(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[str, ...]:
-    return tuple(name.strip() for text in texts for name in text.split(","))
+    """Parse repeated flags with names between commas: `a,b` and `c` are `("a", "b", "c")`."""
+    names: list[str] = []
+    for text in texts:
+        names += [name.strip() for name in text.split(",")]
+    return tuple(names)
 
 
 def _parse_types(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[str, ...]:
+    """Parse names as `_parse_names` does, without empty ones."""
     types = _parse_names(context, parameter, texts)
     return tuple(name for name in types if name)
 
@@ -177,7 +218,8 @@ def _parse_types(
 def _parse_params(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str] | None:
-    params = {}
+    """Parse `NAME=VALUE` flags into the value of each name; None without flags."""
+    params: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
@@ -201,19 +243,19 @@ _FORMS = {
     "TIME": parse_seconds,
     "CARD,...": _parse_names,
 }
-"""How a value is read that is written in a form of its own, by the metavar of its field."""
+"""Parsers of flags that are written in a special form, by the metavar of their field."""
 
 
 class GroupedCommand(click.Command):
-    """A command whose help groups its options: first the usual ones, then those of each record, then the others."""
+    """Command whose help groups its options: the usual ones, those of each record, and the others."""
 
     usual: tuple[str, ...] = ()
     """Flags of the first group."""
     usual_title = "Options that most runs need"
     titles: Mapping[type[Struct], str] = MappingProxyType(
         {
-            QuestionSpec: "What is asked, and how",
-            ExecutionSpec: "How the work is done",
+            QuestionSpec: "What to evaluate, and how",
+            ExecutionSpec: "Execution",
             ScoringSpec: "How replies are read and scored",
             JudgeSpec: "Models as judges",
         }
@@ -234,6 +276,7 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(lines)
 
     def _title_of(self, parameter: click.Option) -> str:
+        """Return the title of the group of an option."""
         spellings = {*parameter.opts, *parameter.secondary_opts}
         if not spellings.isdisjoint(self.usual):
             return self.usual_title
@@ -254,10 +297,17 @@ def field_flags(
     unless: str = "",
     has_negations: bool = True,
 ) -> Callable[[CommandT], CommandT]:
-    """Give a command a flag for each field of a record, or for those named, all but some.
+    """Return a decorator that gives a command a flag for each field of a record.
 
-    A flag that is not given is None or empty. `unless` says what holds then, where it is not the record's default.
-    Fields that a file may set need a negation (`--no-strict`) to be set back.
+    The command receives None, or an empty tuple, for a flag that the user did not give.
+
+    Args:
+        form: The record.
+        names: Fields to use. By default all.
+        but: Fields to leave out.
+        prefix: Prefix of the flags and of the parameters of the command, such as `judge_`.
+        unless: What holds without the flag, for its help. By default the default of the record.
+        has_negations: Whether switches have a negation (`--no-strict`), which fields need that a file may set.
     """
     fields = [
         field
@@ -293,7 +343,7 @@ def _flag(
         help_text += " Repeat for more."
     default = unless or option.unless
     if not default and (has_negation or not is_switch):
-        default = _shown(field.default)
+        default = _default_text(field.default)
     if default:
         help_text += f"  [{default}]"
 
@@ -317,48 +367,65 @@ def _flag(
 
 
 def _click_type(field: RecordField) -> Any:
-    """How click reads a value of the type, or of each item of a list."""
+    """Return the click parameter type of a field, or of each item of a list."""
     if field.choices:
         return click.Choice(field.choices)
     if field.option.metavar in ("FILE", "FOLDER"):
         return click.Path()
-    least, most = field.limits.ge, field.limits.le
-    if field.type is int and least is not None:
-        return WholeNumber(int(least), None if most is None else int(most))
+    least = field.limits.ge
+    most = field.limits.le
+    if field.type is int:
+        if least is None:
+            return int
+        return IntegerParameter(int(least), None if most is None else int(most))
     if field.type is float:
-        return Number(least if least is not None else field.limits.gt, most, min_open=least is None)
-    return int if field.type is int else str
+        if least is None:
+            return FloatParameter(field.limits.gt, most, min_open=True)
+        return FloatParameter(least, most)
+    return str
 
 
-def _shown(default: Any) -> str:
+def _default_text(default: Any) -> str:
+    """Return a default for help: `yes`, `0.5` or `circular`; empty for none."""
     if isinstance(default, bool):
         return "yes" if default else "no"
-    return f"{default:g}" if isinstance(default, (int, float)) else str(default or "")
+    if isinstance(default, (int, float)):
+        return f"{default:g}"
+    return str(default or "")
 
 
 def judge_flags(command: CommandT) -> CommandT:
-    """Give a command the flags for judges; see `judge_from_flags`."""
+    """Give a command the flags for judges, from which `judge_from_flags` makes a record."""
     return field_flags(JudgeSpec, prefix=JUDGE)(command)
 
 
 def scoring_flags(command: CommandT) -> CommandT:
-    """Give a command the flags for reading and scoring replies, and for judges."""
+    """Give a command the flags for parsing and scoring replies, and for judges."""
     return field_flags(ScoringSpec)(judge_flags(command))
 
 
 subset_flags = field_flags(SubsetSpec, has_negations=False)
-"""Give a command the flags that narrow the questions; it passes them on to `Results.only`."""
+"""Decorator that adds the flags that restrict the questions, which the command passes to `Results.only`."""
 
 
 def flags_on_line(only: Collection[str] = (), but: Collection[str] = ()) -> list[str]:
-    """The flags that stand on the command line, as they are written, of parameters by name."""
+    """Return the flags that the user wrote on the command line, such as `--limit`.
+
+    Args:
+        only: Names of the parameters to look for. By default all.
+        but: Names of parameters to ignore.
+    """
     context = click.get_current_context()
-    return [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-        and (parameter.name in only if only else parameter.name not in but)
-    ]
+    flags: list[str] = []
+    for parameter in context.command.params:
+        if only and parameter.name not in only:
+            continue
+        if not only and parameter.name in but:
+            continue
+        source = context.get_parameter_source(str(parameter.name))
+        if source is ParameterSource.COMMANDLINE:
+            flags.append(parameter.opts[0])
+    return flags
 
 
 def given_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -367,28 +434,38 @@ def given_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that the user gave, as fields of a `RunSpec`; those for scoring and judges in tables of their own."""
-    tables: dict[str, dict[str, Any]] = {"scoring": {}, "judge": {}}
+    """Return the flags that the user gave, as fields of a `RunSpec`.
+
+    Those for scoring and judges are in tables: `{"limit": 4, "scoring": {"metrics": ("anls",)}}`. Code that the flags for
+    scoring name (`my_metrics.py:NAME`) is imported.
+    """
     fields: dict[str, Any] = {}
+    scoring: dict[str, Any] = {}
+    judge: dict[str, Any] = {}
     for name, value in flags.items():
         if value in (None, ()):
             continue
         if name.startswith(JUDGE):
-            tables["judge"][name.removeprefix(JUDGE)] = value
+            judge[name.removeprefix(JUDGE)] = value
         elif name in ScoringSpec.__struct_fields__:
-            tables["scoring"][name] = value
+            scoring[name] = value
         else:
             fields[name] = value
-    return {**fields, **{name: table for name, table in tables.items() if table}}
+    register_scoring_code(scoring.get("metrics", ()), scoring.get("extractor", ""))
+    if scoring:
+        fields["scoring"] = scoring
+    if judge:
+        fields["judge"] = judge
+    return fields
 
 
 def scoring_from_flags(flags: Mapping[str, Any]) -> ScoringSpec:
-    """The `ScoringSpec` that the flags describe."""
+    """Return the `ScoringSpec` that the flags describe."""
     return scoring_spec(flags_given(flags).get("scoring", {}))
 
 
 def judge_from_flags(flags: Mapping[str, Any]) -> JudgeSpec:
-    """The `JudgeSpec` that the flags describe."""
+    """Return the `JudgeSpec` that the flags describe."""
     return judge_spec(flags_given(flags).get("judge", {}))
 
 
@@ -398,6 +475,6 @@ def column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
     for text in texts:
         role, equals, column = text.partition("=")
         if not equals or not column:
-            raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as picture=Foto")
+            raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as image=Foto")
         columns.setdefault(role, []).append(column)
     return columns

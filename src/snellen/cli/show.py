@@ -1,4 +1,4 @@
-"""Output of commands: tables, and progress with counts, rate and time left."""
+"""Print what commands give on stdout, and notes and progress on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from snellen.building.benchmark import SET_APART
-from snellen.common.paths import as_word
+from snellen.common.paths import shell_word
 from snellen.errors import interrupted_code
 from snellen.formats.shown_text import short_name
 from snellen.runs.run_folder import holds_answers
@@ -30,60 +30,68 @@ MAX_METRIC_ROWS = 24
 """Most metric rows of open questions and dialogues shown in a terminal; longer tables are only in the report."""
 MAX_SUITE_TABLES = 2
 """Most tables of one suite shown in a terminal; the rest are in the report."""
-err = Console(stderr=True, markup=False, emoji=False, highlight=False)
-"""The console for warnings and progress, on stderr."""
-out = Console(
+error_console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+"""Console for warnings and progress, on stderr."""
+console = Console(
     width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False
 )
-"""The console for what a command gives: `out.print("12 replies", soft_wrap=True)`. Text in brackets is no markup."""
+"""Console for the output of a command: `console.print("12 replies", soft_wrap=True)`. Text in brackets is not markup."""
 
 
 @contextmanager
 def run_progress() -> Iterator[ProgressListener]:
-    """Bars on stderr, one per model; on a pipe one line every 10 seconds. Ctrl-C prints one line and exits with 130."""
-    latest: list[RunProgress] = []
+    """Show the progress of runs on stderr: a bar per model, or a line every ten seconds if stderr is not a terminal.
 
-    def remembering(listener: ProgressListener) -> ProgressListener:
-        def listen(state: RunProgress) -> None:
-            latest[:] = [state]
-            listener(state)
+    Ctrl-C prints one line, which names the run's folder, and exits with 130.
 
-        return listen
-
+    Yields:
+        The listener for the runs.
+    """
+    latest: RunProgress | None = None
     try:
-        with _shown_progress() as listener:
-            yield remembering(listener)
+        with _progress_listener() as show:
+
+            def listen(state: RunProgress) -> None:
+                nonlocal latest
+                latest = state
+                show(state)
+
+            yield listen
     except KeyboardInterrupt as stopped:
-        if not latest:
+        if latest is None:
             raise
-        folder = Path(latest[0].folder)
+        folder = Path(latest.folder)
         if holds_answers(folder):
-            line = (
-                f"stopped; all answers so far are kept in {folder}. Run the same command to go on."
-            )
+            line = f"stopped; all replies so far are stored in {folder}. Run the same command to continue."
         else:
-            line = "stopped before any answer came; nothing is kept yet. Run the same command to begin anew."
-        err.print(line, soft_wrap=True)
+            line = "stopped before the first reply; nothing is stored yet. Run the same command to start again."
+        error_console.print(line, soft_wrap=True)
         sys.exit(interrupted_code(stopped))
 
 
-def _shown_progress() -> AbstractContextManager[ProgressListener]:
-    if err.is_terminal:
+def _progress_listener() -> AbstractContextManager[ProgressListener]:
+    if error_console.is_terminal:
         from snellen.cli.bars import run_bars
 
-        return run_bars(err)
-    from snellen.report.terminal import progress_lines
+        return run_bars(error_console)
+    from snellen.report.progress_text import progress_lines
 
-    return nullcontext(progress_lines(partial(err.print, soft_wrap=True)))
+    return nullcontext(progress_lines(partial(error_console.print, soft_wrap=True)))
 
 
 def announce(line: str) -> None:
-    """Print a note on stderr, beside what a command gives."""
-    err.print(short_name(line), style="dim", soft_wrap=True)
+    """Print a note on stderr."""
+    error_console.print(short_name(line), style="dim", soft_wrap=True)
 
 
 def show_results(results: Results, as_json: bool, *, with_details: bool = False) -> None:
-    """Print what was found and the first tables; with details all tables, with `as_json` all rows as JSON lines."""
+    """Print the findings and the first tables of results.
+
+    Args:
+        results: The results.
+        as_json: Print all rows as JSON lines instead.
+        with_details: Print all tables.
+    """
     if as_json:
         from snellen.scoring.scored_run import flat_row
 
@@ -96,189 +104,231 @@ def show_results(results: Results, as_json: bool, *, with_details: bool = False)
 
     views = run_views(results.runs, results.rows)
     for sentence in findings(views):
-        out.print(Text(sentence))
+        console.print(Text(sentence))
     for table in first_tables(views):
-        out.print()
-        out.print(table)
+        console.print()
+        console.print(table)
     if with_details:
         _show_details(views)
     else:
         _show_special_tables(views)
     for sentence in missing_values(results.runs, results.rows):
-        out.print(Text(sentence))
+        console.print(Text(sentence))
 
 
 def _show_special_tables(views: Sequence[RunView]) -> None:
-    """Print what some kinds of runs are made for: runs that a rule stopped, both conventions, controls, talks."""
+    """Print the tables of special runs: adaptive ones, those scored as published, controls, answers in several steps."""
     from snellen.report.terminal import tables_of_runs
 
     for table in tables_of_runs(views):
-        out.print()
-        out.print(table)
+        console.print()
+        console.print(table)
 
 
 def _show_details(views: Sequence[RunView]) -> None:
-    """Print all other tables that a terminal has room for."""
+    """Print all further tables. Those that are too long for a terminal are only mentioned."""
     from snellen.report.terminal import details_tables, other_tables, suite_tables
 
     for table in details_tables(views):
-        out.print()
-        out.print(table)
+        console.print()
+        console.print(table)
     _show_special_tables(views)
-    for subject, suite_own in suite_tables(views).items():
-        for suite_table in suite_own[:MAX_SUITE_TABLES]:
-            out.print()
-            out.print(suite_table)
-        if len(suite_own) > MAX_SUITE_TABLES:
-            out.print(
-                f"{len(suite_own) - MAX_SUITE_TABLES} more tables of {subject} are in the report."
-            )
-    tables = other_tables(views)
-    is_long = sum(table.row_count for table in tables) > MAX_METRIC_ROWS
-    for table in () if is_long else tables:
-        out.print()
-        out.print(table)
-    if is_long:
-        out.print("Metrics of open questions and of dialogues are in the report, and in --json.")
+    for subject, tables_of_suite in suite_tables(views).items():
+        for table in tables_of_suite[:MAX_SUITE_TABLES]:
+            console.print()
+            console.print(table)
+        n_hidden = len(tables_of_suite) - MAX_SUITE_TABLES
+        if n_hidden > 0:
+            console.print(f"{n_hidden} more tables of {subject} are in the report.")
+    metric_tables = other_tables(views)
+    if sum(table.row_count for table in metric_tables) > MAX_METRIC_ROWS:
+        console.print(
+            "Metrics of open questions and dialogues are in the report and in the output of --json."
+        )
+        return
+    for table in metric_tables:
+        console.print()
+        console.print(table)
 
 
 def print_records(records: Iterable[Any]) -> None:
-    """Print records, an object of JSON a line."""
+    """Print records as JSON, one object per line.
+
+    Examples:
+        >>> print_records([{"bird": "wren", "songs": 3}])
+        {"bird":"wren","songs":3}
+    """
     import msgspec
 
     for record in records:
-        out.out(msgspec.json.encode(record).decode(), highlight=False)
+        console.out(msgspec.json.encode(record).decode(), highlight=False)
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables; of one without rows its title alone. Columns that a narrow terminal has no room for, the last ones,
-    are named below."""
+    """Print tables, or only the title of a table without rows.
+
+    If a terminal is too narrow for all columns, the last ones are left out and named below the table.
+    """
     from snellen.report.terminal import plain_table, shown_words
 
     for table in tables:
         if not table.rows:
-            out.print(Text(table.title))
+            console.print(Text(table.title))
             continue
         columns = shown_words(table)
-        whole = sum(max(map(len, column)) + 1 for column in columns)
-        if whole <= out.width:
-            out.print(plain_table(table))
+        full_width = 0
+        for column in columns:
+            full_width += max(len(cell) for cell in column) + 1
+        if full_width <= console.width:
+            console.print(plain_table(table))
             continue
-        widths = _column_widths(columns, out.width, gap=1)
-        out.print(plain_table(table, widths))
-        if dropped := table.header[len(widths) :]:
-            out.print(f"Not shown on so narrow a terminal: {', '.join(dropped)}.", style="dim")
+        widths = _column_widths(columns, console.width, gap=1)
+        console.print(plain_table(table, widths))
+        left_out = table.header[len(widths) :]
+        if left_out:
+            console.print(f"Not shown (narrow terminal): {', '.join(left_out)}.", style="dim")
 
 
 def show_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], as_json: bool
 ) -> None:
-    """Print a table: for a terminal, a row a line for a pipe, or with `as_json` an object a line."""
+    """Print a table of texts.
+
+    A terminal shows as many columns as fit, and a pipe receives one line per row, for programs that read them.
+
+    Args:
+        title: Title of the table.
+        header: Names of its columns.
+        rows: Cells of its rows.
+        as_json: Print one JSON object per row instead.
+    """
     if as_json:
         print_records(dict(zip(header, row, strict=True)) for row in rows)
         return
-    rows = [[short_name(cell).replace("\n", " ") for cell in row] for row in rows]
-    if not sys.stdout.isatty():  # one row per line, for programs that read them
-        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in (header, *rows))
-        out.out("\n".join([title, *lines]))
+    texts = [[short_name(cell).replace("\n", " ") for cell in row] for row in rows]
+    columns = list(zip(header, *texts, strict=True))
+    if not sys.stdout.isatty():
+        widths = [max(len(cell) for cell in column) for column in columns]
+        lines = [title] if title else []
+        for row in (header, *texts):
+            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            lines.append("  ".join(padded).rstrip())
+        console.out("\n".join(lines))
         return
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    widths = _column_widths(list(zip(header, *rows, strict=True)), out.width)
+    widths = _column_widths(columns, console.width)
     for name, width in zip(header, widths, strict=False):
         table.add_column(name, overflow="fold", width=width)
-    for row in rows:
+    for row in texts:
         table.add_row(*(Text(cell) for cell in row[: len(widths)]))
-    out.print(table)
-    if len(widths) < len(header):
-        out.print(
-            f"not shown on so narrow a terminal: {', '.join(header[len(widths) :])}",
-            style="dim",
-            highlight=False,
+    console.print(table)
+    left_out = header[len(widths) :]
+    if left_out:
+        console.print(
+            f"not shown (narrow terminal): {', '.join(left_out)}", style="dim", highlight=False
         )
 
 
-GAP, LONGEST_WORD = 2, 24
-"""Between columns; letters of a word that may be broken."""
+COLUMN_GAP = 2
+"""Characters between columns."""
+MAX_UNBROKEN = 24
+"""Characters of a word up to which it is not broken."""
 
 
-def _column_widths(columns: Sequence[Sequence[str]], room: int, gap: int = GAP) -> list[int]:
-    """Of as many columns, from the first on, as fit without breaking a word. The first one, whose cells are typed
-    again, is as wide as they are; what is left goes to those that have more to show."""
-    whole = [max(map(len, column)) for column in columns]
-    least = [
-        max((len(word[:LONGEST_WORD]) for cell in column for word in cell.split()), default=0)
-        for column in columns
-    ]
-    least[0] = whole[0]
-    count = next(
-        n for n in range(len(columns), 0, -1) if n < 3 or sum(least[:n]) + gap * (n - 1) <= room
-    )
-    wants = [most - fewest for most, fewest in zip(whole[:count], least, strict=False)]
-    free = max(room - sum(least[:count]) - gap * (count - 1), 0)
-    share = min(free / sum(wants), 1.0) if sum(wants) else 0.0
-    return [fewest + int(share * want) for fewest, want in zip(least, wants, strict=False)]
+def _column_widths(columns: Sequence[Sequence[str]], room: int, gap: int = COLUMN_GAP) -> list[int]:
+    """Return the widths of as many columns as fit without breaking a word, and of two at least.
+
+    The first column is as wide as its cells, which users type again. The others need the width of their longest word;
+    the room that is left is divided among those whose cells are longer.
+
+    Args:
+        columns: Texts of each column, its heading first.
+        room: Characters of a line.
+        gap: Characters between columns.
+    """
+    full_widths = [max(len(cell) for cell in column) for column in columns]
+    least_widths = [_longest_word(column) for column in columns]
+    least_widths[0] = full_widths[0]
+
+    n_columns = len(columns)
+    while n_columns >= 3:
+        if sum(least_widths[:n_columns]) + gap * (n_columns - 1) <= room:
+            break
+        n_columns -= 1
+
+    least_widths = least_widths[:n_columns]
+    wanted = [full - least for full, least in zip(full_widths, least_widths, strict=False)]
+    free = max(room - sum(least_widths) - gap * (n_columns - 1), 0)
+    share = min(free / sum(wanted), 1.0) if sum(wanted) else 0.0
+    return [least + int(share * want) for least, want in zip(least_widths, wanted, strict=True)]
+
+
+def _longest_word(column: Sequence[str]) -> int:
+    """Return the length of the longest word of a column, at most `MAX_UNBROKEN`."""
+    longest = 0
+    for cell in column:
+        for word in cell.split():
+            longest = max(longest, len(word))
+    return min(longest, MAX_UNBROKEN)
 
 
 @contextmanager
 def build_progress(name: str) -> Iterator[Built]:
-    """A status line on the terminal that counts the questions built."""
-    with err.status(Text(f"building {name}")) as status:
-        yield (
-            lambda count: (
+    """Show a status line on the terminal that counts the questions built, a hundred at a time."""
+    with error_console.status(Text(f"building {name}")) as status:
+
+        def show(count: int) -> None:
+            if count % 100 == 0:
                 status.update(Text(f"building {name}: {count:,} questions"))
-                if count % 100 == 0
-                else None
-            )
-        )
+
+        yield show
 
 
 def print_built(benchmark: Benchmark) -> None:
-    """Print what was built: name, version, counts, folder, and warnings about it."""
+    """Print a built benchmark: name, version, counts and folder, and warnings about it on stderr."""
     counts = benchmark.manifest.counts
-    hidden = "" if counts.answers or not counts.questions else ", answers hidden"
-    examples = f"{counts.examples:,} examples, " if counts.examples else ""
-    out.print(
-        f"built {benchmark.name} version {benchmark.manifest.version}: {counts.questions:,} questions, "
-        f"{examples}{counts.images:,} images{hidden}\n  {benchmark.folder}",
+    contents = f"{counts.questions:,} questions, "
+    if counts.examples:
+        contents += f"{counts.examples:,} examples, "
+    contents += f"{counts.images:,} images"
+    if counts.questions and not counts.answers:
+        contents += ", answers hidden"
+    console.print(
+        f"built {benchmark.name} version {benchmark.manifest.version}: {contents}\n  {benchmark.folder}",
         soft_wrap=True,
     )
-    if alike := benchmark.manifest.indistinguishable:
-        err.print(
-            f"  warning: {alike:,} of {counts.questions:,} questions show a model just what others show it, and have "
-            f"another answer (snellen lint {as_word(benchmark.name)} names some); one reply would serve them all"
-            + ("" if benchmark.spec.same_requests else ", so a run refuses them"),
-            highlight=False,
-            style="bold yellow",
-            soft_wrap=True,
+    n_alike = benchmark.manifest.indistinguishable
+    if n_alike:
+        warning = (
+            f"  warning: {n_alike:,} of {counts.questions:,} questions send the same request as another question "
+            f"but have a different answer (`snellen lint {shell_word(benchmark.name)}` lists some); they would share "
+            "one reply"
         )
-    for warning in benchmark.manifest.warnings:
-        announce(f"  note: {warning}")
-    for reason, times in sorted(benchmark.manifest.made.rejected.items()):
-        announce(f"  note: {times:,} distractor candidates left out: {reason}")
+        if not benchmark.spec.same_requests:
+            warning += ", and runs reject them"
+        error_console.print(warning, highlight=False, style="bold yellow", soft_wrap=True)
+    for note in benchmark.manifest.warnings:
+        announce(f"  note: {note}")
+    for reason, times in sorted(benchmark.manifest.build_info.rejected.items()):
+        announce(f"  note: {times:,} distractor candidates were rejected: {reason}")
 
 
 def show_verification(benchmark: Benchmark) -> None:
-    """Print what the questions of a benchmark have passed, a line for each check, and how many were set apart."""
+    """Print the checks that the questions of a benchmark had to pass, and how many questions were set apart."""
     verification = benchmark.manifest.verification
     if verification is None:
         return
     for check in verification.checks:
         repaired = f", {check.repaired:,} mended" if check.repaired else ""
         detail = f": {check.detail}" if check.detail else ""
-        out.print(
+        console.print(
             f"  {check.name}: {check.failed:,} of {check.checked:,} failed{repaired}{detail}",
             soft_wrap=True,
         )
-    apart = verification.candidates - verification.kept
-    out.print(
-        f"  kept {verification.kept:,} of {verification.candidates:,}"
-        + (
-            f"; {apart:,} are set apart with the reasons, in {benchmark.folder / SET_APART}"
-            if apart
-            else ""
-        ),
-        soft_wrap=True,
-    )
+    line = f"  kept {verification.passing_questions:,} of {verification.candidates:,}"
+    n_apart = verification.candidates - verification.passing_questions
+    if n_apart:
+        line += f"; {n_apart:,} are set aside, with reasons, in {benchmark.folder / SET_APART}"
+    console.print(line, soft_wrap=True)

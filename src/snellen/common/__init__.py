@@ -1,1 +1,1 @@
-"""What every room uses: pictures, paths, seeds, conditions, drafts of questions. No other room is known here."""
+"""What every room uses: images, paths, seeds, conditions, drafts of questions. No other room is known here."""

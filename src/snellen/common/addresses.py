@@ -50,7 +50,7 @@ def open_address(
         urllib.request.HTTPErrorProcessor(),
     ):
         opener.add_handler(handler)
-    return opener.open(request, timeout=min(silence, allowance.left()))
+    return opener.open(request, timeout=min(silence, allowance.remaining_seconds()))
 
 
 def ssl_context() -> ssl.SSLContext:
@@ -130,11 +130,11 @@ class _CountedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        self._socket.settimeout(min(self._silence, self._allowance.left()))
+        self._socket.settimeout(min(self._silence, self._allowance.remaining_seconds()))
         try:
             count = int(self._stream.readinto(buffer) or 0)
         except TimeoutError:
-            self._allowance.left()  # says so where the allowance is what has ended
+            self._allowance.remaining_seconds()  # says so where the allowance is what has ended
             raise
         self._allowance.spend(count)
         return count

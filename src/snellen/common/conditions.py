@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from snellen import callers
 from snellen.errors import DataError
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -28,11 +29,12 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 class Condition:
     """A parsed condition; `names` are the facts it refers to. Raises DataError for an invalid condition.
 
-    With `nested` it may refer to a field of a fact: `note.question_type == 'color'`. Errors begin with `flag`.
+    With `nested` it may refer to a field of a fact: `note.question_type == 'color'`. Errors begin with the `setting`.
     """
 
-    def __init__(self, text: str, *, nested: bool = False, flag: str = "--where") -> None:
-        self.text, self._flag = text, flag
+    def __init__(self, text: str, *, nested: bool = False, setting: str = "where") -> None:
+        self.text = text
+        self._setting = setting
         self._nested = nested
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
@@ -43,12 +45,16 @@ class Condition:
             MemoryError,
         ):  # the last two for very deep nesting
             raise DataError(
-                f"{flag} {text!r} is not a condition; write for example \"dimension == 'CG'\""
+                f"{self._words} is not a condition; an example is \"dimension == 'CG'\""
             ) from None
         self.names = frozenset(
             node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)
         )
         self._check(self._tree)
+
+    @property
+    def _words(self) -> str:
+        return callers.setting(self._setting, self.text, is_quoted=True)
 
     def holds(self, facts: Mapping[str, Any]) -> bool:
         """Whether the condition is true of `facts`; a fact that is missing equals nothing."""
@@ -72,8 +78,8 @@ class Condition:
                 return
             case _:
                 raise DataError(
-                    f"{self._flag} {self.text!r}: {ast.unparse(node)!r} is not allowed; use names, texts, numbers, "
-                    "comparisons, in, and, or, not"
+                    f"{self._words}: {ast.unparse(node)!r} is not allowed; use names, strings, "
+                    "numbers, comparisons, in, and, or, not"
                 )
 
     def _value(self, node: ast.expr, facts: Mapping[str, Any]) -> Any:

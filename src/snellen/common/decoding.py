@@ -133,8 +133,8 @@ def _check_opened(image: Any, max_pixels: int, where: str) -> None:
     width, height = image.size
     if width * height > max_pixels:
         raise DataError(
-            f"{where}: the image unpacks to {width} x {height} pixels, over the limit of {max_pixels}; "
-            "shrink it, or raise SNELLEN_MAX_PIXELS if you trust it"
+            f"{where}: the image has {width} x {height} pixels, above the limit of {max_pixels}; shrink it, or "
+            "raise SNELLEN_MAX_PIXELS if you trust it"
         )
     image_format = image.format or "unknown"
     if image_format not in MEDIA_TYPES:
@@ -150,7 +150,7 @@ def _describe_format(content: bytes) -> str:
     for pattern, description in _OTHER_FORMATS.items():
         if re.match(pattern, content[:1000], re.DOTALL | re.IGNORECASE):
             return description
-    return "it begins like none of the supported formats"
+    return "it is not in a supported format"
 
 
 def inspect_image(content: bytes, where: str) -> ImageRef:
@@ -202,14 +202,14 @@ TURNS = {
     8: "ROTATE_90",
 }
 """Pillow's operation that sets an image upright, by EXIF orientation."""
-FIRST_FRAME = "of an image with several frames the first is shown"
+FIRST_FRAME = "only the first frame of a multi-frame image is used"
 
 
 @dataclass(frozen=True)
 class DecodedImage:
     """An image in 8-bit RGB, in the pixel grid of its file."""
 
-    stored: Any
+    stored_image: Any
     """The Pillow image before it is turned; boxes of annotations refer to it."""
     orientation: int
     """EXIF orientation; 1 is upright."""
@@ -219,7 +219,7 @@ class DecodedImage:
     @property
     def upright(self) -> Any:
         """The Pillow image, set upright."""
-        return self.turned(self.stored)
+        return self.turned(self.stored_image)
 
     def turned(self, part: Any) -> Any:
         """Set a part that was cropped from `stored` upright."""
@@ -244,9 +244,12 @@ def decode_image(content: bytes, where: str) -> DecodedImage:
         DataError: The bytes are not a usable image.
 
     Examples:
-        >>> from snellen.common.images import BLANK_PNG
-        >>> decode_image(BLANK_PNG, "blank.png").upright.size
-        (224, 224)
+        >>> import io
+        >>> from PIL import Image
+        >>> file = io.BytesIO()
+        >>> Image.new("L", (30, 20)).save(file, "png")
+        >>> decode_image(file.getvalue(), "grey.png").upright.size
+        (30, 20)
     """
     with opened_image(content, where) as image:
         frame_notes = (FIRST_FRAME,) if _has_frames(image) else ()
@@ -301,7 +304,7 @@ def _to_grey(image: Any, where: str) -> tuple[Any, tuple[str, ...]]:
         return _stretch_levels(image.convert("I"), 0, 65535), ()
     if image.mode == "F" and not all(map(isfinite, array("f", image.tobytes()))):
         raise DataError(
-            f"{where}: the image holds values that are not numbers; convert it to 8 bits"
+            f"{where}: the image contains values that are not numbers; convert it to 8 bits"
         )
     low, high = image.getextrema()
     if image.mode == "F" and low >= 0 and high <= 1:
@@ -397,5 +400,10 @@ def _is_usual_jpeg(content: bytes) -> bool:
 
 
 def data_uri(media_type: str, content: bytes) -> str:
-    """Return bytes as a base64 `data:` URI."""
+    """Return bytes as a base64 `data:` URI.
+
+    Examples:
+        >>> data_uri("image/png", b"...")
+        'data:image/png;base64,Li4u'
+    """
     return f"data:{media_type};base64,{b64encode(content).decode()}"

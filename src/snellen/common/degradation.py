@@ -165,7 +165,8 @@ def degrade(image: ImageRef, source: Any) -> Any:
         name, _, dose = term.partition("=")
         if name not in DEGRADATIONS:
             raise DataError(
-                f"image {image.digest[:12]}: degraded by {term!r}, which this Snellen does not know; update it"
+                f"image {image.digest[:12]}: degraded by {term!r}, which this version of Snellen does not "
+                "support; update Snellen"
             )
         degraded = DEGRADATIONS[name].apply(degraded, float(dose), image.digest)
     return degraded

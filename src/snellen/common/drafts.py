@@ -1,4 +1,4 @@
-"""What readers yield: drafts of questions, what people wrote about pictures, and what is left out and why."""
+"""What readers yield: drafts of questions, what people wrote about images, and what is left out and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.faults import told
+from snellen.common.faults import locate_fault
 from snellen.common.foreign import IMAGE_BYTES, read_file
 from snellen.errors import DataError
 from snellen.records import Box, Region, RowRef
@@ -23,7 +23,12 @@ Colour = tuple[int, int, int]
 
 
 class Outline(Struct, frozen=True):
-    """A rectangle to draw on a picture, with a line `width` pixels wide inside its box."""
+    """A rectangle to draw on an image, with a line `width` pixels wide inside its box.
+
+    Examples:
+        >>> Outline((10, 20, 110, 80), colour="red", width=2).box
+        (10, 20, 110, 80)
+    """
 
     box: Box
     colour: Colour = (255, 0, 0)
@@ -31,15 +36,26 @@ class Outline(Struct, frozen=True):
 
 
 class LazyImage(Struct, frozen=True):
-    """A picture inside a larger file; `read` is called when the picture is needed, and raises DataError."""
+    """An image inside a larger file; `read` is called when the image is needed, and raises DataError.
+
+    Examples:
+        >>> image = LazyImage("birds.zip/wren.png", lambda: b"...")
+        >>> image.read()
+        b'...'
+    """
 
     place: str
-    """Its location, unique to the picture."""
+    """Its location, unique to the image."""
     read: Callable[[], bytes]
 
 
-class Frame(Struct, frozen=True):
-    """A picture out of a clip, and its name: `clip.mp4#t=1.25` with seconds from the clip's beginning."""
+class ClipFrame(Struct, frozen=True):
+    """An image out of a clip, and its name: `clip.mp4#t=1.25` with seconds from the clip's beginning.
+
+    Examples:
+        >>> ClipFrame("clip.mp4#t=1.25", b"...", time=1.25).time
+        1.25
+    """
 
     name: str
     content: bytes
@@ -48,19 +64,30 @@ class Frame(Struct, frozen=True):
 
 
 class LazyFrames(Struct, frozen=True):
-    """Pictures sampled from a clip, in order; `read` is called when they are needed, and raises DataError."""
+    """Images sampled from a clip, in order; `read` is called when they are needed, and raises DataError.
+
+    Examples:
+        >>> clip = LazyFrames("clip.mp4", lambda: [ClipFrame("clip.mp4#t=0", b"...", 0.0)])
+        >>> [frame.time for frame in clip.read()]
+        [0.0]
+    """
 
     place: str
     """Its location, unique to the clip."""
-    read: Callable[[], Iterable[Frame]]
+    read: Callable[[], Iterable[ClipFrame]]
 
 
 ImageFile = bytes | Path | LazyImage
-"""A picture's file: its bytes, where it lies, or how to read it."""
+"""An image's file: its bytes, where it lies, or how to read it."""
 
 
-def picture_bytes(file: ImageFile, where: str) -> bytes:
-    """The content of a picture's file. Raises DataError, naming `where`, when it cannot be read."""
+def image_bytes(file: ImageFile, where: str) -> bytes:
+    """The content of an image's file. Raises DataError, naming `where`, when it cannot be read.
+
+    Examples:
+        >>> image_bytes(b"...", "animals.csv:2")
+        b'...'
+    """
     if isinstance(file, bytes):
         return file
     if isinstance(file, LazyImage):
@@ -71,8 +98,14 @@ def picture_bytes(file: ImageFile, where: str) -> bytes:
         raise DataError(f"{where}: cannot read the image {file} ({error.strerror})") from None
 
 
-class PictureSpec(Struct, frozen=True):
-    """A picture as its question shows it: cropped to `crop`, with `outlines` drawn on it."""
+class ImageSpec(Struct, frozen=True):
+    """An image as its question shows it: cropped to `crop`, with `outlines` drawn on it.
+
+    Examples:
+        >>> picture = ImageSpec(Path("street.jpg"), outlines=(Outline((10, 20, 110, 80)),))
+        >>> len(picture.outlines)
+        1
+    """
 
     file: ImageFile
     crop: Box | None = None
@@ -84,7 +117,12 @@ DistractorPrompt = Literal["", "options", "rationales", "dialogue"]
 
 
 class DistractorSpec(Struct, frozen=True):
-    """What turns an open question into multiple choice; the first of its `texts` becomes the gold."""
+    """What turns an open question into multiple choice; the first of its `texts` becomes the gold.
+
+    Examples:
+        >>> DistractorSpec(tiers=(("a wolf", "a fox"), ("a house",))).tiers[0]
+        ('a wolf', 'a fox')
+    """
 
     tiers: tuple[Sequence[str], ...] = ()
     """Distractor candidates, the nearest tier first; tiers of one candidate each are a ranking."""
@@ -102,11 +140,16 @@ class DistractorSpec(Struct, frozen=True):
     """Whether fewer options than requested are acceptable."""
     closed: bool = False
     """Whether the tiers are all that there is to choose from, in their order, whatever source of distractors a build
-    names: numbers nearby, places in the picture, yes and no."""
+    names: numbers nearby, places in the image, yes and no."""
 
 
 class QuestionDraft(Struct, frozen=True):
-    """One question with its gold; a draft that is not a dialogue has one round."""
+    """One question with its gold; a draft that is not a dialogue has one round.
+
+    Examples:
+        >>> QuestionDraft("Which animal?", ("a cat", "a dog"), gold=(1,)).options
+        ('a cat', 'a dog')
+    """
 
     question: str
     options: tuple[str, ...] = ()
@@ -127,11 +170,17 @@ class QuestionDraft(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """A question as read from a source. `where` is the file and line for error messages."""
+    """A question as read from a source. `where` is the file and line for error messages.
+
+    Examples:
+        >>> draft = Draft("q1", (QuestionDraft("Which animal?", ("a cat", "a dog"), gold=(1,)),), where="animals.csv:2")
+        >>> draft.rounds[0].gold
+        (1,)
+    """
 
     id: str
     rounds: tuple[QuestionDraft, ...]
-    images: tuple[ImageFile | PictureSpec | LazyFrames, ...] = ()
+    images: tuple[ImageFile | ImageSpec | LazyFrames, ...] = ()
     where: str = ""
     dialogue: bool = False
     context: str | None = None
@@ -150,20 +199,28 @@ class Draft(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Notes about the file for the user; a reader may attach them to any draft."""
     set_apart: tuple[str, ...] = ()
-    """Why it is kept beside the benchmark and never asked; empty for a question that is."""
+    """Why the question is excluded from the benchmark and stored next to it; empty for other questions."""
     stratum: str = ""
-    """What sampling balances by, such as the answer, the object's category or the question's type."""
+    """Group that sampling balances, such as the answer, the category of an object or the type of the question."""
 
 
 ParamsT = TypeVar("ParamsT")
 
 
 def read_params(params: dict[str, Any], form: type[ParamsT]) -> ParamsT:
-    """The parameters of a source as a typed record. Raises DataError for an unknown or invalid one, by its key."""
+    """The parameters of a source as a typed record. Raises DataError for an unknown or invalid one, by its key.
+
+    Examples:
+        >>> class Params(Struct, forbid_unknown_fields=True):
+        ...     file: str
+        ...     limit: int = 10
+        >>> read_params({"file": "birds.csv"}, Params).limit
+        10
+    """
     try:
         return msgspec.convert(params, form)
     except msgspec.ValidationError as error:
-        raise DataError(f"{PARAMS}{': '.join(told(error, form, params))}") from None
+        raise DataError(f"{PARAMS}{': '.join(locate_fault(error, form, params))}") from None
 
 
 SourceReader = Callable[[dict[str, Any], Path | None], Iterable[Draft]]
@@ -171,15 +228,20 @@ SourceReader = Callable[[dict[str, Any], Path | None], Iterable[Draft]]
 
 
 Polygon = tuple[float, ...]
-"""x, y, x, y ... in pixels of the picture as it is stored."""
+"""x, y, x, y ... in pixels of the image as it is stored."""
 
 
 class AnnotatedObject(Struct, frozen=True):
-    """An object in a picture."""
+    """An object in an image.
+
+    Examples:
+        >>> AnnotatedObject("dog", box=(10, 20, 110, 80)).name
+        'dog'
+    """
 
     name: str
     box: Box | None = None
-    """Left, top, width and height in pixels of the picture as it is stored."""
+    """Left, top, width and height in pixels of the image as it is stored."""
     mask: tuple[Polygon, ...] = ()
     """Its outline; several polygons where something stands before it."""
     attributes: dict[str, str] = {}
@@ -194,20 +256,20 @@ class Relation(Struct, frozen=True):
     """`subject predicate object`: the man holds the cup."""
 
     subject: int
-    """Which of the picture's objects, from 0."""
+    """Which of the image's objects, from 0."""
     predicate: str
     object: int
 
 
 class TextLine(Struct, frozen=True):
-    """A text that can be read in a picture, and where."""
+    """A text that can be read in an image, and where."""
 
     text: str
     box: Box | None = None
 
 
 class OpenQuestion(Struct, frozen=True):
-    """An open question about a picture with the answers that are accepted, the usual one first."""
+    """An open question about an image with the answers that are accepted, the usual one first."""
 
     question: str
     answers: tuple[str, ...]
@@ -215,8 +277,13 @@ class OpenQuestion(Struct, frozen=True):
     """The question's type, where the source names one."""
 
 
-class AnnotatedPicture(Struct, frozen=True):
-    """A picture with all that is said of it; most sources have one or two of these."""
+class AnnotatedImage(Struct, frozen=True):
+    """An image with all that is said of it; most sources have one or two of these.
+
+    Examples:
+        >>> AnnotatedImage("1", Path("1.png"), "labels.csv:2", labels=("cherry",)).labels
+        ('cherry',)
+    """
 
     id: str
     file: ImageFile
@@ -225,12 +292,12 @@ class AnnotatedPicture(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     """The names of its class, the usual one first; the others would also be right."""
     attributes: dict[str, str] = {}
-    """What is said of the whole picture, by the attribute's name: weather, age."""
+    """What is said of the whole image, by the attribute's name: weather, age."""
     objects: tuple[AnnotatedObject, ...] = ()
     absent: tuple[str, ...] = ()
     """Names that were looked for and not found, where the source lists them (LVIS)."""
     is_exhaustive: bool = True
-    """Whether every object of the source's names is listed, so that a name that is missing is not in the picture."""
+    """Whether every object of the source's names is listed, so that a name that is missing is not in the image."""
     incomplete: tuple[str, ...] = ()
     """Names of objects of which some may not be marked, so that they cannot be counted (LVIS)."""
     relations: tuple[Relation, ...] = ()
@@ -240,15 +307,20 @@ class AnnotatedPicture(Struct, frozen=True):
     fields: dict[str, tuple[str, ...]] = {}
     """Entries of a form by key, each with its accepted values: total, date."""
     group: str = ""
-    """What pictures share that are not independent: a scene, a document; the picture itself when empty."""
+    """What images share that are not independent: a scene, a document; the image itself when empty."""
     tags: dict[str, str] = {}
 
 
-NO_WORD = "no letter or digit in the answer, so that any reply would match"
+NO_WORD = "no letter or digit in the answer, so any reply would match"
 
 
 class Exclusion(Struct, frozen=True):
-    """An item that a reader excludes from the questions."""
+    """An item that a reader excludes from the questions.
+
+    Examples:
+        >>> Exclusion("the image is missing").why
+        'the image is missing'
+    """
 
     why: str
 
@@ -261,6 +333,12 @@ def without_exclusions(
     """The drafts among the items; the last draft carries notes on how many items were excluded, and why.
 
     `expected` gives, by reason, a note for when nothing was excluded for it. Raises DataError without any draft.
+
+    Examples:
+        >>> drafts = [Draft("q1", (QuestionDraft("Which animal?"),)), Exclusion("no image")]
+        >>> expected = {"no image": "images that the authors withdrew"}
+        >>> [draft.id for draft in without_exclusions(drafts, Path("animals.csv"), expected)]
+        ['q1']
     """
     excluded: Counter[str] = Counter()
     last: Draft | None = None
@@ -271,13 +349,12 @@ def without_exclusions(
         if last is not None:
             yield last
         last = item
-    notes = tuple(
-        f"{path.name}: {count} left out: {why}" for why, count in sorted(excluded.items())
-    )
+    notes = tuple(f"{path.name}: {count} skipped: {why}" for why, count in sorted(excluded.items()))
     notes += tuple(f"{path.name}: {note}" for why, note in expected.items() if not excluded[why])
     if last is None:
         raise DataError(
-            f"{path}: no question can be made of it" + "".join(f"; {note}" for note in notes)
+            f"{path}: no questions could be made from this file"
+            + "".join(f"; {note}" for note in notes)
         )
     yield replace(last, notes=(*last.notes, *notes))
 

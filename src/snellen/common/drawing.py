@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from snellen.common.decoding import decode_image
-from snellen.common.drafts import Colour, ImageFile, PictureSpec, picture_bytes
+from snellen.common.drafts import Colour, ImageFile, ImageSpec, image_bytes
 from snellen.errors import DataError
 from snellen.records import Box
 
@@ -29,7 +29,7 @@ PALETTE: tuple[Colour, ...] = (
 """Colours of several boxes, in order. The first four are the paper's, the others Snellen's own; then they repeat."""
 
 
-def render_image(picture: PictureSpec, content: bytes, where: str) -> bytes:
+def render_image(picture: ImageSpec, content: bytes, where: str) -> bytes:
     """Crop an image and draw outlines on it.
 
     Coordinates are truncated to whole pixels and clipped. Outlines are relative to the cropped image. Coordinates
@@ -37,7 +37,7 @@ def render_image(picture: PictureSpec, content: bytes, where: str) -> bytes:
     turned); the result is then set upright.
 
     Args:
-        picture: The crop and the outlines.
+        image: The crop and the outlines.
         content: The image file.
         where: Named in errors.
 
@@ -52,7 +52,7 @@ def render_image(picture: PictureSpec, content: bytes, where: str) -> bytes:
     from PIL import ImageDraw
 
     decoded = decode_image(content, where)
-    image = decoded.stored
+    image = decoded.stored_image
     if picture.crop is not None:
         image = _crop(image, picture.crop, where)
     pen = ImageDraw.Draw(image)
@@ -66,10 +66,10 @@ def render_image(picture: PictureSpec, content: bytes, where: str) -> bytes:
     return file.getvalue()
 
 
-def image_content(image: ImageFile | PictureSpec, where: str) -> bytes:
+def image_content(image: ImageFile | ImageSpec, where: str) -> bytes:
     """Return the file of an image as its question shows it. Raises DataError, naming `where`."""
-    picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
-    return render_image(picture, picture_bytes(picture.file, where), where)
+    picture = image if isinstance(image, ImageSpec) else ImageSpec(image)
+    return render_image(picture, image_bytes(picture.file, where), where)
 
 
 def _crop(image: Any, box: Box, where: str) -> Any:

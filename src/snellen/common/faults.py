@@ -16,14 +16,22 @@ import msgspec
 from msgspec import Meta, Struct
 
 from snellen.errors import DataError
-from snellen.registry import Group, nearest_names, singular, targets, unknown
+from snellen.registry import Group, nearest_names, singular, targets, unknown_name
 
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 
 
-def told(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
-    """Where msgspec found a fault in `content`, which was to be a `form` (`.records`; empty for the whole), and what it
-    is: `unknown field 'fild'; did you mean file?`"""
+def locate_fault(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
+    """Return the path and the message of a validation error of msgspec.
+
+    The path is such as `.records`, and empty for the whole content. The message of a wrong field names the nearest
+    right one: `unknown field 'fild'; did you mean file?`.
+
+    Args:
+        error: The error.
+        form: The type that `content` should have.
+        content: The invalid content.
+    """
     message, _, where = str(error).partition(" - at `$")
     path = where.rstrip("`")
     field = _FIELD.fullmatch(message)
@@ -37,7 +45,7 @@ def told(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
         )
         content = content.get(step) if isinstance(content, Mapping) else None
     if field[1] == "contains unknown":
-        return path, str(unknown("field", field[2], form.__struct_fields__))
+        return path, str(unknown_name("field", field[2], form.__struct_fields__))
     if "[" in path or not isinstance(content, Mapping):
         return path, message
     near = nearest_names(field[2], sorted(content))
@@ -46,25 +54,32 @@ def told(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
     )
 
 
-def told_in_line(error: Exception, form: Any, content: Any) -> str:
-    """The same in one text: a field by its place and the nearest right one, any other fault in msgspec's words."""
-    path, fault = told(error, form, content)
+def format_validation_error(error: Exception, form: Any, content: Any) -> str:
+    """Format a validation error as one text: path and message of `locate_fault`, or the text of msgspec."""
+    path, fault = locate_fault(error, form, content)
     if str(error).startswith(fault):
         return str(error)
     return f"{path.lstrip('.')}: {fault}" if path else fault
 
 
-def told_of_json(error: Exception, form: Any, text: bytes | str | msgspec.Raw) -> str:
-    """The same of an object in JSON."""
+def format_json_error(error: Exception, form: Any, text: bytes | str | msgspec.Raw) -> str:
+    """Format a validation error for a JSON object, naming the field and the closest valid name."""
     content = None
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         content = msgspec.json.decode(text)
-    return told_in_line(error, form, content)
+    return format_validation_error(error, form, content)
 
 
 def names_of(group: Group | Literal["benchmarks"], *, listed: bool = False) -> Meta:
     """What the type of a field is annotated with that takes a name of a group, of the registry or of the catalogue;
-    `listed`: several with commas between them. After `?` or `:` stand options of what a name stands for."""
+    `listed`: several with commas between them. After `?` or `:` stand options of what a name stands for.
+
+    Examples:
+        >>> from typing import Annotated
+        >>> class Exam(Struct):
+        ...     metric: Annotated[str, names_of("metrics")]
+        >>> check_names(Exam("anls"), "exam.toml")
+    """
     return Meta(extra={"group": group, "separator": "," if listed else None})
 
 
@@ -72,7 +87,16 @@ def check_names(
     record: Struct, where: str, also: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> None:
     """Raise DataError, with file and key, for the first name that a record gives and nobody has. `also` are names that
-    count in this record besides those of the registry, by group."""
+    count in this record besides those of the registry, by group.
+
+    Examples:
+        >>> from typing import Annotated
+        >>> class Exam(Struct):
+        ...     metric: Annotated[str, names_of("metrics")]
+        >>> check_names(Exam("anl"), "exam.toml")
+        Traceback (most recent call last):
+        snellen.errors.DataError: exam.toml: metric: unknown metric 'anl'; did you mean anls?
+    """
     for path, mark, text in _given_names(record, type(record), ""):
         group = mark["group"]
         candidates = {*also.get(group, ()), *(targets(group) if group != "benchmarks" else ())}
@@ -81,11 +105,13 @@ def check_names(
                 label not in candidates
                 and (name := re.split("[?:]", label, maxsplit=1)[0]) not in candidates
             ):
-                raise DataError(f"{where}: {path}: {unknown(singular(group), name, candidates)}")
+                raise DataError(
+                    f"{where}: {path}: {unknown_name(singular(group), name, candidates)}"
+                )
 
 
 def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    """The names that a value gives of some group, each with the keys that lead to it and what `names_of` says."""
+    """Yield the names in a value whose type has `names_of`: the path, the settings of `names_of`, and the text."""
     if get_origin(kind) is Annotated:
         yield from ((path, mark.extra, value) for mark in kind.__metadata__ if value and mark.extra)
     elif isinstance(value, Struct):

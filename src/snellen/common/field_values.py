@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from snellen.common.record_fields import record_fields
 from snellen.errors import DataError, UnknownNameError
-from snellen.registry import unknown
+from snellen.registry import unknown_name
 
 RecordT = TypeVar("RecordT", bound=Struct)
 _PLAIN_TYPES = {
@@ -83,10 +83,16 @@ def _plain_values(
 
 
 def check_known(names: Iterable[str], choices: Iterable[str], noun: str, where: str) -> None:
-    """Raise UnknownNameError, with the prefix `where`, for the first name that is not one of the choices."""
+    """Raise UnknownNameError, with the prefix `where`, for the first name that is not one of the choices.
+
+    Examples:
+        >>> check_known(["limt"], ["limit", "where"], "field", "exam.toml: ")
+        Traceback (most recent call last):
+        snellen.errors.UnknownNameError: exam.toml: unknown field 'limt'; did you mean limit?
+    """
     for name in names:
         if name not in choices:
-            raise UnknownNameError(f"{where}{unknown(noun, name, choices)}")
+            raise UnknownNameError(f"{where}{unknown_name(noun, name, choices)}")
 
 
 def fields_of(form: type[Struct], content: Mapping[str, Any]) -> dict[str, Any]:

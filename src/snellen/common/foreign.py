@@ -43,7 +43,8 @@ class LimitError(OSError):
 
     def __init__(self, fault: str) -> None:
         super().__init__(
-            errno.EFBIG, f"{fault}; if you trust it, raise all limits tenfold with {LIMITS}=10"
+            errno.EFBIG,
+            f"{fault}; if you trust the file, set {LIMITS}=10 to raise all limits tenfold",
         )
 
 
@@ -92,11 +93,17 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 def open_file(path: Path, *, buffering: int = -1) -> io.BufferedReader:
     """Open a regular file for reading bytes.
 
-    What is opened is looked at, not what the path was before: a link to a device or a pipe is refused wherever it
-    leads, and a pipe without a writer does not block.
+    The check is on the opened file, so the path cannot change in between. A link to a device or a pipe is rejected, and
+    a pipe without a writer does not block.
 
     Raises:
         OSError: The file cannot be opened; NotAFileError for anything but a regular file.
+
+    Examples:
+        >>> _ = Path("note.txt").write_text("wren")
+        >>> with open_file(Path("note.txt")) as file:
+        ...     print(file.read())
+        b'wren'
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -107,7 +114,8 @@ def open_file(path: Path, *, buffering: int = -1) -> io.BufferedReader:
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            raise NotAFileError(next(words for is_kind, words in _KINDS if is_kind(mode)))
+            [description] = [text for is_kind, text in _KINDS if is_kind(mode)]
+            raise NotAFileError(description)
         return cast("io.BufferedReader", os.fdopen(descriptor, "rb", buffering))
     except BaseException:
         os.close(descriptor)
@@ -115,13 +123,25 @@ def open_file(path: Path, *, buffering: int = -1) -> io.BufferedReader:
 
 
 def regular_file(path: Path) -> Path:
-    """Return the path of a file that a library opens by itself. Raises OSError as `open_file` does."""
+    """Return the path of a file that a library opens by itself. Raises OSError as `open_file` does.
+
+    Examples:
+        >>> _ = Path("birds.csv").write_text("wren")
+        >>> regular_file(Path("birds.csv")).name
+        'birds.csv'
+    """
     open_file(path).close()
     return path
 
 
 def read_file(path: Path, most: int = SETTINGS_BYTES) -> bytes:
-    """Return the content of a regular file of at most `most` bytes. Raises OSError, LimitError for a larger one."""
+    """Return the content of a regular file of at most `most` bytes. Raises OSError, LimitError for a larger one.
+
+    Examples:
+        >>> _ = Path("note.txt").write_text("wren")
+        >>> read_file(Path("note.txt"))
+        b'wren'
+    """
     limit = int(raised(most))
     content = bytearray()
     with open_file(path) as file:
@@ -141,6 +161,11 @@ def read_text(path: Path | Traversable, most: int = SETTINGS_BYTES) -> str:
     Raises:
         OSError: The file cannot be read.
         UnicodeDecodeError: It is in another encoding.
+
+    Examples:
+        >>> _ = Path("note.txt").write_text("wren")
+        >>> read_text(Path("note.txt"))
+        'wren'
     """
     return decoded(read_file(path, most) if isinstance(path, Path) else path.read_bytes())
 
@@ -152,7 +177,7 @@ def decoded(content: bytes) -> str:
 
 
 def limited(blocks: Iterable[bytes], most: int, what: str) -> Iterator[bytes]:
-    """Yield blocks of bytes, as those of an archive's member, until there are more than `most`. Raises LimitError."""
+    """Yield blocks of bytes unchanged. Raises LimitError as soon as there are more than `most` bytes."""
     limit, count = raised(most), 0
     for block in blocks:
         count += len(block)
@@ -162,7 +187,13 @@ def limited(blocks: Iterable[bytes], most: int, what: str) -> Iterator[bytes]:
 
 
 def lines_of(file: IO[bytes] | io.BufferedIOBase, longest: int = LINE_BYTES) -> Iterator[bytes]:
-    """Yield the lines of an open file, of which none may be longer than `longest` bytes. Raises LimitError."""
+    """Yield the lines of an open file, of which none may be longer than `longest` bytes. Raises LimitError.
+
+    Examples:
+        >>> import io
+        >>> list(lines_of(io.BytesIO(b"wren\\nrobin\\n")))
+        [b'wren\\n', b'robin\\n']
+    """
     limit = int(raised(longest))
     while line := file.readline(limit + 1):
         if len(line) > limit:
@@ -197,7 +228,7 @@ class _Unpacked(io.RawIOBase):
         block = self._content.read1(len(buffer))
         buffer[: len(block)] = block
         if self._content.tell() > self._limit:
-            raise LimitError(f"it unpacks to more than {in_bytes(self._limit)}")
+            raise LimitError(f"its uncompressed size is more than {in_bytes(self._limit)}")
         return len(block)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -217,22 +248,22 @@ class Allowance:
     """
 
     def __init__(self, most: float, seconds: float, what: str, within: Allowance | None = None):
-        """Begin to count now. What is spent here is spent of the allowance `within`, too."""
+        """Begin to count now. Bytes spent here also count for the allowance `within`."""
         self.what = what
         self.limit = raised(most)
         self.seconds = raised(seconds)
         self.fault = ""
-        """Why nothing more may be spent, once that is so."""
+        """Why the allowance is used up; empty before."""
         self._spent = 0
         self._end = time.monotonic() + self.seconds
         self._within = within
 
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Return the seconds that are left. Raises LimitError when there are none."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise self._ended(f"{self.what} took more than {self.seconds:,.0f} seconds")
-        return left if self._within is None else min(left, self._within.left())
+        return left if self._within is None else min(left, self._within.remaining_seconds())
 
     def spend(self, count: int) -> None:
         """Count bytes. Raises LimitError when there are more than may be spent."""

@@ -24,7 +24,13 @@ BLANK = ImageRef(hashlib.sha256(BLANK_PNG).hexdigest(), "image/png", 224, 224)
 
 
 class Images(Protocol):
-    """Source of the images that a request refers to."""
+    """Source of the images that a request refers to.
+
+    Examples:
+        >>> class Stored:
+        ...     def read(self, image):
+        ...         return Path(image.digest).read_bytes()
+    """
 
     def read(self, image: ImageRef) -> bytes:
         """Return the bytes of an image. Raises DataError if they are not available."""
@@ -85,7 +91,7 @@ class ImageStore:
             ) from None
         if hashlib.sha256(content).hexdigest() != image.digest:
             raise DataError(
-                f"{path} is not the image that was stored: its content has changed; build the benchmark again"
+                f"the image {path} has changed since it was stored; build the benchmark again"
             )
         return content
 

@@ -11,9 +11,10 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from snellen.errors import MissingExtraError
+from snellen.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
 
@@ -81,8 +82,22 @@ def check_polars() -> None:
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> polars.DataFrame:
-    """Rows as a data frame; types are those of all rows. Raises MissingExtraError."""
+    """Rows as a data frame; types are those of all rows. Raises MissingExtraError.
+
+    Examples:
+        >>> data_frame([{"bird": "wren", "songs": 3}]).columns
+        ['bird', 'songs']
+    """
     check_polars()
     import polars
 
     return polars.DataFrame(list(rows), infer_schema_length=None)
+
+
+def pandas_frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
+    """Rows as a data frame of pandas. Raises DataError where pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise DataError("to_pandas needs the package pandas: pip install pandas") from None
+    return pandas.DataFrame(list(rows))

@@ -52,7 +52,9 @@ class RecordField(Struct, frozen=True):
 
     @property
     def is_list(self) -> bool:
-        """Whether it holds any number of items of one type."""
+        """Whether it holds any number of items of one type. Up to a fixed number of them are one value, as prices are."""
+        if self.limits.max_length is not None:
+            return False
         return get_origin(self.type) is tuple and get_args(self.type)[1:] == (...,)
 
     @property

@@ -11,6 +11,10 @@ def rng_for(*names: str | int) -> random.Random:
 
     The convention is `rng_for(benchmark, sample_id, purpose, seed)`. Names are joined with their
     lengths, so ("a", "bc") and ("ab", "c") give different generators.
+
+    Examples:
+        >>> rng_for("mmbench", "q7", "order", 0).random() == rng_for("mmbench", "q7", "order", 0).random()
+        True
     """
     spelled = "".join(f"{len(str(name))}:{name}" for name in names)
     return random.Random(int.from_bytes(hashlib.blake2b(spelled.encode(), digest_size=16).digest()))

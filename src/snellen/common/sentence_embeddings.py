@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from snellen.common.late import import_tqdm
-from snellen.common.paths import home
+from snellen.common.paths import snellen_home
 from snellen.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def embed(texts: Sequence[str]) -> np.ndarray:
 
 
 def _store() -> sqlite3.Connection:
-    folder = home() / "embeddings"
+    folder = snellen_home() / "embeddings"
     folder.mkdir(parents=True, exist_ok=True)
     store = sqlite3.connect(folder / f"{VERSION}.sqlite3")
     store.execute(

@@ -9,14 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.headline import headline_metric
-from snellen.analysis.sequential import (
-    SequentialDifference,
-    bounded_row,
-    decision_rule,
-    margin_in_unit,
-    sequential_differences,
-)
+from snellen.analysis.sequential import SequentialDifference, sequential_differences
+from snellen.analysis.stopping_rules import bounded_row, decision_rule, margin_in_unit
 from snellen.building.benchmark import RandomPart
+from snellen.callers import for_caller, setting
 from snellen.errors import DataError
 from snellen.experiments.execution import (
     LazyRoleModels,
@@ -24,10 +20,10 @@ from snellen.experiments.execution import (
     in_own_folder,
     plan_scored_run,
 )
-from snellen.experiments.run_rounds import Rounds, run_round
+from snellen.experiments.run_rounds import RunRounds, run_round
 from snellen.experiments.scored_folders import check_judging
 from snellen.models.identity import identity_of
-from snellen.runs.finding import Announce, silent
+from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.plan import RunPlan
 from snellen.runs.resuming import with_name_by_fingerprint
 from snellen.runs.rounds import empty_parts
@@ -36,7 +32,9 @@ from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import RunSpec
 from snellen.scoring.scored_run import ScoredRun
 
-FLAG = "--sequential"
+
+def _sequential() -> str:
+    return for_caller("--sequential", "decide")
 
 
 class DecidedComparison(Struct, frozen=True):
@@ -54,7 +52,7 @@ def decide_between(
     metric: str = "",
     equivalent: float = 0.0,
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> DecidedComparison:
     """Run two models on the same images until each benchmark is decided.
 
@@ -75,13 +73,11 @@ def decide_between(
     """
     if len(models) != 2:
         raise DataError(
-            f"{FLAG} compares two models, not {len(models)}: MODEL_A MODEL_B BENCHMARK..."
+            f"{_sequential()} compares two models, but {len(models)} are given: MODEL_A MODEL_B BENCHMARK..."
         )
     until = spec.execution.until
     if until:
-        raise DataError(
-            f"{FLAG} stops when it is decided who is better; leave until = {until!r} out"
-        )
+        raise DataError(f"{_sequential()} has its own stopping rule; remove until = {until!r}")
     roles = dict(spec.question.roles)
     named_spec = check_models(spec, models, roles)
     check_judging(spec.scoring, spec.judge)
@@ -100,7 +96,8 @@ def decide_between(
         not_compared = first.parts.keys() - compared
         if not_compared:
             raise DataError(
-                f"{min(not_compared)}: the two runs have no protocol with the metric in common; name another"
+                f"{min(not_compared)}: the two runs do not share a protocol with this metric; choose another "
+                "metric"
             )
 
         undecided = {
@@ -128,14 +125,14 @@ def _start(
     metric: str,
     progress: ProgressListener,
     announce: Announce,
-) -> list[Rounds[RandomPart]]:
+) -> list[RunRounds[RandomPart]]:
     """Plan the runs of both models, in folders of their own, without asking anything yet."""
-    rounds: list[Rounds[RandomPart]] = []
+    rounds: list[RunRounds[RandomPart]] = []
     loaded_models: list[Any] = []
     for index, model in enumerate(models):
         model_spec = named_spec.for_model(index, named_spec.question.models[index])
         # Both models have the same benchmarks, so what is announced of the second one repeats the first.
-        plan = plan_scored_run(model_spec, announce if index == 0 else silent)
+        plan = plan_scored_run(model_spec, announce if index == 0 else announce_nothing)
         loaded, plan = in_own_folder(model, plan, role_models, announce)
         loaded_models.append(loaded)
         if index == 1 and plan.folder == rounds[0].plan.folder:
@@ -147,10 +144,10 @@ def _start(
             name: replace(part, awaits_verdict=True)
             for name, part in empty_parts(plan, rules).items()
         }
-        rounds.append(Rounds(plan, parts, loaded, role_models, progress))
+        rounds.append(RunRounds(plan, parts, loaded, role_models, progress))
     if rounds[0].plan.folder == rounds[1].plan.folder:
         raise DataError(
-            f"{FLAG}: both models are {named_spec.question.models[0]}; name two that differ"
+            f"{_sequential()}: both models are {named_spec.question.models[0]}; give two different models"
         )
     return rounds
 
@@ -168,7 +165,7 @@ def _in_separate_folder(
 
 
 def _margin(metric: str, equivalent: float) -> float:
-    row = bounded_row(metric, FLAG)
+    row = bounded_row(metric, _sequential())
     if not equivalent:
         return 0.0
-    return margin_in_unit(row, equivalent, f"--equivalent {equivalent:g}")
+    return margin_in_unit(row, equivalent, setting("equivalent", equivalent))

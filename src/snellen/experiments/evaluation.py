@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.analysis.sequential import width_rule
+from snellen.analysis.stopping_rules import width_rule
+from snellen.errors import PendingBatchesError
 from snellen.experiments.execution import (
     LazyRoleModels,
     carry_out,
@@ -19,10 +20,10 @@ from snellen.experiments.execution import (
 )
 from snellen.experiments.outcome_checks import check_absent, check_budget
 from snellen.experiments.report_files import write_run_report
-from snellen.experiments.run_rounds import Rounds, run_until
+from snellen.experiments.run_rounds import RunRounds, run_until
 from snellen.experiments.scored_folders import check_judging
-from snellen.runs.finding import AbsentBenchmark, Announce, silent
-from snellen.runs.forecast import forecast
+from snellen.runs.finding import AbsentBenchmark, Announce, announce_nothing
+from snellen.runs.forecast import forecast_requests
 from snellen.runs.rounds import empty_parts
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.runner import RunOutcome
@@ -50,7 +51,7 @@ def evaluate_spec(
     *,
     roles: Mapping[str, Any] = MappingProxyType({}),
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> list[FinishedRun]:
     """Run and score each model of a spec.
 
@@ -68,6 +69,14 @@ def evaluate_spec(
 
     Raises:
         SnellenError: The spec is wrong, a model cannot be loaded, or a budget is spent.
+        PendingBatchesError: `wait` is False, and batches have not ended.
+
+    Examples:
+        >>> from snellen.plugin_api import run_spec
+        >>> fields = {"models": ["snellen:oracle"], "benchmarks": ["eyechart/colour"], "limit": 4, "report": False}
+        >>> [outcome] = evaluate_spec(run_spec(fields))
+        >>> outcome.scored.manifest.model
+        'snellen:oracle'
     """
     evaluated_models = models or spec.question.models
     models_by_role = roles or dict(spec.question.roles)
@@ -78,10 +87,27 @@ def evaluate_spec(
 
     role_models = LazyRoleModels(models_by_role)
     finished = []
+    pending = []
     for index, model in enumerate(evaluated_models):
         model_spec = named_spec.for_model(index, named_spec.question.models[index])
-        finished.append(_evaluate_model(model_spec, model, role_models, progress, announce))
+        try:
+            finished.append(_evaluate_model(model_spec, model, role_models, progress, announce))
+        except PendingBatchesError as error:
+            # The batches of the other models are to be submitted too.
+            pending.append(error)
+    _check_pending(pending)
     return finished
+
+
+def _check_pending(pending: Sequence[PendingBatchesError]) -> None:
+    """Raise one error for all models whose batches have not ended."""
+    if len(pending) == 1:
+        raise pending[0]
+    if pending:
+        batches: list[str] = []
+        for error in pending:
+            batches.extend(error.batches)
+        raise PendingBatchesError("\n".join(map(str, pending)), batches)
 
 
 def _evaluate_model(
@@ -99,7 +125,7 @@ def _evaluate_model(
     until = spec.execution.until
     if until:
         rules = {use.benchmark.name: until for use in plan.benchmarks}
-        rounds = Rounds(plan, empty_parts(plan, rules), model, role_models, progress)
+        rounds = RunRounds(plan, empty_parts(plan, rules), model, role_models, progress)
         outcome, scored = run_until(width_rule(until), rounds, announce)
     else:
         outcome = carry_out(plan, model, role_models, progress, announce)
@@ -115,7 +141,7 @@ def _evaluate_model(
     return FinishedRun(outcome, scored, tuple(absent))
 
 
-def estimate_requests(spec: RunSpec, announce: Announce = silent) -> list[str]:
+def estimate_requests(spec: RunSpec, announce: Announce = announce_nothing) -> list[str]:
     """Estimate the requests of an evaluation without loading a model.
 
     Returns:
@@ -124,7 +150,7 @@ def estimate_requests(spec: RunSpec, announce: Announce = silent) -> list[str]:
     lines: list[str] = []
     for index, name in enumerate(spec.question.models):
         plan = plan_scored_run(spec.for_model(index, name), announce, [])
-        lines.extend(forecast(plan).lines(spec.execution.price))
+        lines.extend(forecast_requests(plan).lines(spec.execution.price))
     return lines
 
 

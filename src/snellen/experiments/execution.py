@@ -7,26 +7,37 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
+from snellen.catalogue import BenchmarkSpec
 from snellen.errors import ModelError
 from snellen.experiments.outcome_checks import check_spent
-from snellen.experiments.scored_folders import announce_changed_answers, score_runs
+from snellen.experiments.scored_folders import (
+    announce_changed_answers,
+    check_judge_is_used,
+    score_runs,
+)
 from snellen.models.api_keys import refuse_secrets
 from snellen.models.base import AsyncModel, Model
 from snellen.models.loading import check_opener, find_opener, load_model
 from snellen.models.model_strings import parse_spec
-from snellen.registry import find, targets
+from snellen.registry import find_registered, targets
 from snellen.runs.drivers import ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
-from snellen.runs.finding import AbsentBenchmark, Announce, silent
+from snellen.runs.finding import AbsentBenchmark, Announce, announce_nothing
 from snellen.runs.locks import held_while_scored
-from snellen.runs.plan import RunPlan, plan_run
+from snellen.runs.plan import RunPlan, plan_run, samples_of
 from snellen.runs.resuming import choose_folder
 from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
 from snellen.runs.run_progress import ProgressListener, progress_of
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, parse_role_models
 from snellen.runs.workers import run_workers
-from snellen.scoring.run_scoring import check_scoring_of
+from snellen.scoring.entry_lint import entry_findings, judge_notice
+from snellen.scoring.run_scoring import (
+    check_scoring_of,
+    rules_of,
+    spec_by_rules,
+    uses_judge,
+)
 from snellen.scoring.scored_run import ScoredRun
 
 # --- models ----------------------------------------------------------------------------------------------------------
@@ -74,7 +85,7 @@ def check_model_string(model: str) -> None:
     if "://" in spec.target or spec.options.keys() & {"api_key", "extra_body"}:
         refuse_secrets(spec)
     if spec.scheme in targets("model_checks"):
-        find("model_checks", spec.scheme)(spec)
+        find_registered("model_checks", spec.scheme)(spec)
 
 
 def _check_model(model: Any, execution: ExecutionSpec) -> None:
@@ -91,8 +102,8 @@ def _check_model(model: Any, execution: ExecutionSpec) -> None:
         workers = f"{execution.workers} workers"
         remedy = "workers at 1"
     raise ModelError(
-        f"{load_model(model).name} is an object of this process, which {workers} cannot share; "
-        f"name it by a model string, or leave {remedy}"
+        f"{load_model(model).name} is an object in this process, which {workers} cannot share; use a model "
+        f"string, or leave {remedy}"
     )
 
 
@@ -106,17 +117,46 @@ def _name_of(model: Any) -> str:
 
 
 def plan_scored_run(
-    spec: RunSpec, announce: Announce = silent, absent: list[AbsentBenchmark] | None = None
+    spec: RunSpec,
+    announce: Announce = announce_nothing,
+    absent: list[AbsentBenchmark] | None = None,
 ) -> RunPlan:
     """Plan a run like `plan_run`, and check that its replies can be scored before anyone pays for them.
 
     Raises:
         SnellenError: As `plan_run`, or an extractor, metric or judge does not exist or cannot be imported.
+
+    Examples:
+        >>> from snellen.plugin_api import run_spec
+        >>> fields = {"models": ["snellen:oracle"], "benchmarks": ["eyechart/colour"], "limit": 4}
+        >>> plan = plan_scored_run(run_spec(fields).of_model())
+        >>> [use.benchmark.name for use in plan.benchmarks]
+        ['eyechart/colour']
     """
     plan = plan_run(spec, announce, absent)
     for use in plan.benchmarks:
-        check_scoring_of(use.benchmark.spec, spec.scoring)
+        benchmark_spec = use.benchmark.spec
+        check_scoring_of(benchmark_spec, spec.scoring)
+        for line in _scoring_notices(benchmark_spec, spec):
+            announce(line)
+    check_judge_is_used(spec.judge, _judged_benchmarks(plan))
     return plan
+
+
+def _scoring_notices(benchmark_spec: BenchmarkSpec, spec: RunSpec) -> list[str]:
+    """Return what the user has to know of the scores of a benchmark before any request is paid for."""
+    scored_spec = spec_by_rules(benchmark_spec, rules_of(benchmark_spec, spec.scoring))
+    notice = judge_notice(scored_spec, judged=bool(spec.judge.models))
+    notices = [notice] if notice else []
+    return [*notices, *entry_findings(scored_spec)]
+
+
+def _judged_benchmarks(plan: RunPlan) -> Iterator[bool]:
+    """Say of each benchmark of a plan whether a judge can change its scores."""
+    for use in plan.benchmarks:
+        benchmark_spec = use.benchmark.spec
+        protocols = plan.protocols_of(benchmark_spec)
+        yield uses_judge(benchmark_spec, samples_of(use), protocols, plan.spec.scoring)
 
 
 def in_own_folder(
@@ -140,7 +180,7 @@ def carry_out(
     model: Any,
     role_models: LazyRoleModels,
     progress: ProgressListener,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> RunOutcome:
     """Send a model the requests of a plan that have no reply yet.
 
@@ -199,8 +239,8 @@ def _announce_fewer_samples(plan: RunPlan, announce: Announce) -> None:
         count = use.benchmark.count(use.selection)
         if count < earlier_count:
             announce(
-                f"{plan.folder}: an earlier call chose {earlier_count:,} samples of {use.benchmark.name}, this one "
-                f"{count:,}; these alone are scored, answers to the others are kept for a call that chooses them again"
+                f"{plan.folder}: an earlier call selected {earlier_count:,} samples of {use.benchmark.name}, this "
+                f"one {count:,}; only these are scored, and replies to the others stay stored for later calls"
             )
 
 
@@ -212,7 +252,7 @@ def noting_folder(plan: RunPlan) -> Iterator[None]:
     except KeyboardInterrupt as interruption:
         if holds_answers(plan.folder):
             interruption.add_note(
-                f"all answers so far are kept in {plan.folder}; the same call goes on"
+                f"all replies so far are stored in {plan.folder}; repeat the call to resume"
             )
         raise
 

@@ -29,7 +29,9 @@ def gate_settings(
     if file is None:
         return gate_rules(margin, on), ALPHA
     if margin or on:
-        raise DataError(f"--fail-if-worse and --on are in {file}; leave them out, or --gate")
+        raise DataError(
+            f"{file} already defines the rules; remove --fail-if-worse and --on, or remove --gate"
+        )
     try:
         settings = msgspec.toml.decode(read_text(file), type=GateFile)
     except OSError as error:
@@ -37,7 +39,7 @@ def gate_settings(
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         raise DataError(f"{file}: {error}") from error
     if not settings.rules:
-        raise DataError(f'{file}: there are no rules; add [[rules]] with worse = "1pt"')
+        raise DataError(f'{file} has no rules; add [[rules]] with worse = "1pt"')
     if not 0 < settings.alpha < 0.5:
         raise DataError(f"{file}: alpha {settings.alpha:g} is not between 0 and 0.5")
     return list(settings.rules), settings.alpha

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from snellen.common.paths import as_word
+from snellen.callers import for_caller
+from snellen.common.paths import shell_word
 from snellen.errors import AbsentBenchmarkError, ErrorBudgetError, SpentBudgetError
 from snellen.runs.runner import RunOutcome
 
@@ -20,16 +21,26 @@ def check_budget(outcome: RunOutcome, budget: float) -> None:
 
     Raises:
         ErrorBudgetError: A larger share of the requests to a model failed.
+
+
+    Examples:
+        >>> from snellen.plugin_api import evaluate_spec, run_spec
+        >>> fields = {"models": ["snellen:oracle"], "benchmarks": ["eyechart/colour"], "limit": 4, "report": False}
+        >>> [run] = evaluate_spec(run_spec(fields))
+        >>> check_budget(run.outcome, 0.05)  # no request failed
     """
     for role, failed in outcome.failed.items():
         total = outcome.answered.get(role, 0) + failed
         if failed <= budget * total:
             continue
         to_role = f" to the {role}" if role else ""
+        allowed = for_caller(f"--error-budget {budget:.1%}", f"error_budget={budget:g}")
+        again = for_caller("run the same command", "repeat the call")
+        allowed = for_caller(f"--error-budget {budget:.1%}", f"error_budget={budget:g}")
+        again = for_caller("run the same command", "repeat the call")
         raise ErrorBudgetError(
-            f"{failed} of {total} requests{to_role} failed ({failed / total:.1%}, --error-budget {budget:.1%}): "
-            f"{_main_reasons(outcome)}; "
-            f"they are counted as errors in {outcome.folder}; run the same command to ask them again"
+            f"{failed} of {total} requests{to_role} failed ({failed / total:.1%}, {allowed}): "
+            f"{_main_reasons(outcome)}; they count as errors in {outcome.folder}; {again} to retry them"
         )
 
 
@@ -48,15 +59,18 @@ def _main_reasons(outcome: RunOutcome) -> str:
 
 def check_spent(outcome: RunOutcome) -> None:
     """Raise SpentBudgetError if a session stopped because its budget of cost, requests or time was spent."""
-    if not outcome.spent:
+    if not outcome.exhausted_budget:
         return
     folder = outcome.folder
-    answered = f"{sum(outcome.answered.values()):,} requests were answered now"
+    answered = f"{sum(outcome.answered.values()):,} requests were answered in this session"
     if outcome.paid:
-        answered += f" for {outcome.paid:.3g} at the price given"
+        answered += f" at a cost of {outcome.paid:.3g}"
+    what_next = for_caller(
+        f"repeat the command to continue, or run `snellen score {shell_word(folder)}` to score what is there",
+        f"repeat the call to continue, or call sn.score({str(folder)!r}) to score what is there",
+    )
     raise SpentBudgetError(
-        f"stopped at {outcome.spent}: {answered}, all answers are kept in {folder}; the same command goes on, "
-        f"`snellen score {as_word(folder)}` scores what is there"
+        f"stopped at {outcome.exhausted_budget}: {answered}, and all replies are stored in {folder}; {what_next}"
     )
 
 
@@ -69,7 +83,8 @@ def check_absent(faults: Mapping[str, str]) -> None:
     if not faults:
         return
     first_fault = next(iter(faults.values()))
+    attempt = for_caller("command", "call")
     raise AbsentBenchmarkError(
-        f"left out: {', '.join(faults)}; {first_fault}; the same command asks what was left out once it can be fetched, "
-        "and --strict (strict=True) stops before anything is asked"
+        f"skipped: {', '.join(faults)}; {first_fault}; repeat the {attempt} when the files can be fetched, or use "
+        f"{for_caller('--strict (strict=True)', 'strict=True')} to stop before any request is sent"
     )

@@ -1,50 +1,267 @@
-"""What one or several runs found: numbers, frames, comparisons, reports, exports."""
+"""Results of one or several runs: numbers, data frames, comparisons, reports, exports."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
+from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
 from snellen.common.field_values import convert_fields
-from snellen.common.late import data_frame
+from snellen.common.late import data_frame, pandas_frame
 from snellen.common.record_fields import shows_fields
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.compare_spec import CompareSpec
-from snellen.formats.shown_text import object_line
+from snellen.formats.shown_text import csv_table, object_line
+from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import Exporter
 from snellen.metrics.declaration import row_called
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result
-from snellen.registry import find
+from snellen.registry import find_registered, unknown_name
 from snellen.scoring.scored_run import ScoredRun, flat_row, run_labels
 
 # What only some methods use is imported in them: every command that scores shows its results through this module.
 if TYPE_CHECKING:
+    import pandas
     import polars
 
     from snellen.analysis.paired.differences import Comparison
     from snellen.analysis.sequential import SequentialEstimate
     from snellen.experiments.keywords import CompareKeywords
+    from snellen.report.figure_files import Plot
     from snellen.report.report_section import ReportSection
+    from snellen.report.result_card import ResultCard
 
 
+METRIC_NAMES = ("accuracy", "exact_match", "f1", "bleu", "rouge", "cider", "anls")
+"""Metrics that are attributes even if a run does not have them, for a helpful error."""
+SHORT_NAME = 3
+"""Maximum characters of a name for which no similar name is suggested."""
+MANY_NAMES = 12
 SHOWN_RUNS = 3
-"""Runs that the line of several runs names."""
+"""Maximum runs that the one-line form names."""
+
+
+_OF_WRONG = (
+    "to_pandas(samples=True).query('correct == False') has the replies that are wrong; "
+    "sn.load_benchmark(NAME)[sample_id] shows a question with its image"
+)
+_TAGS_OF_ROWS = "columns={'tag': NAME} of sn.build makes a column of your own rows a tag"
+_SLICES = f"by('NAME') has the numbers by a tag, table(slices=True) all of them; {_TAGS_OF_ROWS}"
+_TABLES = "samples=True returns a row for each reply, slices=True also the numbers by tag, by('NAME') those of one tag"
+_CHOICE = "only(where=\"category == 'chart'\") has the questions of a tag's value, [NAME] a benchmark or model"
+_STORED = (
+    "the runs are stored as they are made; sn.load_run(results.runs[0].folder) loads one again, and "
+    "report('results.json') writes the numbers"
+)
+HINTS = {
+    **hinted(
+        "value() is the headline, value('NAME') a metric",
+        "score",
+        "mean",
+        "acc",
+        "result",
+        "headline",
+        "overall",
+    ),
+    **hinted(
+        "value('NAME') is a metric, table() has all; print(results) shows the headlines",
+        "metrics",
+        "metric",
+        "summary",
+        "items",
+        "keys",
+        "values",
+        "results",
+        "describe",
+        "pretty",
+        "show",
+        "print",
+    ),
+    **hinted(
+        "each headline has its interval: results[0].estimate.low, .high and .stderr",
+        "ci",
+        "interval",
+        "confidence_interval",
+        "confidence_intervals",
+        "conf_int",
+        "low",
+        "high",
+        "stderr",
+        "std",
+        "sem",
+        "error_bars",
+        "bootstrap",
+    ),
+    **hinted(
+        _OF_WRONG,
+        "wrong",
+        "incorrect",
+        "errors",
+        "failures",
+        "failed",
+        "mistakes",
+        "wrong_answers",
+        "show_wrong",
+        "show_errors",
+        "error_analysis",
+        "worst",
+        "hardest",
+    ),
+    **hinted(
+        "samples() has a row for each reply, with its prompt, reading and score; to_pandas(samples=True) for pandas",
+        "predictions",
+        "replies",
+        "responses",
+        "answers",
+        "questions",
+        "outputs",
+        "records",
+        "per_sample",
+        "details",
+        "examples",
+        "rows_by_sample",
+    ),
+    **hinted(
+        _STORED, "save", "dump", "path", "folder", "load", "save_json", "to_disk", "save_to_disk"
+    ),
+    **hinted(
+        "report('report.html') writes .html, .md, .tex, .csv, .json or .parquet",
+        "html",
+        "markdown",
+        "excel",
+        "parquet",
+        "md",
+        "write",
+    ),
+    **hinted(
+        "to_pandas() has the numbers, to_pandas(samples=True) a row for each reply",
+        "df",
+        "frame",
+        "dataframe",
+        "head",
+        "iloc",
+        "loc",
+        "sort_values",
+        "value_counts",
+        "pivot",
+        "merge",
+        "join",
+        "columns",
+    ),
+    **hinted(
+        "table().to_dicts() has all numbers; track('wandb:PROJECT') or track('mlflow:ADDRESS') logs them",
+        "dict",
+        "dicts",
+        "log",
+        "wandb",
+        "mlflow",
+    ),
+    **hinted("report('results.json') writes all numbers", "json"),
+    **hinted(
+        _SLICES,
+        "groupby",
+        "group_by",
+        "by_category",
+        "by_tag",
+        "categories",
+        "category",
+        "slices",
+        "breakdown",
+        "per_category",
+        "tags",
+    ),
+    **hinted(_CHOICE, "filter", "query", "where", "subset", "select"),
+    **hinted(
+        "print(results) has a column for each model, compare() tests their differences",
+        "leaderboard",
+        "ranking",
+        "rank",
+        "best",
+        "models",
+    ),
+    **hinted(
+        "compare() has p-values and intervals of differences",
+        "p_value",
+        "significance",
+        "significant",
+        "test",
+        "ttest",
+        "mcnemar",
+        "diff",
+        "pvalue",
+    ),
+    **hinted(
+        "runs[0].manifest has the settings, the model and the versions of a run",
+        "config",
+        "metadata",
+        "settings",
+        "args",
+        "params",
+        "seed",
+        "model",
+        "fingerprint",
+    ),
+    **hinted(
+        "runs[0].costs has requests, tokens and seconds; samples() has those of each reply",
+        "cost",
+        "costs",
+        "tokens",
+        "usage",
+        "duration",
+        "time",
+        "latency",
+    ),
+    **hinted(
+        "sn.check_gate(candidate.runs[0], baseline.runs[0], [sn.GateRule(worse='1pt')]) decides; "
+        "`snellen compare --fail-if-worse` does in CI",
+        "passed",
+        "gate",
+        "check",
+        "assert_no_regression",
+        "exit_code",
+        "junit",
+    ),
+    **hinted(
+        "`snellen view` opens runs in the browser; report('report.html') writes a page",
+        "view",
+        "open",
+        "serve",
+        "browse",
+        "display",
+    ),
+    **hinted(
+        "to_pandas(samples=True) has the columns gold and chosen_text for pandas.crosstab",
+        "confusion_matrix",
+        "confusion",
+        "crosstab",
+    ),
+    **hinted(
+        "export('dataset', FOLDER) writes a dataset in the layout of the hub",
+        "push_to_hub",
+        "hub",
+        "dataset",
+    ),
+}
+"""What to write instead of names from other libraries. Names that begin with `to_` are recognised without it."""
 
 
 class Results:
-    """What one or several runs found. `rows` are Result records; they and frames are made when asked for.
+    """Results of one or several runs. Rows and data frames are computed on first use.
 
-    A row with a `slice` is of a part of a benchmark, one without is of all of it (`*`: a mean over benchmarks); `value`
-    gives one number of these.
+    A row with a `slice` is about part of a benchmark, a row without one about the complete benchmark (`*`: a mean over
+    benchmarks). `value` returns one of these numbers. A metric's name is also an attribute: `results.accuracy` is
+    `results.value("accuracy")`, if that is a single number.
 
-    Runs of the same model are told apart by their folders: `model` is then `name (folder)`. Several runs have their
-    `average_rank` among the rows."""
+    Runs of the same model are distinguished by their folders: `model` is then `name (folder)`. With several runs, the
+    rows include their `average_rank`.
+    """
 
     def __init__(self, runs: Sequence[ScoredRun]) -> None:
         self.runs = tuple(runs)
@@ -61,10 +278,242 @@ class Results:
             self, ", ".join(names + more), benchmarks=len(benchmarks), numbers=len(self.rows)
         )
 
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a metric, or raise an error that says where a missing attribute is."""
+        if name.startswith("_") or name == "runs":
+            raise AttributeError(name)
+        if name in HINTS:
+            raise unknown_attribute(self, name, HINTS)
+        if any(row.metric == name for row in self.rows):
+            return self.value(name)
+        if name in METRIC_NAMES:
+            there_are = self._nearest(name, self.benchmarks[0])
+            raise AttributeError(f"there is no {name}; {there_are}; value() is the headline")
+        raise unknown_attribute(self, name, HINTS)
+
+    def __str__(self) -> str:
+        """Return the headline numbers of each run as a text table."""
+        from snellen.report.terminal import results_text
+
+        return results_text(self.runs, self.rows)
+
+    def __len__(self) -> int:
+        """Return the number of headline numbers, which iterating yields."""
+        return len(self.headlines)
+
+    def __iter__(self) -> Iterator[Result]:
+        """Yield the headline of each model on each benchmark."""
+        return iter(self.headlines)
+
+    def __float__(self) -> float:
+        """Return the headline number, as `value()` does."""
+        value = self.value()
+        if value is None:
+            raise DataError("the headline has no value; print the results to see why")
+        return value
+
+    @cached_property
+    def headlines(self) -> list[Result]:
+        """The headline of each model on each benchmark, in the order of runs and benchmarks."""
+        return [row for name in self.benchmarks for row in self._headlines(name)]
+
+    @cached_property
+    def benchmarks(self) -> list[str]:
+        """Names of the benchmarks, in the order of the runs."""
+        names = (scored.spec.name for run in self.runs for scored in run.benchmarks)
+        return list(dict.fromkeys(names))
+
+    @overload
+    def __getitem__(self, name: str) -> Results: ...
+
+    @overload
+    def __getitem__(self, name: int) -> Result: ...
+
+    @overload
+    def __getitem__(self, name: slice) -> list[Result]: ...
+
+    def __getitem__(self, name: str | int | slice) -> Results | Result | list[Result]:
+        """Return the results of a benchmark, suite or model, or the headline numbers with an index or slice.
+
+        Args:
+            name: Name of a benchmark (`modern/mmstar`, `mmstar`), of a suite (`mmbench`) or of a model.
+
+        Raises:
+            UnknownNameError: No run has this benchmark or model.
+
+        Examples:
+            >>> results = sn.evaluate("snellen:oracle", ["eyechart/shape", "eyechart/count"], limit=4)
+            >>> results["shape"].value()
+            1.0
+            >>> [row.benchmark for row in results]
+            ['eyechart/shape', 'eyechart/count']
+        """
+        if isinstance(name, (int, slice)):
+            return self.headlines[name]
+        runs_of_model = [
+            run
+            for run, label in zip(self.runs, run_labels(self.runs), strict=True)
+            if name in (label, run.manifest.model)
+        ]
+        if runs_of_model:
+            return Results(runs_of_model)
+        chosen = set()
+        for benchmark in self.benchmarks:
+            is_of_suite = benchmark.startswith(f"{name}/")
+            if benchmark == name or is_of_suite or benchmark.endswith(f"/{name}"):
+                chosen.add(benchmark)
+        if not chosen:
+            models = [run.manifest.model for run in self.runs]
+            if any(row.metric == name for row in self.rows):
+                raise UnknownNameError(f"{name} is a metric; write value({name!r})")
+            available = list(dict.fromkeys([*self.benchmarks, *models]))
+            if len(name) > SHORT_NAME or len(available) > MANY_NAMES:
+                raise unknown_name("benchmark or model", name, available)
+            raise UnknownNameError(
+                f"no benchmark or model is called {name!r}; there are {', '.join(available)}"
+            )
+        runs = []
+        for run in self.runs:
+            benchmarks = tuple(scored for scored in run.benchmarks if scored.spec.name in chosen)
+            if benchmarks:
+                runs.append(replace(run, benchmarks=benchmarks, kept_rows=None))
+        return Results(runs)
+
+    @answering_keywords(_TABLES)
+    def to_polars(self, *, samples: bool = False, slices: bool = False) -> polars.DataFrame:
+        """Return the numbers as a data frame of polars, as `table()` does.
+
+        Args:
+            samples: Whether to return the table of `samples()` instead, with a row for each reply.
+            slices: Whether to include the numbers of parts of benchmarks, such as of each tag.
+        """
+        if samples:
+            return self.samples()
+        return self.table(slices=slices)
+
+    @answering_keywords(_TABLES)
+    def to_pandas(self, *, samples: bool = False, slices: bool = False) -> pandas.DataFrame:
+        """Return the numbers as a data frame of pandas, as `table()` does.
+
+        Args:
+            samples: Whether to return the table of `samples()` instead, with a row for each reply.
+            slices: Whether to include the numbers of parts of benchmarks, such as of each tag.
+
+        Examples:
+            >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
+            >>> results.to_pandas(samples=True)[["sample_id", "correct"]].shape
+            (4, 2)
+        """
+        if samples:
+            return pandas_frame(self.samples().iter_rows(named=True))
+        return pandas_frame(flat_row(row) for row in self.rows if slices or not row.slice)
+
+    @answering_keywords(
+        "samples=True writes a row for each reply; the file is always UTF-8 with commas"
+    )
+    def to_csv(self, path: str | Path, *, samples: bool = False) -> Path:
+        """Write all numbers to a CSV file and return its path.
+
+        Args:
+            path: The file. Its suffix becomes `.csv`.
+            samples: Whether to write the table of `samples()` instead, with a row for each reply. Lists are written
+                as JSON.
+        """
+        file = Path(path).with_suffix(".csv")
+        if not samples:
+            return self.report(file)
+        rows: list[dict[str, Any]] = []
+        for sample in self.samples().iter_rows(named=True):
+            row = {}
+            for name, value in sample.items():
+                is_nested = isinstance(value, (list, dict))
+                row[name] = msgspec.json.encode(value).decode() if is_nested else value
+            rows.append(row)
+        write_atomically(file, csv_table(rows).encode())
+        return file
+
+    def by(self, tag: str) -> polars.DataFrame:
+        """Return the numbers for each value of a tag, one row for each number.
+
+        Args:
+            tag: Name of a tag, as the column of your own rows that became one. The names that are there are in the
+                error for another one.
+
+        Returns:
+            Columns are `model`, `benchmark`, `protocol`, the tag's name, `metric`, `value`, `low` and `high` (of the
+            95% interval) and `n` (the number of questions).
+
+        Raises:
+            UnknownNameError: No benchmark has this tag.
+
+        Examples:
+            >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
+            >>> results.by("level").columns[3:6]
+            ['level', 'metric', 'value']
+        """
+        tags = {row.slice.partition("=")[0] for row in self.rows if "=" in row.slice}
+        if tag not in tags:
+            if not tags:
+                raise UnknownNameError(f"no benchmark here has tags; {_TAGS_OF_ROWS}")
+            raise unknown_name("tag", tag, sorted(tags))
+        rows = []
+        for row in self.rows:
+            name, _, value = row.slice.partition("=")
+            if name == tag:
+                flat = flat_row(row)
+                key = {column: flat[column] for column in ("model", "benchmark", "protocol")}
+                numbers = {
+                    column: flat[column] for column in ("metric", "value", "low", "high", "n")
+                }
+                rows.append({**key, tag: value, **numbers})
+        return data_frame(rows)
+
+    def to_latex(self) -> str:
+        """Return the table of headline numbers in LaTeX, for a paper that uses booktabs."""
+        from snellen.report.latex import headline_latex
+
+        return headline_latex(self.runs, self.rows)
+
+    def card(self) -> ResultCard:
+        """Return the headline numbers as a model card prints them, a row for each benchmark.
+
+        Print it for a terminal; `to_markdown`, `to_latex` and `save` give the other forms.
+
+        Examples:
+            >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+            >>> results.card().rows[0].setting
+            '0-shot, vanilla, 4 of 300 questions'
+        """
+        from snellen.report.result_card import result_card
+
+        return result_card(self.runs, self.headlines)
+
+    @answering_keywords(
+        "it draws the headline numbers of all models; results[NAME].plot() draws those of a benchmark or model, "
+        "by('TAG').to_pandas().plot.bar(x='TAG', y='value') numbers by tag"
+    )
+    def plot(self, path: str | Path | None = None) -> Plot:
+        """Return a chart of the headline numbers with their intervals; for the runs of a training, over its steps.
+
+        Notebooks show the chart. If `path` is given, it is also written there.
+        """
+        from snellen.report.figure_files import headline_plot
+
+        plot = headline_plot(self.runs, self.rows)
+        if path is not None:
+            plot.save(path)
+        return plot
+
+    @answering_keywords("slices=True has the numbers by tag, samples() a row for each reply")
     def table(self, *, slices: bool = False) -> polars.DataFrame:
-        """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
-        stderr, n, unscored, errors, groups. `*` stands for a mean over benchmarks. With `slices` also the parts
-        of benchmarks (by tag, by template, by round)."""
+        """Return one row per number, as a data frame.
+
+        The columns are model, benchmark, dimension, protocol, method, metric, value, low, high, stderr, n, unscored,
+        errors and groups. `*` stands for a mean over benchmarks.
+
+        Args:
+            slices: Whether to include parts of benchmarks (by tag, by template, by round).
+        """
         return data_frame(flat_row(row) for row in self.rows if slices or not row.slice)
 
     def scores(self) -> polars.DataFrame:
@@ -83,25 +532,33 @@ class Results:
                     rows.append({"model": run.manifest.model, **row})
         return data_frame(rows)
 
+    @answering_keywords(_OF_WRONG)
     def samples(self) -> polars.DataFrame:
-        """One row a presentation: the question with its gold, the request as sent, the reply as received, how it was
-        read, and the question's scores (docs/reference/exports.md has the columns). Reads the journals once more."""
+        """Return one row per presentation, as a data frame. The journals are read once more.
+
+        A row has the question with its ground truth, the request as sent, the reply as received, its reading, and the
+        question's scores. The columns are described in docs/reference/exports.md.
+
+        It is a data frame of polars; `to_pandas(samples=True)` returns the same table for pandas, and
+        `to_csv(path, samples=True)` writes it.
+        """
         from snellen.interchange.exports.base import sample_table
 
         return sample_table(self.runs)
 
     def _repr_html_(self) -> str:
-        """The summary, as notebooks show it."""
+        """Return the summary that notebooks show."""
         from snellen.report.summary import html_summary
 
         return html_summary(self.runs, self.rows)
 
+    @answering_keywords("by('TAG') has the numbers of a tag, table() all numbers")
     def value(
         self, metric: str = "", *, benchmark: str = "*", model: str = "", protocol: str = ""
     ) -> float | None:
-        """Return one number: the headline, as the first sentence and table of a report have it, or a metric.
+        """Return one number: the headline number of a report, or a metric.
 
-        Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol.
+        Raises DataError if no row or several rows match, UnknownNameError for a wrong protocol.
 
         Examples:
             >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
@@ -124,16 +581,23 @@ class Results:
             and label in ("", row.protocol)
         ]
         what = metric or "headline"
+        if not fitting and benchmark == "*" and len(self.benchmarks) == 1:
+            [only] = self.benchmarks
+            return self.value(metric, benchmark=only, model=model, protocol=protocol)
         if not fitting:
-            raise DataError(f"there is no {what} of {benchmark}; {self._nearest(what, benchmark)}")
+            raise DataError(f"{benchmark} has no {what}; {self._nearest(what, benchmark)}")
         if len(fitting) > 1:
+            models = list(dict.fromkeys(row.model for row in fitting))
+            protocols = list(dict.fromkeys(row.protocol for row in fitting))
+            also = f"model={models[0]!r}" if len(models) > 1 else f"protocol={protocols[0]!r}"
             raise DataError(
-                f"{len(fitting)} numbers fit {what} of {benchmark}; name model and protocol"
+                f"{len(fitting)} values match {what} of {benchmark}; also give model and protocol, as in "
+                f"value({metric!r}, {also})"
             )
         return fitting[0].estimate.value
 
     def _headlines(self, benchmark: str) -> list[Result]:
-        """Return the headline of each run on a benchmark, or over all, by the first method that has it."""
+        """Return the headline of each run on a benchmark, or over all (`*`), by the first method that has one."""
         from snellen.report.run_view import run_views
 
         headlines: list[Result] = []
@@ -146,7 +610,7 @@ class Results:
         return headlines
 
     def _nearest(self, metric: str, benchmark: str) -> str:
-        """What there is instead of a number that is not there."""
+        """Return what is available instead of a missing number."""
         benchmarks = sorted({row.benchmark for row in self.rows})
         if benchmark not in benchmarks:
             return f"the benchmarks are {', '.join(benchmarks)}"
@@ -155,18 +619,24 @@ class Results:
         )
         if metric not in metrics:
             return f"the metrics of {benchmark} are {', '.join(metrics)}"
-        return "see table() for the models and protocols that have one"
+        return "table() shows the models and protocols that have one"
 
     def stopped(self) -> list[SequentialEstimate]:
-        """What runs that a rule stopped (`until`) know of whole benchmarks, with intervals that hold whenever one
-        stops."""
+        """Return estimates for the complete benchmarks of runs that a rule stopped (`until`).
+
+        Their intervals are anytime-valid: they hold at whatever time the run stops.
+        """
         from snellen.analysis.sequential import sequential_estimates
 
         return [estimate for run in self.runs for estimate in sequential_estimates(run)]
 
     def only(self, *, where: str = "", common_answered: bool = False) -> Results:
-        """The same runs on fewer questions: where a condition on tags and facts holds, and of these, with
-        `common_answered`, the ones that every run answered. Raises DataError when none is left."""
+        """Return the same runs on fewer questions. Raises DataError if none is left.
+
+        Args:
+            where: Condition on tags and facts that questions must meet.
+            common_answered: Whether to keep only questions that every run answered.
+        """
         from snellen.analysis import subset
 
         runs: Sequence[ScoredRun] = subset.filter_runs(self.runs, where) if where else self.runs
@@ -174,28 +644,34 @@ class Results:
 
     @shows_fields(CompareSpec)
     def compare(
-        self, *, to: str | Path | None = None, **fields: Unpack[CompareKeywords]
+        self, *others: Results, to: str | Path | None = None, **fields: Unpack[CompareKeywords]
     ) -> Comparison:
         """Compare the runs question by question.
 
-        Each benchmark counts by its headline metric, and circular accuracy is compared as well, or by `metrics`: rows
-        of the results, or metrics, each by its first row.
+        Each benchmark is compared by its headline metric and by circular accuracy, or by `metrics`: rows of the
+        results, or metrics, each by its first row.
 
         Args:
+            others: Results of further runs.
             to: A `.md`, `.csv` or `.json` file to write.
             fields: Fields of a `CompareSpec` (docs/reference/comparison.md): `metrics`, `baseline` (the folder or the
                 label of a run), `correction`, `resamples`, `seed`.
 
         Returns:
-            Differences with 95% intervals and p-values, ranks with intervals unless `resamples` is 0, and the
-            questions on which the runs differ.
+            Differences with 95% intervals and p-values, ranks with intervals unless `resamples` is 0, and the questions
+                on which the runs differ.
 
         Raises:
-            DataError: There are fewer than two runs, they used different builds of a benchmark, or they have nothing
-                in common.
+            DataError: There are fewer than two runs, they used different builds of a benchmark, or they have nothing in
+                common.
             UnknownNameError: A metric, run or correction does not exist.
         """
         from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
+
+        if others:
+            runs = [run for results in (self, *others) for run in results.runs]
+            return Results(runs).compare(to=to, **fields)
+        from snellen.analysis.paired.nothing_in_common import nothing_in_common
 
         spec = convert_fields(fields, CompareSpec)
         labels = dict(zip((run.folder for run in self.runs), run_labels(self.runs), strict=True))
@@ -210,9 +686,7 @@ class Results:
             seed=spec.seed,
         )
         if not comparison.differences:
-            raise DataError(
-                "these runs have no benchmark, protocol and metric in common; run the models on the same benchmarks"
-            )
+            raise DataError(nothing_in_common(self.runs))
         if not names:
             comparison = ComparedRuns(self.runs, comparison).in_both
         if to is not None:
@@ -226,51 +700,68 @@ class Results:
         form: str,
         path: str | Path | None = None,
         *,
-        pictures: bool = False,
+        images: bool = False,
         answers: bool = False,
     ) -> list[Path]:
-        """Write the runs in a form of another tool (docs/exports.md), and return the files.
+        """Write the runs in the format of another tool (docs/exports.md), and return the files.
 
-        `path` is a file or a folder, as the form is. `pictures` are written where the form has a place for them, and
-        golds into forms that are made to be published with `answers` alone. Raises UnknownNameError, DataError for
-        what a form cannot hold, StoreError.
+        Args:
+            form: Name of the format.
+            path: File or folder to write, depending on the format.
+            images: Whether to include images, if the format has a place for them.
+            answers: Whether to include ground truths in formats that are made to be published.
+
+        Raises:
+            UnknownNameError: The format does not exist.
+            DataError: The format cannot hold the runs.
+            StoreError: The files cannot be written.
         """
         from snellen.interchange.exports.base import ExportJob, export_path
 
-        exporter: Exporter = find("exporters", form)
-        name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])
+        exporter: Exporter = find_registered("exporters", form)
+        name = self.runs[0].folder.name
+        if form != "samples":
+            name = f"{name}-{form}"
         to = export_path(form, exporter, path, name)
-        return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
+        return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, images, answers)))
 
     def track(self, target: str) -> list[str]:
-        """Log the runs to an experiment tracker, `mlflow:URI`, `wandb:PROJECT` or `trackio:PROJECT`, each as a run of
-        its own there, and return where they went (docs/exports.md). Raises UnknownNameError, DataError,
-        MissingExtraError.
+        """Log each run to an experiment tracker, and return where it was logged (docs/exports.md).
+
+        Args:
+            target: `mlflow:URI`, `wandb:PROJECT` or `trackio:PROJECT`.
+
+        Raises:
+            UnknownNameError: The tracker does not exist.
+            DataError: The runs cannot be logged.
+            MissingExtraError: The tracker is not installed.
         """
         from snellen.interchange.exports.trackers import track
 
         return track(self.runs, target)
 
-    def report(self, path: str | Path, further: Sequence[ReportSection] = ()) -> Path:
-        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`.
+    def report(
+        self, path: str | Path = "report.html", further: Sequence[ReportSection] = ()
+    ) -> Path:
+        """Write a report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`.
 
-        The first three also have the `further` sections.
+        The first three formats include the `further` sections.
         """
         from snellen.report.page import write_report
 
         return write_report(self.runs, self.rows, Path(path), further)
 
     def figures(self, folder: str | Path, form: str = "svg") -> list[Path]:
-        """Write each figure of the report as a file of its own (`svg`, `png` or `pdf`), and `captions.txt` beside them.
+        """Write each figure of the report to its own file (`svg`, `png` or `pdf`), and `captions.txt` next to them.
 
-        Raises DataError for another form, MissingExtraError where `snellen[figures]` is needed, StoreError.
+        Raises DataError for another format, MissingExtraError if `snellen[figures]` is needed, StoreError.
         """
-        from snellen.report.paper_files import write_figures
+        from snellen.report.figure_files import write_figures
 
         return write_figures(self.runs, self.rows, Path(folder), form)
 
     def latex_tables(self, folder: str | Path) -> list[Path]:
-        """Write each table of the report as a file to be read with `\\input`, for a paper that uses booktabs."""
-        from snellen.report.paper_files import write_latex_tables
+        """Write each table of the report as a LaTeX file for `\\input`, for a paper that uses booktabs."""
+        from snellen.report.latex import write_latex_tables
 
         return write_latex_tables(self.runs, self.rows, Path(folder))

@@ -8,26 +8,28 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from snellen.analysis.sequential import StoppingRule, open_by_width, sequential_estimates
-from snellen.building.benchmark import Part, RandomPart
+from snellen.analysis.sequential import open_by_width, sequential_estimates
+from snellen.analysis.stopping_rules import StoppingRule
+from snellen.building.benchmark import QuestionPart, RandomPart
+from snellen.callers import setting
 from snellen.errors import DataError
 from snellen.experiments.execution import LazyRoleModels, execute, score_plan
 from snellen.experiments.outcome_checks import check_spent
-from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken
+from snellen.runs.drivers import NO_BUDGET_USED, BudgetUse
 from snellen.runs.driving import load_evaluated
 from snellen.runs.finding import Announce
 from snellen.runs.locks import locked_run
-from snellen.runs.plan import RunPlan, with_parts
+from snellen.runs.plan import RunPlan
 from snellen.runs.rounds import next_parts
 from snellen.runs.run_folder import read_manifest, write_manifest
 from snellen.runs.run_progress import ProgressListener, progress_of
 from snellen.runs.runner import RunOutcome, summed_outcome
 from snellen.scoring.scored_run import ScoredRun
 
-PartT = TypeVar("PartT", bound=Part)
+PartT = TypeVar("PartT", bound=QuestionPart)
 
 
-class Rounds(Generic[PartT]):
+class RunRounds(Generic[PartT]):
     """A run in rounds. The model is loaded once, except by worker processes, which load it each round.
 
     Args:
@@ -46,7 +48,7 @@ class Rounds(Generic[PartT]):
         model: Any,
         role_models: LazyRoleModels,
         progress: ProgressListener,
-        most: Mapping[str, Part] | None = None,
+        most: Mapping[str, QuestionPart] | None = None,
     ) -> None:
         self.plan = plan
         self.parts = parts
@@ -55,7 +57,7 @@ class Rounds(Generic[PartT]):
         if not plan.execution.is_asked_elsewhere:
             self.model = load_evaluated(model, role_models.models, role_models.roles)
         self._role_models = role_models
-        self._update = progress_of(with_parts(plan, most or {}, {}), progress)
+        self._update = progress_of(plan.with_parts(most or {}, {}), progress)
         self._outcomes: list[RunOutcome] = []
         self._began = time.monotonic()
 
@@ -63,8 +65,8 @@ class Rounds(Generic[PartT]):
         """Run the samples of these parts that no earlier round asked. Raises SpentBudgetError as `carry_out`."""
         earlier_parts = self.parts
         self.parts = parts
-        plan = with_parts(self.plan, parts, earlier_parts)
-        plan = replace(plan, taken=self._taken())
+        plan = self.plan.with_parts(parts, earlier_parts)
+        plan = replace(plan, budget_used=self._taken())
         outcome = execute(plan, lambda: self.model, self._role_models, self._update, announce)
         self._outcomes.append(outcome)
         check_spent(self.outcome)
@@ -73,7 +75,7 @@ class Rounds(Generic[PartT]):
         """Score the replies of all rounds."""
         return score_plan(self.plan, announce)
 
-    def settle(self: Rounds[RandomPart], decided: Collection[str]) -> None:
+    def settle(self: RunRounds[RandomPart], decided: Collection[str]) -> None:
         """Record in the manifest that the comparison of two models on these benchmarks is decided or complete."""
         settled = {}
         for name, part in self.parts.items():
@@ -97,16 +99,16 @@ class Rounds(Generic[PartT]):
         """Benchmarks that have samples left to ask."""
         return [name for name, part in self.parts.items() if not part.is_whole]
 
-    def _taken(self) -> BudgetTaken:
+    def _taken(self) -> BudgetUse:
         """Return what earlier rounds took of this session's budget."""
         if not self._outcomes:
-            return NOTHING_TAKEN
+            return NO_BUDGET_USED
         seconds = time.monotonic() - self._began
-        return BudgetTaken(self.outcome.sent, self.outcome.paid, seconds)
+        return BudgetUse(self.outcome.sent, self.outcome.paid, seconds)
 
 
 def run_round(
-    rounds: Rounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce
+    rounds: RunRounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce
 ) -> ScoredRun:
     """Ask more images of some benchmarks, and score all rounds. Raises SpentBudgetError as `carry_out`."""
     reloads = rounds.plan.execution.is_asked_elsewhere
@@ -115,7 +117,7 @@ def run_round(
 
 
 def run_until(
-    rule: StoppingRule, rounds: Rounds[RandomPart], announce: Announce
+    rule: StoppingRule, rounds: RunRounds[RandomPart], announce: Announce
 ) -> tuple[RunOutcome, ScoredRun]:
     """Run rounds until each benchmark's mean is as precise as a rule says, or the benchmark is complete.
 
@@ -130,8 +132,8 @@ def run_until(
         without_estimate = rounds.parts.keys() - estimated
         if without_estimate:
             raise DataError(
-                f"{min(without_estimate)} has no {rule.metric} by the protocols of this run, which could stop it; name "
-                "one of its metrics with --until, or leave it out"
+                f"{min(without_estimate)} has no {rule.metric} under the protocols of this run, so this rule "
+                f"cannot stop it; use one of its metrics with {setting('until')}, or remove the benchmark"
             )
         # An earlier session of the run may have left other benchmarks open.
         open_benchmarks = [name for name in open_by_width(scored) if name in rounds.parts]

@@ -1,5 +1,4 @@
-"""Runs that were asked are scored, and each scoring is kept in the run's folder; one that was stopped comes with the
-command that goes on."""
+"""Score the runs in folders, and store each scoring in the run's folder."""
 
 from __future__ import annotations
 
@@ -14,19 +13,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import aggregate_run
 from snellen.analysis.corrections import unused_audits
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
-from snellen.common.paths import as_word
+from snellen.building.replaced_builds import other_source
+from snellen.callers import for_caller, is_command_line
+from snellen.common.paths import shell_word
 from snellen.common.record_fields import RecordField, record_fields
 from snellen.errors import DataError, HookError, StoreError, UnknownNameError
 from snellen.installation import LAB, sibling_install_line
 from snellen.metrics.kept_programs import programs_kept
 from snellen.models.loading import find_opener, load_model, names_model
-from snellen.models.model_strings import parse_spec
+from snellen.models.model_strings import parse_spec, says_batch
+from snellen.protocols.base import parse_protocol
 from snellen.protocols.verdict import matching_prompt
-from snellen.runs.finding import Announce, silent
+from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.locks import is_held, is_read_only
 from snellen.runs.mending import count_lines_set_aside
 from snellen.runs.own_questions import reopen_benchmark
@@ -37,50 +39,116 @@ from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     ScoringSettings,
     keep_scoring,
+    kept_settings,
     load_scoring,
     replies_when_scored,
     scoring_folder,
     scoring_names,
     scoring_settings,
 )
-from snellen.scoring.run_scoring import check_scoring, score_run
+from snellen.scoring.run_scoring import check_scoring, score_run, uses_judge
 from snellen.scoring.scored_run import RunExtent, ScoredRun, unknown_suites
 
 
 def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
-    """Raise UnknownNameError or DataError for what scoring would refuse, before a model or a judge is asked."""
+    """Raise UnknownNameError or DataError for settings that scoring would reject, before any model or judge is called."""
     check_scoring(scoring, judged=bool(judge.models))
     matching_prompt(judge.prompt)
     if judge.calibrate and not registry.targets("calibrations"):
         raise UnknownNameError(
-            f"the calibration of judges comes with another package: {sibling_install_line(LAB)}"
+            f"the calibration of judges is part of another package: {sibling_install_line(LAB)}"
         )
     for model in judge.models:
         if isinstance(model, str):
             find_opener(parse_spec(model))
+            if says_batch(model):
+                raise DataError(
+                    f"{model}: a judge is asked directly; remove batch=true from its model string"
+                )
+
+
+def check_judge_is_used(judge: JudgeSpec, judged_benchmarks: Iterable[bool]) -> None:
+    """Raise DataError if a judge cannot change any score, so that its calls would be wasted.
+
+    Args:
+        judge: The judge.
+        judged_benchmarks: For each benchmark, whether a judge can change its scores.
+    """
+    if judge.models and not judge.calibrate and not any(judged_benchmarks):
+        metric = for_caller("--metric judged_correct (metrics=)", "metrics='judged_correct'")
+        raise DataError(
+            f"{for_caller('--judge (judge=)', 'judge=...')} has no effect: the run has neither written replies to "
+            f"questions with options nor a judged metric; remove it, or add {metric}"
+        )
+
+
+def _judged_benchmarks(folder: Path, scoring: ScoringSpec) -> Iterator[bool]:
+    """Yield for each benchmark of a run whether a judge can change its scores."""
+    manifest = read_manifest(folder)
+    for use in manifest.benchmarks:
+        opened = reopen_benchmark(use, folder)
+        protocols = [parse_protocol(text) for text in use.protocols or manifest.protocols]
+        yield uses_judge(opened.spec, opened.samples(use.selection), protocols, scoring)
+
+
+def announce_other_scorings(
+    folders: Iterable[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce
+) -> None:
+    """Say which other metrics and judges runs were scored by, if they are shown by the standard settings.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> announce_other_scorings([results.runs[0].folder], sn.ScoringSpec(), sn.JudgeSpec(), print)
+    """
+    if judge.models or scoring != ScoringSpec():
+        return
+    for folder in folders:
+        for name in filter(None, scoring_names(folder)):
+            settings = kept_settings(folder, name)
+            words = [*_flags(settings.scoring, but=()), *_flags(settings.judge, but=("price",))]
+            call = for_caller(
+                f"add {shlex.join(words)}", f"use sn.load_run({str(folder)!r}, scoring={name!r})"
+            )
+            announce(f"{folder} also has a scoring by other settings; {call} to show it")
 
 
 def check_named_once(folders: Iterable[Path]) -> None:
-    """Raise DataError for a run that is named more than once: two of its numbers would pass for those of two runs."""
+    """Raise DataError if a run is named more than once, since its numbers would look like those of two runs."""
     named = Counter(folder.resolve() for folder in folders)
-    if repeated := next((folder for folder, times in named.items() if times > 1), None):
-        raise DataError(f"{repeated} is named more than once; name each run once")
+    for folder, count in named.items():
+        if count > 1:
+            raise DataError(f"{folder} is given more than once; give each run once")
 
 
 def score_folders(
     folders: Sequence[Path],
     scoring: ScoringSpec,
     judge: JudgeSpec,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
     *,
     kept_will_do: bool = False,
 ) -> list[ScoredRun]:
-    """Read and score runs; a judge is loaded once for all of them.
+    """Read and score runs. Judges are loaded once for all of them.
 
-    Each scoring is kept in the run's folder (`snellen.scoring.kept_scoring`), unless that is read-only, which is
-    announced, as is a run that has not come to its end, or is of a suite that is not known here. Where the answers are
-    not at hand, as in a run from elsewhere, nothing can be scored, which raises DataError; or, if it will do, what was
-    kept by the same settings is opened and that is announced.
+    Each scoring is stored in the run's folder (`snellen.scoring.kept_scoring`), unless the folder is read-only. A
+    read-only folder, an incomplete run and an unknown suite are announced.
+
+    Args:
+        folders: The folders of the runs.
+        scoring: How replies are scored.
+        judge: Judges of replies.
+        announce: Receives lines for the user.
+        kept_will_do: Whether to return a stored scoring with the same settings if the ground truths are missing, as in
+            a run from another machine.
+
+    Raises:
+        DataError: Ground truths are missing, and there is no stored scoring to return.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [run] = score_folders([results.runs[0].folder], sn.ScoringSpec(), sn.JudgeSpec())
+        >>> run.manifest.model
+        'snellen:oracle'
     """
     runs = score_runs(folders, scoring, judge, announce, kept_will_do=kept_will_do)
     for run in runs:
@@ -99,9 +167,14 @@ def score_runs(
     *,
     kept_will_do: bool = False,
 ) -> list[ScoredRun]:
-    """`score_folders` without a word about runs that have not come to their end, as one between two rounds has not."""
+    """Score runs like `score_folders`, without announcing incomplete runs. A run between two rounds is incomplete."""
     check_named_once(folders)
     check_judging(scoring, judge)
+    if judge.models:
+        judged = (
+            is_judged for folder in folders for is_judged in _judged_benchmarks(folder, scoring)
+        )
+        check_judge_is_used(judge, judged)
     judges = [load_model(model) for model in judge.models]
     settings = scoring_settings(scoring, judge, judges)
     runs = []
@@ -121,11 +194,12 @@ def score_runs(
 
 
 def _announce_stop(run: ScoredRun, announce: Announce) -> None:
-    """Say of a run that has not come to its end how far it came, and which command goes on."""
+    """Announce how far an incomplete run has come, and which command continues it."""
     if run.extent is None or run.extent.is_whole:
         return
-    command = "" if run.extent.undecided else command_to_go_on(run.folder, run.manifest)
-    way_on = f"to go on: {command}" if command else "the call that made it goes on"
+    is_resumable = is_command_line() and not run.extent.undecided
+    command = command_to_go_on(run.folder, run.manifest) if is_resumable else ""
+    way_on = f"to continue: {command}" if command else "repeat the call that created it to continue"
     state = "is under way" if is_held(run.folder) else "was stopped"
     announce(f"{run.folder} {state}: {run.extent.words}; {way_on}")
 
@@ -133,6 +207,7 @@ def _announce_stop(run: ScoredRun, announce: Announce) -> None:
 def _score_folder(
     folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
 ) -> ScoredRun:
+    """Score one run, store its scoring and, for the published rules, also the scoring by the standard rules."""
     uses = read_manifest(folder).benchmarks
     announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
     standard = _score_run(folder, settings.standard.scoring, panel)
@@ -142,54 +217,60 @@ def _score_folder(
         published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
         scored = _keep(published, settings)
     if is_read_only(folder):
-        announce(f"{folder} is read-only: its scores are shown and not kept")
+        announce(f"{folder} is read-only; its scores are shown but not saved")
     return scored
 
 
 def _check_replies_are_left(scored: ScoredRun, announce: Announce) -> None:
-    """Say that a run has fewer replies than when it was last scored.
+    """Announce that a run has fewer replies than when it was last scored.
 
-    Raises StoreError where a journal that was scored is empty or gone: the results of then are all that is left.
+    Raises StoreError if a scored journal is empty or missing, because the earlier results would be overwritten.
     """
-    folder, before = scored.folder, replies_when_scored(scored.folder)
+    folder = scored.folder
+    before = replies_when_scored(folder)
     set_aside = count_lines_set_aside(folder)
-    now = scored.asked + scored.reused
+    now = scored.distinct_requests + scored.reused
     if now >= before.count - set_aside:
         return
-    fewer = f"{folder}: its journals hold {now:,} replies, and it was scored with {before.count:,}"
+    fewer = (
+        f"{folder}: its journals contain {now:,} replies, but it was scored with {before.count:,}"
+    )
     left = {path.name for path in journals(folder) if path.stat().st_size}
     lost = sorted(before.journals - left)
     if lost and not set_aside:
         raise StoreError(
-            f"{fewer}; {lost[0]} is empty or gone, so nothing is scored and the results are left as they are: put it "
-            "back from a copy, or give the run's command again, which asks what is missing"
+            f"{fewer}; {lost[0]} is empty or missing; nothing was scored and the results are unchanged: restore "
+            "the file from a copy, or repeat the run's command to request what is missing"
         )
     announce(fewer)
 
 
 def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) -> ScoredRun:
-    """One that a rule is to stop has not ended while the rule wants more, though all that it was asked was answered."""
+    """Score a run, and mark it as incomplete while a stopping rule needs more replies."""
     try:
         scored = score_run(folder, scoring, panel)
     except HookError as error:
+        again = for_caller(
+            f"run `snellen score {shell_word(folder)}`", f"call sn.score({str(folder)!r})"
+        )
         raise HookError(
-            f"{error}; the replies are kept: correct it, then `snellen score {as_word(folder)}` goes on"
+            f"{error}; the replies are stored: correct the problem, then {again}"
         ) from error
-    wanting, undecided = tuple(open_by_width(scored)), scored.manifest.undecided
-    if not (wanting or undecided):
+    wanting = tuple(open_by_width(scored))
+    undecided = scored.manifest.undecided
+    if not wanting and not undecided:
         return scored
-    return replace(
-        scored, extent=replace(scored.extent or RunExtent(), wanting=wanting, undecided=undecided)
-    )
+    extent = replace(scored.extent or RunExtent(), wanting=wanting, undecided=undecided)
+    return replace(scored, extent=extent)
 
 
 def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
-    """The results of a scoring as published hold those by the standard rules too, the first ones."""
+    """Store the scoring of a run. A scoring by published rules also contains the rows of the standard rules, first."""
     if is_read_only(scored.folder):
         return scored
     standard = scored.counterpart
-    rows = results_of(scored)
-    before = results_of(standard) if standard else []
+    rows = aggregate_run(scored)
+    before = aggregate_run(standard) if standard else []
     keep_scoring(scored, settings, [*before, *rows], settings.standard.name if standard else None)
     return replace(
         scored, kept_rows=tuple(rows), kept_in=scoring_folder(scored.folder, settings.name)
@@ -197,7 +278,7 @@ def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
 
 
 def _without_answers(folder: Path) -> list[str]:
-    """The benchmarks of a run whose answers are known, but not here."""
+    """Return the benchmarks of a run whose ground truths exist, but not on this machine."""
     uses = read_manifest(folder).benchmarks
     return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
 
@@ -209,21 +290,28 @@ def _kept(
     announce: Announce,
     will_do: bool,
 ) -> ScoredRun:
+    """Return the stored scoring of a run whose ground truths are missing.
+
+    Raises DataError if there is none, or if it is not acceptable (`will_do`).
+    """
     names = ", ".join(absent)
     is_kept = settings.name in scoring_names(folder)
     if not (is_kept and will_do):
-        remedy = (
-            f"`snellen report {as_word(folder)}` shows the scores that were kept, or "
-            if is_kept
-            else ""
+        opening = for_caller(
+            f"`snellen report {shell_word(folder)}`", f"sn.load_run({str(folder)!r})"
+        )
+        remedy = f"use {opening} to show the saved scores, or " if is_kept else ""
+        packing = for_caller(
+            "`snellen pack --answers`", "on the command line: `snellen pack --answers`"
         )
         raise DataError(
-            f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked"
-            f"{_built_since(folder, absent)}: {remedy}build that version again, of a table of your own from the table "
-            "as it was then, or have the run packed with its answers (`snellen pack --answers`)"
+            f"cannot score {folder}, because the answers of {names} are not available in the version that was "
+            f"run{_built_since(folder, absent)}: {remedy}rebuild that version (for your own table, from the table "
+            f"as it was then), or pack the run with its answers ({packing})"
         )
     announce(
-        f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings"
+        f"{folder}: the answers of {names} are not available{_built_since(folder, absent)}; these are the scores "
+        "saved for these settings"
     )
     return load_scoring(folder, settings.name)
 
@@ -231,24 +319,28 @@ def _kept(
 def announce_changed_answers(
     folder: Path, benchmarks: Iterable[Benchmark], announce: Announce
 ) -> None:
-    """Say which answers are others than when a run was asked."""
+    """Announce the benchmarks whose ground truths have changed since the run."""
     if changed := changed_answers(folder, benchmarks):
         names = ", ".join(changed)
         announce(
-            f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now"
+            f"{folder}: the answers of {names} have changed since the run; it is scored with the current ones"
         )
 
 
 def _built_since(folder: Path, names: Sequence[str]) -> str:
-    """Which benchmarks have been built again where a run found them, in brackets; empty for none."""
+    """Return, in brackets, which benchmarks of a run have been rebuilt since; empty if none."""
     since = []
     for use in read_manifest(folder).benchmarks:
         with suppress(DataError):  # nothing is there, or it is damaged
-            version = Benchmark(Path(use.folder)).manifest.version
-            if use.name in names and version != use.version:
-                since.append(
-                    f"{use.name} has been built again: its version was {use.version} and is {version}"
-                )
+            manifest = Benchmark(Path(use.folder)).manifest
+            if use.name not in names or manifest.version == use.version:
+                continue
+            since.append(
+                f"{use.name} was rebuilt since: the run used version {use.version}, now it is {manifest.version}"
+            )
+            sources = other_source(use.name, use.origin, manifest.build_info.origin)
+            if sources:
+                since.append(sources)
     return f" ({'; '.join(since)})" if since else ""
 
 
@@ -256,12 +348,14 @@ def _built_since(folder: Path, names: Sequence[str]) -> str:
 
 
 def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
-    """`snellen run ...` as the last call of a run asked, which asks what is missing and scores.
+    """Return the `snellen run` command that continues a run, from the settings of its last session.
 
-    Empty for a run that was made elsewhere, or by objects of a program."""
-    if not manifest.asked or not manifest.executed or not names_model(manifest.model):
+    It is empty for a run that was made elsewhere, or with objects of a program as models.
+    """
+    if not manifest.question_specs or not manifest.executed or not names_model(manifest.model):
         return ""
-    question, execution = manifest.asked[-1], manifest.executed[-1]
+    question = manifest.question_specs[-1]
+    execution = manifest.executed[-1]
     words = [manifest.model, *question.benchmarks, *_flags(question, but=("models", "benchmarks"))]
     words += _flags(execution, but=("name", "runs", "moved"))
     runs = ["--runs", str(folder.parent)] if folder.parent != Path("runs") else []
@@ -269,7 +363,7 @@ def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
 
 
 def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:
-    """The flags of the fields that are not at their default."""
+    """Yield flags for the fields that differ from their defaults."""
     for name, field in record_fields(type(record)).items():
         value = getattr(record, name)
         if name not in but and value != field.default:
@@ -277,6 +371,7 @@ def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:
 
 
 def _words(field: RecordField, value: Any) -> Iterator[str]:
+    """Yield the flag of a field, with its value."""
     if isinstance(value, bool):
         yield field.flag if value else f"--no-{field.flag.removeprefix('--')}"
         return

@@ -15,7 +15,7 @@ from snellen.experiments.execution import (
 )
 from snellen.experiments.outcome_checks import check_spent
 from snellen.runs.driving import load_evaluated
-from snellen.runs.finding import Announce, silent
+from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.locks import locked_share
 from snellen.runs.resuming import choose_folder
 from snellen.runs.run_progress import ProgressListener, ignore_progress, progress_of
@@ -28,7 +28,7 @@ def run_share(
     share: str,
     *,
     progress: ProgressListener = ignore_progress,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
 ) -> list[RunOutcome]:
     """Run each model on a share of a spec's images, without scoring.
 
@@ -82,6 +82,4 @@ def _check_can_be_shared(execution: ExecutionSpec) -> None:
         conflicting = "workers"
     else:
         return
-    raise DataError(
-        f"share: this is one process of several that share a whole run; leave {conflicting} out"
-    )
+    raise DataError(f"share: this process runs only a part of a larger run; remove {conflicting}")

@@ -61,7 +61,7 @@ def extract_archive(archive: Path, keep: Sequence[str], to: Path) -> Path:
             raise DataError(error.strerror) from None
         except _DAMAGES as error:
             raise DataError(
-                f"{archive} cannot be unpacked ({error}); remove it, and it is fetched again"
+                f"cannot unpack {archive} ({error}); remove the file and try again to download a new copy"
             ) from None
         if keep and not any(staging.iterdir()):
             raise DataError(
@@ -153,9 +153,11 @@ def _within_limits(
     for number, (part, size) in enumerate(parts, 1):
         total += size
         if total > byte_limit:
-            raise LimitError(f"{archive} unpacks to more than {in_bytes(byte_limit)}")
+            raise LimitError(
+                f"the uncompressed size of {archive} is more than {in_bytes(byte_limit)}"
+            )
         if number > part_limit:
-            raise LimitError(f"{archive} unpacks to more than {part_limit:,.0f} parts")
+            raise LimitError(f"{archive} contains more than {part_limit:,.0f} files")
         if total - total_at_last_check > ROOM_EVERY:
             check_room(folder, size, str(archive))
             total_at_last_check = total

@@ -1,4 +1,4 @@
-"""Who watches while data are fetched and servers are reached: lines, a bar, and a question before much is fetched."""
+"""Callbacks for the user while data are fetched: messages, progress, and questions before large downloads."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def _unseen(*report: object) -> None:
 
 
 class Attendance(NamedTuple):
-    """A callback that is not set shows or asks nothing."""
+    """Callbacks of the user. Callbacks that are not set show nothing, and accept no terms."""
 
     say: Callable[[str], object] = _unseen
     """Called with a line that says what is fetched from where, or that a server does not answer."""
     progress: Callable[[str, int, int], object] = _unseen
-    """Called with a file's name, the bytes fetched so far, and its size; 0 when that is not known."""
+    """Called with a file's name, the bytes fetched so far, and its size; 0 if the size is unknown."""
     agree: Callable[[str], object] = lambda question: True
-    """Whether to go on with a fetch that takes a lot of disk space and network."""
+    """Returns whether to continue with a download that takes much disk space and network traffic."""
     accept: Callable[[str], bool] = lambda question: False
-    """Whether the user agrees to the terms of a licence."""
+    """Returns whether the user accepts the terms of a licence."""
 
 
 _NOBODY = Attendance()
@@ -39,8 +39,8 @@ def attendance() -> Attendance:
 
 
 @contextmanager
-def attended(by: Attendance) -> Iterator[None]:
-    """Watch what is fetched inside the block; `go_offline` holds until its end."""
+def attending(by: Attendance) -> Iterator[None]:
+    """Use the callbacks `by` inside the block. `go_offline` applies until its end."""
     token, before = _attending.set(by), os.environ.get(OFFLINE)
     try:
         yield
@@ -51,12 +51,12 @@ def attended(by: Attendance) -> Iterator[None]:
 
 
 def agree_to_all() -> None:
-    """Stop asking until `attended` ends."""
+    """Agree to all downloads until `attending` ends."""
     _attending.set(attendance()._replace(agree=lambda question: True, accept=lambda question: True))
 
 
 def go_offline() -> None:
-    """Forbid the network from now on, also to the hub's packages."""
+    """Forbid network access from now on, also for the hub's packages."""
     _set_offline("1")
 
 
@@ -70,11 +70,11 @@ def _set_offline(value: str | None) -> None:
 
 
 def is_offline() -> bool:
-    """Whether HF_HUB_OFFLINE forbids the network, as it does for packages of the hub."""
+    """Return whether HF_HUB_OFFLINE forbids network access, as the hub's packages read it."""
     loaded = sys.modules.get("huggingface_hub.constants")
     return is_true(os.environ.get(OFFLINE)) or getattr(loaded, OFFLINE, False)
 
 
 def is_true(value: str | None) -> bool:
-    """Whether a variable of the environment says yes, as the hub's packages read theirs."""
+    """Return whether an environment variable is set to a true value, as the hub's packages read it."""
     return (value or "").casefold() in _TRUE

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from snellen.catalogue.places import SourceFile, known_file
-from snellen.common.paths import home
+from snellen.common.paths import expanded, snellen_home
 
 FILES = "files"
 """Subfolder of the data folder for downloaded files, by their content."""
@@ -26,8 +26,8 @@ def data_folder() -> Path:
     """Return the folder of fetched files: `$SNELLEN_DATA`, or `data` in Snellen's own folder."""
     chosen = os.environ.get("SNELLEN_DATA")
     if chosen:
-        return Path(chosen).expanduser()
-    return home() / "data"
+        return expanded(chosen)
+    return snellen_home() / "data"
 
 
 def file_path(file: SourceFile) -> Path:

@@ -1,4 +1,4 @@
-"""One file from its addresses: resumed where it broke off, tried again, checked, and put in place at once."""
+"""Download a file from one of several addresses: resume, retry, check the content, and put it in place atomically."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen import __version__
+from snellen.callers import for_caller, source_setting
 from snellen.common.addresses import open_address
 from snellen.common.foreign import Allowance, LimitError, in_bytes, open_file, raised, read_file
 from snellen.errors import DataError
@@ -33,25 +34,25 @@ from snellen.fetching.attendance import attendance, is_offline
 from snellen.formats.retry_after import parse_retry_after
 
 ATTEMPTS = 5
-"""How many attempts in a row may fetch no byte."""
+"""Consecutive attempts without a byte after which a download fails."""
 SHORTEST_PAUSE = 0.25
-"""Seconds before a second attempt; twice as many before each further one, 8 at most."""
+"""Base of the pause between attempts, in seconds. It doubles with each attempt without a byte, up to 8."""
 LONGEST_PAUSE = 60.0
-"""The longest wait, in seconds, that a server may ask for."""
+"""Maximum pause that a server may request, in seconds."""
 SILENCE = 60.0
-"""Seconds without a byte after which an attempt is given up."""
+"""Seconds without a byte after which an attempt ends."""
 SPARE = 64 << 20
-"""Bytes of a disk that are left free."""
+"""Bytes that are left free on a disk."""
 FILE_BYTES = 200e9
-"""Most bytes of a file whose size nobody knows beforehand."""
+"""Maximum bytes of a file of unknown size."""
 SLOWEST = 20_000
-"""Bytes a second: a file of known size may take as long as it takes at this rate, an hour at least."""
+"""Bytes per second: a file of known size may take as long as at this rate, and at least an hour."""
 FILE_SECONDS = 24 * 3600
-"""Most seconds for a file whose size nobody knows beforehand."""
+"""Maximum seconds for a file of unknown size."""
 
 
-class PlaceError(DataError):
-    """A place that does not give what it should; another may. `code` and `reason` are the hub's own, if it refused."""
+class FetchError(DataError):
+    """A place does not give the expected file; another place may. `code` and `reason` are the hub's own if it refused."""
 
     def __init__(self, message: str, code: str = "", reason: str = "") -> None:
         super().__init__(message)
@@ -59,7 +60,7 @@ class PlaceError(DataError):
 
 
 class _Tag(Struct):
-    """Which version of a file its fetched beginning belongs to."""
+    """Version of the file that a partial download belongs to."""
 
     address: str
     version: str
@@ -76,27 +77,28 @@ def fetch_file(
     seconds: float = FILE_SECONDS,
     within: Allowance | None = None,
 ) -> bool:
-    """Fetch a file to `target`, checked, unless it is there; returns whether it had to be fetched.
+    """Download a file to `target` and check it, unless it is there. Returns whether it was downloaded.
 
-    Several processes may ask for one file: one fetches it, the others wait.
+    If several processes want the same file, one downloads it and the others wait.
 
     Args:
-        addresses: Where the file is: the second is asked when the first fails.
-        target: Where it is to lie.
-        expected: What it should hold.
-        lock: The file by which processes wait for one another; one beside `target` unless it is named.
-        token: Sent to the first server alone, not to where it leads.
-        most: Bytes that a file of unknown size may have.
-        seconds: Time that fetching a file of unknown size may take, with all attempts.
-        within: What all files of a build may take together.
+        addresses: Addresses of the file, tried in order.
+        target: Path of the file.
+        expected: Expected content.
+        lock: Lock file for other processes; by default next to `target`.
+        token: Sent to the first server only, and not to servers that it redirects to.
+        most: Maximum bytes of a file of unknown size.
+        seconds: Maximum seconds for a file of unknown size, including all attempts.
+        within: Allowance that all files of a build share.
 
     Raises:
-        PlaceError: None of the addresses gives the file within the limits.
-        DataError: The disk cannot take it.
+        FetchError: No address gives the file within the limits.
+        DataError: The file cannot be written to the disk.
     """
     if expected.size:
         seconds = max(3600.0, expected.size / SLOWEST)
-    if _is_there(target, expected):  # in a folder that others filled, which this user may only read
+    # Before locking, because the file may be in a folder that this user can only read.
+    if _is_there(target, expected):
         return False
     with writing(target.parent), _locked(lock or target.with_name(target.name + ".lock")):
         if _is_there(target, expected):
@@ -104,17 +106,17 @@ def fetch_file(
         if target.exists():
             _set_aside(target)
         if is_offline():
-            raise PlaceError(
-                f"{addresses[0]} is not on this machine, and HF_HUB_OFFLINE forbids the network"
+            raise FetchError(
+                f"{addresses[0]} is not on this machine, and HF_HUB_OFFLINE is set; unset it to download the file"
             )
         faults = []
         for address in addresses:
             try:
-                # Of attempts that begin from the start again, each may take all bytes.
+                # Each attempt that starts from the beginning may download all bytes.
                 allowance = Allowance(2 * ATTEMPTS * most, seconds, address, within)
                 _fetch_checked(_Task(address, expected, token, most, allowance), target)
                 return True
-            except PlaceError as error:
+            except FetchError as error:
                 faults.append(error)
         raise faults[0]
 
@@ -124,7 +126,7 @@ def _is_there(target: Path, expected: Content) -> bool:
 
 
 class _Task(Struct, frozen=True):
-    """One address, what it should give, and what fetching it may take."""
+    """An address, the expected content of its file, and the limits of the download."""
 
     address: str
     expected: Content
@@ -134,11 +136,12 @@ class _Task(Struct, frozen=True):
 
     @property
     def limit(self) -> float:
-        """Bytes after which the file is not read on: one of known size a little later than it should end."""
+        """Bytes after which the download is aborted; for a file of known size slightly more than its size."""
         return self.expected.size + BLOCK if self.expected.size else raised(self.most)
 
 
 def _fetch_checked(task: _Task, target: Path) -> None:
+    """Download a file, check its content, and move it to `target`. Wrong content is downloaded a second time."""
     address, expected = task.address, task.expected
     part = target.with_name(target.name + ".part")
     for last in (False, True):
@@ -150,20 +153,20 @@ def _fetch_checked(task: _Task, target: Path) -> None:
             return
         _set_aside(part)
         if last:
-            raise PlaceError(
-                f"{address} does not hold what it should, fetched twice: {fault}; it has changed, or something on the "
-                "way changes it"
+            raise FetchError(
+                f"{address} had unexpected content in two downloads: {fault}; the file has changed, or a proxy "
+                "alters it"
             )
 
 
 def _set_aside(path: Path) -> None:
-    """Keep a file's wrong content beside it, once."""
+    """Rename a file with wrong content to `*.wrong`, replacing an earlier one."""
     path.replace(path.with_name(path.name.removesuffix(".part") + ".wrong"))
     _tag_file(path).unlink(missing_ok=True)
 
 
 def _fetch_whole(task: _Task, part: Path) -> None:
-    """All bytes of a file into `part`, going on where an earlier attempt stopped."""
+    """Download all bytes of a file into `part`, resuming an earlier attempt."""
     address, expected = task.address, task.expected
     failures = 0
     while True:
@@ -171,7 +174,9 @@ def _fetch_whole(task: _Task, part: Path) -> None:
         try:
             if _fetch_rest(task, part):
                 return
-            fault: Exception = PlaceError(f"{address} broke off after {_size(part):,} bytes")
+            fault: Exception = FetchError(
+                f"the download of {address} was interrupted after {_size(part):,} bytes"
+            )
         except urllib.error.HTTPError as error:
             fault = _refusal(address, error)
             error.close()
@@ -181,11 +186,11 @@ def _fetch_whole(task: _Task, part: Path) -> None:
                 raise fault from None
             pause = _wanted_pause(error.headers)
             if pause > LONGEST_PAUSE:
-                raise PlaceError(f"{fault}, in {pause:,.0f} seconds") from None
+                raise FetchError(f"{fault}, in {pause:,.0f} seconds") from None
         except LimitError as error:
             part.unlink(missing_ok=True)
             _tag_file(part).unlink(missing_ok=True)
-            raise PlaceError(str(error.strerror)) from error
+            raise FetchError(str(error.strerror)) from error
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise _no_room(part.parent, expected.size - _size(part), address) from None
@@ -203,9 +208,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def _fetch_rest(task: _Task, part: Path) -> bool:
-    """One request; whether all bytes are there now."""
+    """Send one request for the missing bytes, and return whether the file is now complete."""
     address, expected = task.address, task.expected
-    present, tag = _size(part), _read_tag(part)
+    present = _size(part)
+    tag = _read_tag(part)
     headers = {"User-Agent": f"snellen/{__version__}", "Accept-Encoding": "identity"}
     if present and tag and tag.address == address and tag.version:
         headers |= {"Range": f"bytes={present}-", "If-Range": tag.version}
@@ -227,12 +233,11 @@ def _fetch_rest(task: _Task, part: Path) -> bool:
         _check_limit(task, size)
         version = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
         report_progress = attendance().progress
-        with part.open(
-            "r+b" if present else "wb"
-        ) as file:  # emptied before its tag says what comes now
-            _tag_file(part).write_bytes(
-                msgspec.json.encode(_Tag(address, "" if version.startswith("W/") else version))
-            )
+        if version.startswith("W/"):
+            version = ""  # a weak tag does not identify bytes
+        # Opening the file empties it before its tag names the new version.
+        with part.open("r+b" if present else "wb") as file:
+            _tag_file(part).write_bytes(msgspec.json.encode(_Tag(address, version)))
             file.seek(present)
             while block := reply.read1(BLOCK):
                 present += len(block)
@@ -241,7 +246,8 @@ def _fetch_rest(task: _Task, part: Path) -> bool:
                     check_room(part.parent, 0, address)
                 file.write(block)
                 report_progress(part.name.removesuffix(".part"), present, size)
-    return present >= size if size else True
+    is_size_known = size > 0
+    return present >= size or not is_size_known
 
 
 def _content_length(headers: Message) -> int:
@@ -250,18 +256,18 @@ def _content_length(headers: Message) -> int:
 
 
 def _check_limit(task: _Task, size: int) -> None:
-    """Raise LimitError for a file of more bytes than are read, PlaceError where its size was known."""
+    """Raise LimitError if a file has too many bytes, or FetchError if it has more than its known size."""
     if size <= task.limit:
         return
     if task.expected.size:
-        raise PlaceError(
-            f"{task.address} does not hold what it should: it has more than {task.expected.size:,} bytes"
+        raise FetchError(
+            f"{task.address} has unexpected content: it is larger than {task.expected.size:,} bytes"
         )
     raise LimitError(f"{task.address} has more than {in_bytes(task.limit)}")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """A token is sent on to another page of the same server, but to no other server."""
+    """Redirect handler that passes a token on only to pages of the same server."""
 
     def redirect_request(
         self, req: Request, fp: Any, code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -274,72 +280,79 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def check_kind(address: str, headers: Message) -> None:
-    """Raise PlaceError for a page that stands where data should be."""
+    """Raise FetchError if a server sent a web page instead of data."""
     name = address.partition("?")[0].casefold()
-    if str(headers.get("Content-Type", "")).startswith("text/html") and not name.endswith(
-        (".html", ".htm", ".txt")
-    ):
-        raise PlaceError(
-            f"{address} gave a page for people, not data; sign in at the proxy or the service that shows it, or name "
-            "the files that you have with --source"
+    is_web_page = str(headers.get("Content-Type", "")).startswith("text/html")
+    if is_web_page and not name.endswith((".html", ".htm", ".txt")):
+        raise FetchError(
+            f"{address} returned a web page instead of data; sign in to the proxy or service that shows it, or "
+            f"give files that you already have with {source_setting()}"
         )
 
 
 def check_room(folder: Path, needed: int, name: str) -> None:
-    """Raise DataError when a folder's disk cannot take so many bytes more."""
+    """Raise DataError if a folder's disk has no room for this many more bytes."""
     if needed > shutil.disk_usage(folder).free - SPARE:
         raise _no_room(folder, needed, name)
 
 
 def _no_room(folder: Path, needed: int, name: str) -> DataError:
+    amount = in_bytes(needed) if needed > 0 else "some bytes"
     return DataError(
-        f"{name} takes {in_bytes(needed) if needed > 0 else 'some bytes'} more, and the disk of {folder} has "
-        f"{in_bytes(shutil.disk_usage(folder).free)} free; free some space, or name another folder, {_SETTINGS}"
+        f"{name} needs {amount} more, but the disk of {folder} has "
+        f"{in_bytes(shutil.disk_usage(folder).free)} free; free some space, or set another folder in {_SETTINGS}"
     )
 
 
 _SETTINGS = "SNELLEN_DATA (HF_HUB_CACHE for datasets of the hub)"
 
 
-def _refusal(address: str, error: urllib.error.HTTPError) -> PlaceError:
+def _refusal(address: str, error: urllib.error.HTTPError) -> FetchError:
+    """Return the error for an HTTP status."""
     match error.code:
         case 301 | 302 | 303 | 307 | 308:
-            words = f"redirects in a circle or to nowhere ({error.code}); fetch it by hand, and name it with --source"
+            words = (
+                f"redirects in a circle or to a missing page ({error.code}); download it manually and give it "
+                f"with {source_setting()}"
+            )
         case 401 | 403:
-            words = f"wants a sign-in ({error.code}); fetch it by hand, and name it with --source"
+            words = f"requires a login ({error.code}); download it manually and give it with {source_setting()}"
         case 404 | 410:
-            words = f"is gone ({error.code}); name the files that you have with --source"
+            words = f"no longer exists ({error.code}); give files that you already have with {source_setting()}"
         case 429:
-            words = "gives no more for now (429, too many requests); try again later"
+            words = "has rate-limited this client (429, too many requests); try again later"
         case status:
             words = f"answers {status} {error.reason}; try again later"
-    code, reason = (error.headers.get(name, "") for name in ("X-Error-Code", "X-Error-Message"))
-    return PlaceError(f"{address} {words}", code, reason)
+    code = error.headers.get("X-Error-Code", "")
+    reason = error.headers.get("X-Error-Message", "")
+    return FetchError(f"{address} {words}", code, reason)
 
 
-def unreached(address: str, error: Exception) -> PlaceError:
+def unreached(address: str, error: Exception) -> FetchError:
+    """Return the error for a server that cannot be reached."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     host = address.split("/")[2]
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return PlaceError(
-            f"the certificate of {host} is not trusted ({reason.verify_message}); behind a proxy of your own, name its "
-            "certificate in SSL_CERT_FILE"
+        return FetchError(
+            f"the certificate of {host} is not trusted ({reason.verify_message}); if you use a proxy, set "
+            "SSL_CERT_FILE to its certificate"
         )
     if isinstance(reason, socket.gaierror):
-        return PlaceError(
-            f"{host} is not known to this network; see whether there is one, or set HTTPS_PROXY"
+        return FetchError(
+            f"cannot resolve {host}; check your network connection, or set HTTPS_PROXY"
         )
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return PlaceError(f"{address} cannot be reached ({words})")
+    return FetchError(f"{address} cannot be reached ({words})")
 
 
 def _is_final(error: Exception) -> bool:
+    """Return whether further attempts are pointless after an error."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     return isinstance(reason, (ssl.SSLCertVerificationError, socket.gaierror))
 
 
 def _wanted_pause(headers: Message) -> float:
-    """Seconds that a server asks to wait; 0 when it says nothing."""
+    """Return the seconds that a server asks to wait; 0 if it does not say."""
     return parse_retry_after(str(headers.get("Retry-After", "")), time.time()) or 0.0
 
 
@@ -360,23 +373,22 @@ def _read_tag(part: Path) -> _Tag | None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """What a folder cannot take is a DataError."""
+    """Convert errors of writing into a folder inside the block to DataError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise DataError(
-                f"{folder}: the disk is full; free some space, then run the same command"
-            ) from None
+            again = for_caller("run the same command", "repeat the call")
+            raise DataError(f"{folder}: the disk is full; free some space, then {again}") from None
         raise DataError(
-            f"{folder}: cannot write ({error.strerror or error}); name a folder that you can write, {_SETTINGS}"
+            f"{folder}: cannot write ({error.strerror or error}); set a writable folder in {_SETTINGS}"
         ) from None
 
 
 @contextmanager
 def _locked(lock: Path) -> Iterator[None]:
-    """Hold a lock against other processes, waiting for the one that has it."""
+    """Hold a file lock, after waiting for other processes to release it."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -388,17 +400,17 @@ def _locked(lock: Path) -> Iterator[None]:
 
 BLOCK = 1 << 20
 ROOM_EVERY = 256 << 20
-"""After so many bytes it is looked again whether the disk has room."""
+"""Bytes after which the free disk space is checked again."""
 
 
 class Content(Struct, frozen=True):
-    """What a file should hold, as far as that is known."""
+    """The known facts about the expected content of a file."""
 
     size: int = 0
     sha256: str = ""
     md5: str = ""
     git: str = ""
-    """SHA-1 of a git blob, by which the hub names small files."""
+    """SHA-1 of the file as a git blob, by which the hub names small files."""
 
     @property
     def is_known(self) -> bool:
@@ -406,18 +418,17 @@ class Content(Struct, frozen=True):
 
 
 def content_fault(path: Path, expected: Content) -> str:
-    """Why a file is not what it should be, with both digests; empty when it is. Raises OSError."""
+    """Return how a file differs from the expected content, with both digests; empty if it does not. Raises OSError."""
     size = path.stat().st_size
     if expected.size and size != expected.size:
         return f"it has {size:,} bytes, not {expected.size:,}"
     for name, digest in (("sha256", expected.sha256), ("md5", expected.md5), ("git", expected.git)):
-        if digest:
-            actual = digest_of(path, name)
-            return (
-                ""
-                if actual == digest.lower()
-                else f"its {_TITLES[name]} is {actual}, not {digest.lower()}"
-            )
+        if not digest:
+            continue
+        actual = digest_of(path, name)
+        if actual == digest.lower():
+            return ""
+        return f"its {_TITLES[name]} is {actual}, not {digest.lower()}"
     return ""
 
 
@@ -425,7 +436,7 @@ _TITLES = {"sha256": "SHA-256", "md5": "MD5", "git": "git digest"}
 
 
 def digest_of(path: Path, name: str) -> str:
-    """The digest of a file, by the name of one of `Content`. Raises OSError."""
+    """Return the digest of a file. `name` is a field of `Content`. Raises OSError."""
     digest = hashlib.new("sha1" if name == "git" else name, usedforsecurity=False)
     if name == "git":
         digest.update(f"blob {path.stat().st_size}\0".encode())

@@ -1,4 +1,4 @@
-"""Files of a Hugging Face dataset at one commit, in the hub's own cache, checked by their content.
+"""Download files of a Hugging Face dataset at one commit into the hub's own cache, and check their content.
 
 Users name a table of the hub as `hf://org/name`, `hf://org/name/config:split`.
 """
@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from snellen.catalogue.places import HubPlace, KnownFile, fits
+from snellen.callers import source_setting
+from snellen.catalogue.places import HubSource, KnownFile, fits
 from snellen.common.foreign import in_bytes, read_text
 from snellen.common.late import import_hub
 from snellen.errors import DataError
@@ -27,7 +28,7 @@ from snellen.fetching.download import (
     LONGEST_PAUSE,
     SHORTEST_PAUSE,
     Content,
-    PlaceError,
+    FetchError,
     check_room,
     content_fault,
     fetch_file,
@@ -49,16 +50,30 @@ def fetch_dataset(
     expected: Mapping[str, KnownFile] | None = None,
     licence: str = "",
 ) -> tuple[Path, str]:
-    """The folder with a dataset's files that match `patterns`, and their commit.
+    """Return the folder with a dataset's files that match `patterns`, and their commit, downloading missing files.
 
-    `names` are the dataset's name today and earlier ones, under which the cache may hold it; `revision` is a branch,
-    tag or commit, the head of `main` when empty; `expected` is what files should hold, besides the digests by which the
-    hub names them, and `licence` is told. The hub's own cache is used and filled, so that what other programs fetched
-    is not fetched again; with HF_HUB_OFFLINE=1 only that. Raises PlaceError when the files cannot be had, and
-    DataError for a disk that cannot take them.
+    The hub's own cache is used and filled, so files that other programs downloaded are not downloaded again. With
+    HF_HUB_OFFLINE=1 only the cache is used.
+
+    Args:
+        names: The current name of the dataset, then earlier ones that the cache may contain.
+        patterns: Patterns of file names.
+        revision: Branch, tag or commit; empty for the head of `main`.
+        expected: Expected content by file name, in addition to the digests that the hub lists.
+        licence: Licence to mention when files are downloaded.
+
+    Raises:
+        FetchError: The files cannot be downloaded.
+        DataError: The files cannot be written to the disk.
     """
     import_hub(f"the dataset {names[0]}")
-    for name in names if is_offline() else names[1:] if _COMMIT.fullmatch(revision) else ():
+    is_commit = bool(_COMMIT.fullmatch(revision))
+    cached_names: Sequence[str] = ()
+    if is_offline():
+        cached_names = names
+    elif is_commit:
+        cached_names = names[1:]  # the current name is tried below
+    for name in cached_names:
         cached = _in_cache(name, patterns, revision)
         if cached and _is_sound(cached, patterns, expected or {}):
             return cached, commit_of(cached)
@@ -66,21 +81,21 @@ def fetch_dataset(
         raise _not_cached(names[0], revision)
     try:
         return _fetch(names[0], patterns, revision, expected or {}, licence)
-    except PlaceError as error:
-        cached = _in_cache(names[0], patterns, revision) if _COMMIT.fullmatch(revision) else None
+    except FetchError as error:
+        cached = _in_cache(names[0], patterns, revision) if is_commit else None
         if cached is None or not _is_sound(cached, patterns, expected or {}):
             raise
-        attendance().say(f"{error}; what the hub's cache holds of this commit is used")
+        attendance().say(f"{error}; using the files of this commit in the hub's cache")
         return cached, revision
 
 
 def commit_of(folder: Path) -> str:
-    """The commit of a snapshot in the hub's cache, by its name; empty for other folders."""
+    """Return the commit of a snapshot in the hub's cache, from its folder name; empty for other folders."""
     return folder.name if _COMMIT.fullmatch(folder.name) else ""
 
 
 def files_like(folder: Path, patterns: Sequence[str]) -> list[str]:
-    """Names of the files in a snapshot that match one of the patterns, by the hub's rules: `*` is any folder too."""
+    """Return the files of a snapshot that match any of the patterns, by the hub's rules: `*` also matches slashes."""
     names = sorted(
         file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()
     )
@@ -88,7 +103,7 @@ def files_like(folder: Path, patterns: Sequence[str]) -> list[str]:
 
 
 class HubFiles(Struct, frozen=True):
-    """Files of a dataset at one commit, as the hub lists them."""
+    """Files of a dataset at one commit, from the hub's listing."""
 
     repo: str
     commit: str
@@ -101,14 +116,17 @@ class HubFiles(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Total size in bytes."""
         return sum(file.size for file in self.listed)
 
 
 def lacking_files(
     names: Sequence[str], patterns: Sequence[str], revision: str
 ) -> tuple[HubFiles, int]:
-    """A dataset's files that match `patterns`, and how many bytes of them the hub's cache lacks. Raises PlaceError."""
+    """Return a dataset's files that match `patterns`, and how many of their bytes the hub's cache lacks.
+
+    Raises FetchError if the hub cannot list them.
+    """
     files = _listed(names[0], patterns, revision)
     blobs = [_cache_folder(name) / "blobs" for name in names]
     lacking = (
@@ -135,7 +153,7 @@ def _listed(repo: str, patterns: Sequence[str], revision: str) -> HubFiles:
         repo, revision, lambda: api.dataset_info(repo, revision=revision or None)
     )
     if dataset.id != repo:
-        attendance().say(f"{repo} is called {dataset.id} now")
+        attendance().say(f"{repo} has been renamed to {dataset.id}")
     tree = _with_patience(
         repo,
         revision,
@@ -147,9 +165,7 @@ def _listed(repo: str, patterns: Sequence[str], revision: str) -> HubFiles:
         file for file in tree if isinstance(file, RepoFile) and fits(file.path, patterns)
     )
     if not matching:
-        raise PlaceError(
-            f"{repo} has no file called {', '.join(patterns)}; has its layout changed?"
-        )
+        raise FetchError(f"{repo} has no file named {', '.join(patterns)}; has its layout changed?")
     return HubFiles(repo, str(dataset.sha), matching)
 
 
@@ -160,6 +176,7 @@ def _fetch(
     expected: Mapping[str, KnownFile],
     licence: str,
 ) -> tuple[Path, str]:
+    """Download the missing files of a dataset into the hub's cache, and return the snapshot and its commit."""
     from huggingface_hub import constants, get_token, hf_hub_url
 
     files = _listed(repo, patterns, revision)
@@ -187,12 +204,10 @@ def _fetch(
                     lock=folder.parent / ".locks" / folder.name / f"{_etag(file)}.lock",
                     token=get_token() or "",
                 )
-            except PlaceError as error:
+            except FetchError as error:
                 raise _refusal(repo, commit, error.code, error.reason) or error from None
-        for (
-            path,
-            blob,
-        ) in blobs.items():  # once all are here: no part of a dataset passes for the whole later
+        # Only now, so that an incomplete download never looks like a complete snapshot.
+        for path, blob in blobs.items():
             _point(path, blob)
         ref = folder / "refs" / (revision or "main")
         if revision != commit and not (ref.exists() and read_text(ref) == commit):
@@ -202,18 +217,16 @@ def _fetch(
 
 
 def _etag(file: Any) -> str:
-    """The name by which the hub knows a file's content: SHA-256 of a large one, git's digest of others."""
+    """Return the hub's digest of a file: SHA-256 for large files, the git digest for others."""
     return str(file.lfs.sha256 if file.lfs else file.blob_id)
 
 
 def _expected(file: Any, locked: KnownFile | None) -> Content:
     if locked and locked.sha256:
         return Content(locked.size, sha256=locked.sha256)
-    return (
-        Content(file.size, sha256=file.lfs.sha256)
-        if file.lfs
-        else Content(file.size, git=file.blob_id)
-    )
+    if file.lfs:
+        return Content(file.size, sha256=file.lfs.sha256)
+    return Content(file.size, git=file.blob_id)
 
 
 def _point(pointer: Path, blob: Path) -> None:
@@ -227,7 +240,7 @@ def _point(pointer: Path, blob: Path) -> None:
 
 
 def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
-    """The snapshot of a dataset in the cache, if it has a file of each pattern, and all shards of what has shards."""
+    """Return the cached snapshot of a dataset if it has a file for each pattern, and all shards of sharded files."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -245,17 +258,21 @@ def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
     shards = Counter(
         match.groups() for match in map(_SHARD.fullmatch, files_like(folder, patterns)) if match
     )
-    is_whole = all(count == int(total) for (_, total, _), count in shards.items())
-    return (
-        folder if is_whole and all(files_like(folder, (pattern,)) for pattern in patterns) else None
-    )
+    for (_, total, _), count in shards.items():
+        if count != int(total):
+            return None
+    for pattern in patterns:
+        if not files_like(folder, (pattern,)):
+            return None
+    return folder
 
 
 def _is_sound(folder: Path, patterns: Sequence[str], locked_files: Mapping[str, KnownFile]) -> bool:
-    """Whether all cached files hold what they should. Raises PlaceError offline, where nothing can be done about it."""
+    """Return whether all cached files have their expected content. Raises FetchError if not and offline."""
     for name in files_like(folder, patterns):
         path = folder / name
-        blob, locked = path.resolve(), locked_files.get(name)
+        blob = path.resolve()
+        locked = locked_files.get(name)
         if locked and locked.sha256:
             expected = Content(locked.size, locked.sha256)
         elif _SHA256.fullmatch(blob.name):
@@ -264,25 +281,26 @@ def _is_sound(folder: Path, patterns: Sequence[str], locked_files: Mapping[str, 
             expected = Content(git=blob.name)
         else:
             continue
-        if fault := content_fault(blob, expected):
-            if is_offline():
-                raise PlaceError(
-                    f"{path} does not hold what it should: {fault}; HF_HUB_OFFLINE forbids the network, by which it is "
-                    "fetched again"
-                )
+        fault = content_fault(blob, expected)
+        if fault and is_offline():
+            raise FetchError(
+                f"{path} has unexpected content: {fault}; unset HF_HUB_OFFLINE to download it again"
+            )
+        if fault:
             return False
     return True
 
 
-def _not_cached(repo: str, revision: str) -> PlaceError:
-    return PlaceError(
-        f"{repo}{'@' * bool(revision)}{revision} is not in the hub's cache, and HF_HUB_OFFLINE forbids the network; "
-        "fetch it where there is one (`snellen fetch`), or name a folder with --source"
+def _not_cached(repo: str, revision: str) -> FetchError:
+    name = f"{repo}@{revision}" if revision else repo
+    return FetchError(
+        f"{name} is not in the hub's cache, and HF_HUB_OFFLINE is set; fetch it "
+        f"on a machine with network access (`snellen fetch`), or give a folder with {source_setting()}"
     )
 
 
 def _with_patience(repo: str, revision: str, ask: Callable[[], T]) -> T:
-    """What the hub answers, asked again while it refuses because of too many requests or a fault of its own."""
+    """Return the result of a query to the hub, repeating it after rate limits and faults of the hub."""
     from huggingface_hub.errors import HfHubHTTPError
 
     attempt = 0
@@ -307,33 +325,31 @@ def _retry_after(error: Any) -> float:
     return parse_retry_after(header, time.time()) or 0.0
 
 
-def _refusal(repo: str, revision: str, code: str, reason: str) -> PlaceError | None:
-    """What the hub's own code and reason mean to a user; None where they say no more than the status."""
+def _refusal(repo: str, revision: str, code: str, reason: str) -> FetchError | None:
+    """Return the error that the hub's own code and reason mean; None if they say no more than the status."""
     from huggingface_hub import constants, get_token
 
     page = f"{constants.ENDPOINT}/datasets/{repo}"
     if code == "GatedRepo" and "awaiting a review" in reason:
-        return PlaceError(
-            f"{repo} is gated; you asked for access, and it is not granted yet; look at {page}"
+        return FetchError(
+            f"{repo} is gated, and your request for access is still pending; look at {page}"
         )
     if code == "GatedRepo":
-        way = "your login may not read it (yet); ask for it" if get_token() else "accept its terms"
-        then = "" if get_token() else ", then `hf auth login` (or set HF_TOKEN)"
-        return PlaceError(f"{repo} is gated; {way} at {page}{then}")
+        way = "your login does not have access; request it" if get_token() else "accept its terms"
+        then = "" if get_token() else ", then run `hf auth login` (or set HF_TOKEN)"
+        return FetchError(f"{repo} is gated; {way} at {page}{then}")
     if code == "RevisionNotFound":
-        return PlaceError(
-            f"{repo} has no revision {revision!r}, though the dataset is there; look at {page}/commits"
-        )
+        return FetchError(f"{repo} has no revision {revision!r}; see {page}/commits")
     if reason.startswith("Invalid credentials"):
-        return PlaceError(
-            f"{constants.ENDPOINT} refuses your token; `hf auth login` anew, or unset HF_TOKEN"
+        return FetchError(
+            f"{constants.ENDPOINT} rejects your token; run `hf auth login` again, or unset HF_TOKEN"
         )
     return None
 
 
 @contextmanager
 def hub_faults(repo: str, revision: str) -> Iterator[None]:
-    """What the hub refuses, as one line that says what to do."""
+    """Convert the hub's errors inside the block to FetchError with a line that says what to do."""
     from huggingface_hub import constants
     from huggingface_hub.errors import (
         HfHubHTTPError,
@@ -352,33 +368,34 @@ def hub_faults(repo: str, revision: str) -> Iterator[None]:
         ):
             raise fault from None
         if isinstance(error, RepositoryNotFoundError):
-            raise PlaceError(
-                f"there is no dataset {repo} at {constants.ENDPOINT} for you: it is private, gone, or called "
-                f"otherwise; look at {page}, then `hf auth login` if it is yours to see"
+            raise FetchError(
+                f"no dataset {repo} at {constants.ENDPOINT}: it may be private, deleted or renamed; look at "
+                f"{page}, and run `hf auth login` if you have access"
             ) from None
         if _status(error) == 429:
             again = f"in {_retry_after(error):,.0f} seconds" if _retry_after(error) else "later"
-            raise PlaceError(
-                f"{constants.ENDPOINT} gives no more for now (429, too many requests); try again {again}, or `hf auth "
-                "login`, which has a higher limit"
+            raise FetchError(
+                f"{constants.ENDPOINT} has rate-limited this client (429, too many requests); try again {again}, "
+                "or run `hf auth login` for a higher limit"
             ) from None
-        raise PlaceError(f"{page} cannot be read ({' '.join(str(error).split())[:200]})") from None
+        raise FetchError(f"{page} cannot be read ({' '.join(str(error).split())[:200]})") from None
     except json.JSONDecodeError as error:
         if not error.doc.lstrip().startswith("<"):
-            raise PlaceError(
-                f"{constants.ENDPOINT} gave an answer that is not whole; try again later"
+            raise FetchError(
+                f"{constants.ENDPOINT} returned an incomplete response; try again later"
             ) from None
-        raise PlaceError(
-            f"{constants.ENDPOINT} gave a page, not data; sign in at the proxy that shows it, or set HF_ENDPOINT"
+        raise FetchError(
+            f"{constants.ENDPOINT} returned a web page instead of data; sign in to the proxy that shows it, or "
+            "set HF_ENDPOINT"
         ) from None
     except DataError:
         raise
     except (HFValidationError, ValueError) as error:
-        raise PlaceError(
+        raise FetchError(
             f"the dataset {repo} cannot be read ({' '.join(str(error).split())[:200]})"
         ) from None
     except (HTTPError, OSError) as error:
-        raise PlaceError(
+        raise FetchError(
             f"{page} cannot be reached ({' '.join(str(error).split())[:200]})"
         ) from None
 
@@ -390,27 +407,29 @@ _TARGET = re.compile(
 _FILE = re.compile(
     r"(?P<folder>.*/)?(?P<split>[^/]+?)(?:-\d{5}-of-\d{5}(?:-[0-9a-f]+)?)?\.(?P<form>parquet|jsonl|json|csv|tsv)"
 )
-_PICTURES = ("*.png", "*.jpg", "*.jpeg", "*.webp")
+_IMAGES = ("*.png", "*.jpg", "*.jpeg", "*.webp")
 _ASIDE = frozenset({"dataset_infos.json", "dataset_info.json"})
 
 
 class HubTable(Struct, frozen=True):
-    """The files of one split, fetched."""
+    """The downloaded files of one split."""
 
-    place: HubPlace
+    place: HubSource
     folder: Path
     file: str
-    """The table relative to the folder, or the pattern of its parts."""
+    """The table relative to the folder, or a pattern of its parts."""
+    name: str
+    """Name of the benchmark: the dataset, with config and split if it has several tables."""
 
 
 def fetch_hub_table(target: str) -> HubTable:
-    """The table that a target names. Raises DataError where there are several, naming them, or none."""
+    """Download the table that a target names. Raises DataError if there are none, or several to choose from."""
     match = _TARGET.fullmatch(target)
     if match is None:
         raise DataError(f"{target}: write it as hf://ORG/NAME, hf://ORG/NAME/CONFIG:SPLIT")
     repo, config, split = match["repo"], match["config"] or "", match["split"] or ""
     files, _ = lacking_files((repo,), ("*",), match["revision"] or "")
-    tables = _tables(files.names)
+    tables = tables_by_split(files.names)
     chosen = {
         key: pattern
         for key, pattern in tables.items()
@@ -420,7 +439,7 @@ def fetch_hub_table(target: str) -> HubTable:
         names = [_name(repo, *key) for key in sorted(chosen or tables)]
         if not names:
             raise DataError(
-                f"{target}: the dataset has no table that is known (.parquet, .jsonl, .json, .csv, .tsv)"
+                f"{target}: the dataset has no table in a supported format (.parquet, .jsonl, .json, .csv, .tsv)"
             )
         raise DataError(
             f"{target}: which table? Name one of {', '.join(names[:8])}{' ...' * (len(names) > 8)}"
@@ -429,23 +448,23 @@ def fetch_hub_table(target: str) -> HubTable:
     pictures = (
         ()
         if pattern.endswith(".parquet")
-        else tuple(
-            sign for sign in _PICTURES if any(name.endswith(sign[1:]) for name in files.names)
-        )
+        else tuple(sign for sign in _IMAGES if any(name.endswith(sign[1:]) for name in files.names))
     )
     folder, commit = fetch_dataset((repo,), (pattern, *pictures), match["revision"] or "")
-    place = HubPlace(
-        repo=repo, files=(pattern,), pictures=pictures, revision=commit, reader="table"
-    )
-    return HubTable(place, folder, pattern)
+    place = HubSource(repo=repo, files=(pattern,), images=pictures, revision=commit, reader="table")
+    name = repo.rpartition("/")[2]
+    if len(tables) > 1:
+        [parts] = chosen
+        name = "-".join((name, *filter(None, parts)))
+    return HubTable(place, folder, pattern, name)
 
 
 def _name(repo: str, config: str, split: str) -> str:
     return f"{SCHEME}{repo}{'/' * bool(config)}{config}:{split}"
 
 
-def _tables(names: Iterable[str]) -> dict[tuple[str, str], str]:
-    """For each config and split the pattern of its files."""
+def tables_by_split(names: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Return the file, or the pattern of the files, of each config and split, by the names of a dataset's files."""
     parts: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     for name in names:
         match = _FILE.fullmatch(name)

@@ -15,7 +15,7 @@ from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance
 from snellen.fetching.data_folder import FILES, data_folder
-from snellen.fetching.download import Content, PlaceError, fetch_file
+from snellen.fetching.download import Content, FetchError, fetch_file
 
 PARALLEL_DOWNLOADS = 8
 IMAGE_SECONDS = 120
@@ -47,7 +47,7 @@ class ImageDownloads:
             hosts = sorted({urlsplit(address).netloc for address in addresses})
             attendance().say(f"fetching {len(missing):,} images from {', '.join(hosts[:4])}")
 
-        allowance = Allowance(BUILD_BYTES, BUILD_SECONDS, "what this build fetches")
+        allowance = Allowance(BUILD_BYTES, BUILD_SECONDS, "the downloads of this build")
         download = partial(_download_image, allowance)
         with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
             faults = pool.map(download, addresses)
@@ -106,7 +106,7 @@ def _download_image(allowance: Allowance, address: str) -> str:
             seconds=IMAGE_SECONDS,
             within=allowance,
         )
-    except PlaceError as error:
+    except FetchError as error:
         if isinstance(error.__cause__, LimitError):
             return str(error)
         # The rest of the message advises on files of a catalogue entry.

@@ -1,4 +1,4 @@
-"""Where benchmarks come from, and what was fetched and lies here: for what, whether still needed, how it is removed."""
+"""List where benchmarks come from and which fetched data are on this machine, and remove such data."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from msgspec import Struct
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.places import (
-    ByHandPlace,
     FoundPlace,
-    HubPlace,
-    UrlPlace,
+    HubSource,
+    ManualSource,
+    UrlSource,
     fits,
     known_dataset,
     known_file,
 )
 from snellen.common.foreign import in_bytes
 from snellen.common.late import import_tqdm
-from snellen.common.paths import benchmark_folder, home
+from snellen.common.paths import benchmark_folder, snellen_home
 from snellen.errors import DataError
 from snellen.fetching.archives import folder_name
 from snellen.fetching.data_folder import (
@@ -47,8 +47,7 @@ _ASIDE = (".lock", ".tag")
 
 
 class KeptData(Struct, frozen=True):
-    """A fetched file, what an archive held, a dataset in the hub's cache or of ModelScope, or a part of a benchmark,
-    built for runs with a limit."""
+    """Fetched data: a file, an extracted archive, a dataset of the hub or of ModelScope, or a partial build."""
 
     name: str
     kind: Literal["file", "unpacked", "hub", "modelscope", "part"]
@@ -57,28 +56,29 @@ class KeptData(Struct, frozen=True):
     size: int
     """Bytes."""
     benchmarks: tuple[str, ...]
-    """Those of the catalogue that are built from it."""
+    """Benchmarks of the catalogue that are built from it."""
     state: Literal["needed", "unused"]
-    """Unused where all of its benchmarks are built already, or the catalogue knows none."""
+    """`unused` if all of its benchmarks are built already, or no benchmark of the catalogue uses it."""
 
 
 class Removal(Struct, frozen=True):
-    """What was removed, and what stayed because other benchmarks on this machine are built from it too."""
+    """What was removed, and what was not because other benchmarks on this machine are built from it."""
 
     removed: tuple[KeptData, ...]
     stayed: tuple[tuple[KeptData, tuple[str, ...]], ...]
-    """Each with these other benchmarks."""
+    """Data that were not removed, each with the other benchmarks that need them."""
     freed: int
 
 
 def kept_data() -> list[KeptData]:
-    """All that lies in the folder of data, and what the hub's cache holds for benchmarks of the catalogue."""
+    """Return all fetched data: those in the data folder, and those in the hub's cache for benchmarks of the catalogue."""
     places = [(spec, place) for spec in entries().values() for place in source_places(spec)]
+    # Which benchmarks need each folder of data, dataset of the hub, and copy from ModelScope.
     owners: dict[Path, list[str]] = defaultdict(list)
-    datasets: dict[str, list[tuple[str, HubPlace]]] = defaultdict(list)
+    datasets: dict[str, list[tuple[str, HubSource]]] = defaultdict(list)
     copies: dict[Path, list[str]] = defaultdict(list)
     for spec, place in places:
-        if isinstance(place, UrlPlace):
+        if isinstance(place, UrlSource):
             for file in place.files:
                 path = file_path(file)
                 owners[path.parent].append(spec.name)
@@ -86,7 +86,7 @@ def kept_data() -> list[KeptData]:
                     owners[data_folder() / UNPACKED / folder_name(path, file.keep)].append(
                         spec.name
                     )
-        elif isinstance(place, HubPlace):
+        elif isinstance(place, HubSource):
             owners[folder_of_hub_archives(place.repo)].append(spec.name)
             for repo in (place.repo, *place.before):
                 datasets[repo].append((spec.name, place))
@@ -111,42 +111,45 @@ def kept_data() -> list[KeptData]:
 
 
 def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
-    """Remove what the benchmarks `specs` alone are built from. Raises DataError for what cannot be removed.
+    """Remove the data that only these benchmarks are built from. Raises DataError if that fails.
 
-    Data that another benchmark is built from too stay if all files of that benchmark are on this machine.
+    Data of another benchmark stay if all files of that benchmark are on this machine.
     """
-    names, stored = {spec.name for spec in specs}, kept_data()
-    staying_names = {
+    names = {spec.name for spec in specs}
+    stored = kept_data()
+    other_names = {
         spec.name
         for spec in entries().values()
         if spec.name not in names and _is_here(spec, stored)
     }
-    concerned = [data for data in stored if names.intersection(data.benchmarks)]
-    shared = tuple(
-        (data, staying)
-        for data in concerned
-        if (staying := tuple(filter(staying_names.__contains__, data.benchmarks)))
-    )
-    removed = tuple(data for data in concerned if staying_names.isdisjoint(data.benchmarks))
+    removed: list[KeptData] = []
+    shared: list[tuple[KeptData, tuple[str, ...]]] = []
+    for data in stored:
+        if names.isdisjoint(data.benchmarks):
+            continue
+        needed_by = tuple(name for name in data.benchmarks if name in other_names)
+        if needed_by:
+            shared.append((data, needed_by))
+        else:
+            removed.append(data)
     try:
         for data in removed:
             if data.kind != "hub":
                 shutil.rmtree(data.path)
         for spec in specs:
-            shutil.rmtree(home() / JOINED / spec.name, ignore_errors=True)
+            shutil.rmtree(snellen_home() / JOINED / spec.name, ignore_errors=True)
         freed = _forget([Path(data.path).name for data in removed if data.kind == "hub"])
     except OSError as error:
         raise DataError(f"{error.filename} cannot be removed ({error.strerror or error})") from None
-    return Removal(
-        removed, shared, freed + sum(data.size for data in removed if data.kind != "hub")
-    )
+    freed += sum(data.size for data in removed if data.kind != "hub")
+    return Removal(tuple(removed), tuple(shared), freed)
 
 
 def _is_here(spec: BenchmarkSpec, stored: Collection[KeptData]) -> bool:
-    """Whether all files of one of a benchmark's places are on this machine."""
+    """Return whether a place of a benchmark has all its files on this machine."""
     if any(data.kind == "hub" and spec.name in data.benchmarks for data in stored):
         return True
-    from_urls = (place for place in source_places(spec) if isinstance(place, UrlPlace))
+    from_urls = (place for place in source_places(spec) if isinstance(place, UrlSource))
     return any(all(file_path(file).exists() for file in place.files) for place in from_urls)
 
 
@@ -180,7 +183,7 @@ def _kept_part(folder: Path) -> KeptData:
 
 
 def _use_of(benchmarks: Collection[str]) -> tuple[tuple[str, ...], Literal["needed", "unused"]]:
-    """The benchmarks, and whether one of them is still to be built."""
+    """Return the names of benchmarks without repetition, and whether any of them is not built yet."""
     names = tuple(dict.fromkeys(benchmarks))
     is_needed = any(not (benchmark_folder(name) / MANIFEST).exists() for name in names)
     return names, "needed" if is_needed else "unused"
@@ -195,7 +198,7 @@ def _size(folder: Path) -> int:
 # --- the hub's cache ---------------------------------------------------------------------------------------------
 
 
-def _kept_datasets(datasets: dict[str, list[tuple[str, HubPlace]]]) -> Iterator[KeptData]:
+def _kept_datasets(datasets: dict[str, list[tuple[str, HubSource]]]) -> Iterator[KeptData]:
     cache = _scanned_cache()
     for repo in sorted(cache.repos if cache else (), key=lambda repo: repo.repo_id):
         if repo.repo_type != "dataset" or repo.repo_id not in datasets:
@@ -217,13 +220,13 @@ def _kept_datasets(datasets: dict[str, list[tuple[str, HubPlace]]]) -> Iterator[
                 )
 
 
-def _holds(files: Collection[str], place: HubPlace) -> bool:
-    """Whether files of a dataset are all that a benchmark is built from."""
+def _holds(files: Collection[str], place: HubSource) -> bool:
+    """Return whether files of a dataset include all that a benchmark is built from."""
     return all(any(fits(file, (pattern,)) for file in files) for pattern in place.patterns)
 
 
 def _scanned_cache() -> HFCacheInfo | None:
-    """What the hub's cache holds; None where there is none, or nothing that reads it."""
+    """Return the content of the hub's cache; None if there is no cache or no library to read it."""
     import_tqdm()
     try:
         from huggingface_hub import constants, scan_cache_dir
@@ -234,7 +237,7 @@ def _scanned_cache() -> HFCacheInfo | None:
 
 
 def _forget(commits: Collection[str]) -> int:
-    """Remove snapshots from the hub's cache; the bytes that it frees."""
+    """Remove snapshots from the hub's cache, and return the freed bytes."""
     cache = _scanned_cache() if commits else None
     if cache is None:
         return 0
@@ -244,23 +247,23 @@ def _forget(commits: Collection[str]) -> int:
 
 
 class Origin(Struct, frozen=True):
-    """One place of a benchmark's files, or the fact that it needs none."""
+    """A place of a benchmark's files, or the fact that it needs none."""
 
     name: str
-    """The benchmark."""
+    """Name of the benchmark."""
     kind: Literal["built in", "urls", "hub", "by hand", "own files"]
     place: str = ""
-    """Hosts, the dataset's name, or what to do by hand."""
+    """Hosts, name of the dataset, or instructions for the user."""
     url: str = ""
-    """The page where a user gets it by hand."""
+    """Page where a user gets the files by hand."""
     size: int | None = None
-    """Bytes of all files together; None where one is not known."""
+    """Bytes of all files; None if the size of any file is unknown."""
     licence: str = ""
     gated: bool = False
 
     @property
-    def shown(self) -> str:
-        """Where it comes from, in words."""
+    def label(self) -> str:
+        """The origin as text."""
         if self.kind == "urls":
             return self.place
         text = ": ".join(filter(None, (self.kind, self.place)))
@@ -272,7 +275,7 @@ class Origin(Struct, frozen=True):
 
 
 def origins_of(spec: BenchmarkSpec) -> tuple[Origin, ...]:
-    """Where a benchmark's files come from, in the order in which places are tried; at least one."""
+    """Return the origins of a benchmark's files, in the order in which they are tried; at least one."""
     if spec.source.embedded:
         return (Origin(spec.name, "built in", licence=spec.licence),)
     origins = tuple(_origin(spec, place) for place in source_places(spec))
@@ -281,7 +284,7 @@ def origins_of(spec: BenchmarkSpec) -> tuple[Origin, ...]:
 
 def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
     match place:
-        case UrlPlace():
+        case UrlSource():
             facts = [known_file(file) for file in place.files]
             hosts = dict.fromkeys(urlsplit(file.url).netloc for file in place.files)
             licences = dict.fromkeys(file.licence for file in facts if file.licence)
@@ -293,7 +296,7 @@ def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
                 size=_sum([file.size for file in facts]),
                 licence="; ".join(licences) or spec.licence,
             )
-        case HubPlace():
+        case HubSource():
             dataset = known_dataset(place)
             sizes = [
                 file.size for name, file in dataset.files.items() if fits(name, place.patterns)
@@ -306,7 +309,7 @@ def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
                 licence=dataset.licence or spec.licence,
                 gated=dataset.gated,
             )
-        case ByHandPlace():
+        case ManualSource():
             return Origin(spec.name, "by hand", place.what, place.url, licence=spec.licence)
 
 

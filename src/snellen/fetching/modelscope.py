@@ -14,7 +14,7 @@ from msgspec import Struct
 from snellen.catalogue.places import KnownFile, fits
 from snellen.common.foreign import SETTINGS_BYTES, in_bytes, read_file
 from snellen.fetching.attendance import attendance, is_offline
-from snellen.fetching.download import Content, PlaceError, check_room, fetch_file, writing
+from snellen.fetching.download import Content, FetchError, check_room, fetch_file, writing
 
 BRANCH = "master"
 PAGE = 200
@@ -59,7 +59,7 @@ def fetch_from_modelscope(
         The folder of the dataset.
 
     Raises:
-        PlaceError: The dataset has no such files, or the server does not give them.
+        FetchError: The dataset has no such files, or the server does not give them.
     """
     folder = below / repo
     if is_offline():
@@ -68,10 +68,10 @@ def fetch_from_modelscope(
 
     listed = list(_list_files(repo))
     if not listed:
-        raise PlaceError(f"{repo} on ModelScope has no revision {BRANCH!r}, or no files there")
+        raise FetchError(f"{repo} on ModelScope has no revision {BRANCH!r}, or it is empty")
     matching = [file for file in listed if file.type == "blob" and fits(file.path, patterns)]
     if not matching:
-        raise PlaceError(f"{repo} on ModelScope has no file called {', '.join(patterns)}")
+        raise FetchError(f"{repo} on ModelScope has no file named {', '.join(patterns)}")
 
     with writing(folder):
         missing_bytes = sum(file.size for file in matching if not (folder / file.path).exists())
@@ -87,12 +87,12 @@ def fetch_from_modelscope(
 
 
 def _check_downloaded(repo: str, patterns: Sequence[str], folder: Path) -> None:
-    """Raise PlaceError unless each pattern matches a file of an earlier download."""
+    """Raise FetchError unless each pattern matches a file of an earlier download."""
     paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
     for pattern in patterns:
         if not any(fits(path, (pattern,)) for path in paths):
-            raise PlaceError(
-                f"{repo} of ModelScope is not on this machine, and HF_HUB_OFFLINE forbids the network"
+            raise FetchError(
+                f"{repo} of ModelScope is not on this machine, and HF_HUB_OFFLINE is set"
             )
 
 
@@ -119,7 +119,7 @@ def _list_files(repo: str) -> Iterator[ListedFile]:
             try:
                 listing = msgspec.json.decode(read_file(page), type=_Listing)
             except (OSError, msgspec.DecodeError):
-                raise PlaceError(f"{address} gave a page that is not a listing of files") from None
+                raise FetchError(f"{address} returned a page that is not a file listing") from None
             files = listing.data.files or []
             yield from files
             if len(files) < PAGE:

@@ -1,7 +1,8 @@
-"""What the questions of `--limit` need of a large dataset on the hub, read by ranges of its Parquet files.
+"""Build the questions of `--limit` from a large dataset on the hub, reading only parts of its Parquet files.
 
-The texts of all questions are read, so that the same ones are chosen as of the whole benchmark, and of the pictures
-those that are asked, with what stands before them in their row group. What is read so is not checked by digests.
+The texts of all questions are read, so that the same questions are chosen as from the complete benchmark. Only images
+of chosen questions are read, and those before them in their row group. Data that are read in parts are not checked by
+digests.
 """
 
 from __future__ import annotations
@@ -17,28 +18,29 @@ import msgspec
 
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.callers import setting
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.places import HubPlace, locked_commit
+from snellen.catalogue.places import HubSource, locked_commit
 from snellen.common.foreign import in_bytes
-from snellen.common.paths import home
+from snellen.common.paths import snellen_home
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
-from snellen.fetching.download import PlaceError
+from snellen.fetching.download import FetchError
 from snellen.fetching.hub import HubFiles, hub_faults, lacking_files
 from snellen.fetching.sources import first_fetchable_place, hub_name
 from snellen.fetching.terms import check_agreements
 from snellen.formats.hub_parquet import read_by
 
 PART_FROM = 500_000_000
-"""How large a fetch has to be, in bytes, for only a part to be read instead."""
+"""Bytes of a download from which only a part is read instead."""
 
 
 def parts_folder() -> Path:
-    return home() / "parts"
+    return snellen_home() / "parts"
 
 
 def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
-    """A part of a benchmark that is already built of its place and has what a run with this limit asks."""
+    """Return an existing partial build of a benchmark that suffices for a limit; None if there is none."""
     place = first_fetchable_place(spec)
     folders = [
         folder
@@ -46,7 +48,7 @@ def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         if (folder / MANIFEST).exists()
     ]
     for folder in sorted(folders, key=lambda folder: int(folder.name)):
-        if int(folder.name) >= limit and isinstance(place, HubPlace):
+        if int(folder.name) >= limit and isinstance(place, HubSource):
             with suppress(
                 DataError
             ):  # damaged, or of another format: another serves, or it is built again
@@ -58,13 +60,16 @@ def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
 
 
 def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
-    """What a run with this limit asks of a benchmark, built; None where its source is fetched whole: it is not one of
-    Parquet files on the hub, is small, lies here, or cannot be reached. Raises DataError."""
+    """Build the part of a benchmark that a run with a limit needs; None if the source must be downloaded completely.
+
+    That is the case if the source is not in Parquet files on the hub, is small, is on this machine, or cannot be
+    reached. Raises DataError.
+    """
     place = first_fetchable_place(spec)
-    if is_offline() or not isinstance(place, HubPlace) or place.importer:
+    if is_offline() or not isinstance(place, HubSource) or place.importer:
         return None
     if (
-        place.pictures
+        place.images
         or place.archives
         or not all(pattern.endswith(".parquet") for pattern in place.rows)
     ):
@@ -73,14 +78,14 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         files, lacking = lacking_files(
             (place.repo, *place.before), place.patterns, locked_commit(place)
         )
-    except PlaceError:
+    except FetchError:
         return None  # fetching tells, and tries the other places
     if lacking < PART_FROM:
         return None
     check_agreements([spec])
     attendance().say(
-        f"reading what {limit:,} questions need of {in_bytes(files.size)} of {files.repo} ({spec.licence}), which is "
-        "not checked by digests; without --limit all is fetched and checked"
+        f"downloading only the parts of {files.repo} ({in_bytes(files.size)}, {spec.licence}) that {limit:,} "
+        f"questions need; digests are not checked (without {setting('limit')}, everything is downloaded and checked)"
     )
     with _read_by_ranges(files) as (folder, count):
         part = build_benchmark(
@@ -96,7 +101,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
 
 @contextmanager
 def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]:
-    """A folder of empty files with the names of a dataset's, read at the hub, and how many bytes were read so far."""
+    """Yield a folder of empty files whose reads go to the hub, and a function that returns the bytes read so far."""
     from huggingface_hub import HfFileSystem, constants
 
     remote: dict[Path, _RemoteFile] = {}
@@ -123,7 +128,7 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
 
 
 class _RemoteFile(io.RawIOBase):
-    """A file at the hub, of which only what is asked for is read. It stays open when its reader is done with it."""
+    """A file at the hub that is read in parts. It stays open when its reader closes it."""
 
     def __init__(self, file: Any, files: HubFiles) -> None:
         self._file, self._files = file, files

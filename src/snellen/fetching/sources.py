@@ -13,17 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.building.builder import OWN_FILES
+from snellen.building.replaced_builds import OWN_FILES
 from snellen.building.staging import staging_folder
+from snellen.callers import for_caller
 from snellen.catalogue import BenchmarkSpec, entries, suite_of
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.places import (
-    ByHandPlace,
+    BorrowedSource,
     FoundPlace,
-    HubPlace,
+    HubSource,
+    ManualSource,
     SourceFile,
-    TheirPlace,
-    UrlPlace,
+    UrlSource,
     fits,
     known_dataset,
     known_file,
@@ -31,7 +32,7 @@ from snellen.catalogue.places import (
 )
 from snellen.catalogue.suites import Importer
 from snellen.common.foreign import in_bytes, read_file
-from snellen.common.paths import as_word, home
+from snellen.common.paths import shell_word, snellen_home
 from snellen.errors import DataError, NoSourceError, NotFetchedError
 from snellen.fetching.archives import extract_archive
 from snellen.fetching.attendance import attendance, is_offline
@@ -43,7 +44,7 @@ from snellen.fetching.data_folder import (
     file_path,
     folder_of_hub_archives,
 )
-from snellen.fetching.download import Content, PlaceError, fetch_file
+from snellen.fetching.download import Content, FetchError, fetch_file
 from snellen.fetching.hub import commit_of, fetch_dataset, files_like
 from snellen.fetching.modelscope import fetch_from_modelscope
 from snellen.fetching.terms import check_agreements
@@ -76,7 +77,7 @@ def source_places(spec: BenchmarkSpec) -> tuple[FoundPlace, ...]:
     """
     official: list[FoundPlace] = []
     for place in spec.source.places:
-        if isinstance(place, TheirPlace):
+        if isinstance(place, BorrowedSource):
             official.append(_borrowed_hub(spec, place))
         else:
             official.append(place)
@@ -88,7 +89,7 @@ def source_places(spec: BenchmarkSpec) -> tuple[FoundPlace, ...]:
     return (*official, *published)
 
 
-def _borrowed_hub(spec: BenchmarkSpec, place: TheirPlace) -> HubPlace:
+def _borrowed_hub(spec: BenchmarkSpec, place: BorrowedSource) -> HubSource:
     """Return the dataset of another benchmark on the hub, to be read by the reader of this one."""
     hub = entries()[spec.source.files_of].hub
     hub = replace(hub, split=place.split or hub.split)
@@ -100,21 +101,23 @@ def _official_places_of_lender(spec: BenchmarkSpec) -> Iterator[FoundPlace]:
     if not spec.source.files_of:
         return
     for place in entries()[spec.source.files_of].source.places:
-        if isinstance(place, ByHandPlace) or (isinstance(place, UrlPlace) and not place.reader):
+        if isinstance(place, ManualSource) or (isinstance(place, UrlSource) and not place.reader):
             yield place
 
 
-def _published_places(spec: BenchmarkSpec) -> list[HubPlace]:
+def _published_places(spec: BenchmarkSpec) -> list[HubSource]:
     """Return the datasets with the benchmark that importers of its suite read."""
     suite = suite_of(spec) if spec.suite else None
     if suite is None:
         return []
     places = []
     for name in suite.hooks.get("importers", ()):
-        importer: Importer = registry.find("importers", name)
+        importer: Importer = registry.find_registered("importers", name)
         if spec.short in importer.names():
             patterns = tuple(importer.patterns([spec.short]))
-            places.append(HubPlace(repo=importer.dataset, files=patterns, reader="", importer=name))
+            places.append(
+                HubSource(repo=importer.dataset, files=patterns, reader="", importer=name)
+            )
     return places
 
 
@@ -123,10 +126,10 @@ def is_fetchable(spec: BenchmarkSpec) -> bool:
     return first_fetchable_place(spec) is not None
 
 
-def first_fetchable_place(spec: BenchmarkSpec) -> UrlPlace | HubPlace | None:
+def first_fetchable_place(spec: BenchmarkSpec) -> UrlSource | HubSource | None:
     """Return the first place that does not need the user, or None."""
     for place in source_places(spec):
-        if not isinstance(place, ByHandPlace):
+        if not isinstance(place, ManualSource):
             return place
     return None
 
@@ -151,17 +154,17 @@ def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
     files: dict[str, SourceFile] = {}
     for spec in specs:
         place = first_fetchable_place(spec)
-        if isinstance(place, UrlPlace):
+        if isinstance(place, UrlSource):
             files.update((file.url, file) for file in place.files)
     missing_bytes = sum(
         known_file(file).size for file in files.values() if not file_path(file).exists()
     )
-    announcement = f"{len(specs)} benchmarks are to be fetched and built"
+    announcement = f"{len(specs)} benchmarks will be fetched and built"
     if missing_bytes:
         announcement += f", {in_bytes(missing_bytes)} or more"
     attendance().say(announcement)
-    if missing_bytes >= MUCH and not attendance().agree(f"{announcement}; go on?"):
-        raise NoSourceError("nothing was fetched; name fewer benchmarks")
+    if missing_bytes >= MUCH and not attendance().agree(f"{announcement}; continue?"):
+        raise NoSourceError("nothing was fetched; choose fewer benchmarks")
 
 
 def fetch_source(spec: BenchmarkSpec) -> FetchedSource:
@@ -176,11 +179,11 @@ def fetch_source(spec: BenchmarkSpec) -> FetchedSource:
     faults = []
     for place in source_places(spec):
         try:
-            if isinstance(place, UrlPlace):
+            if isinstance(place, UrlSource):
                 return _fetch_files(spec, place)
-            if isinstance(place, HubPlace):
+            if isinstance(place, HubSource):
                 return _fetch_hub(spec, place)
-        except PlaceError as error:
+        except FetchError as error:
             faults.append(str(error))
     raise _cannot_fetch(spec, faults)
 
@@ -245,7 +248,7 @@ def hub_source(
         return _fetch_hub(spec, replace(spec.hub, revision=revision or spec.hub.revision))
     if revision:
         raise DataError(
-            f"{folder} is read as it is; leave the revision {revision!r} or the folder out"
+            f"{folder} has no revisions; remove either the revision {revision!r} or the folder"
         )
     return FetchedSource(spec.from_hub(commit_of(folder)), folder, OWN_FILES)
 
@@ -255,7 +258,7 @@ def hub_name(repo: str, commit: str) -> str:
     return f"{repo}@{commit[:7]} on the hub"
 
 
-def _fetch_hub(spec: BenchmarkSpec, place: HubPlace) -> FetchedSource:
+def _fetch_hub(spec: BenchmarkSpec, place: HubSource) -> FetchedSource:
     dataset = known_dataset(place)
     commit = locked_commit(place)
     expected = dataset.files if commit == dataset.commit else {}
@@ -264,10 +267,10 @@ def _fetch_hub(spec: BenchmarkSpec, place: HubPlace) -> FetchedSource:
         folder, fetched_commit = fetch_dataset(
             (place.repo, *place.before), place.patterns, commit, expected, licence
         )
-    except PlaceError as error:
+    except FetchError as error:
         if not place.modelscope:
             raise
-        attendance().say(f"{error}; ModelScope is tried")
+        attendance().say(f"{error}; trying ModelScope")
         folder = fetch_from_modelscope(
             place.modelscope, place.patterns, expected, data_folder() / MODELSCOPE
         )
@@ -276,7 +279,7 @@ def _fetch_hub(spec: BenchmarkSpec, place: HubPlace) -> FetchedSource:
 
     origin = hub_name(place.repo, fetched_commit)
     if place.importer:
-        importer: Importer = registry.find("importers", place.importer)
+        importer: Importer = registry.find_registered("importers", place.importer)
         place = replace(place, revision=fetched_commit)
         imported = _import_published(spec, importer, place, folder)
         return FetchedSource(imported, folder, f"{importer.title}, {origin}")
@@ -284,11 +287,11 @@ def _fetch_hub(spec: BenchmarkSpec, place: HubPlace) -> FetchedSource:
     return FetchedSource(spec.from_place(place, fetched_commit), folder, origin)
 
 
-def _extract_archives_of_dataset(spec: BenchmarkSpec, place: HubPlace, folder: Path) -> Path:
+def _extract_archives_of_dataset(spec: BenchmarkSpec, place: HubSource, folder: Path) -> Path:
     """Return a folder of links to a dataset's files in which the content of each archive replaces the archive."""
     if not place.archives:
         return folder
-    target = home() / JOINED / spec.name
+    target = snellen_home() / JOINED / spec.name
     with staging_folder(target) as staging:
         for name in files_like(folder, place.patterns):
             if not fits(name, place.archives):
@@ -302,7 +305,7 @@ def _extract_archives_of_dataset(spec: BenchmarkSpec, place: HubPlace, folder: P
 
 
 def _import_published(
-    spec: BenchmarkSpec, importer: Importer, place: HubPlace, folder: Path
+    spec: BenchmarkSpec, importer: Importer, place: HubSource, folder: Path
 ) -> BenchmarkSpec:
     """Return the benchmark that `snellen import` makes of published data."""
     attendance().say(
@@ -316,7 +319,7 @@ def _import_published(
 # --- files at addresses ----------------------------------------------------------------------------------------------
 
 
-def _fetch_files(spec: BenchmarkSpec, place: UrlPlace) -> FetchedSource:
+def _fetch_files(spec: BenchmarkSpec, place: UrlSource) -> FetchedSource:
     parts = []
     for file in place.files:
         path = _fetch_file(spec, file)
@@ -349,7 +352,7 @@ def _join_parts(spec: BenchmarkSpec, parts: Sequence[tuple[SourceFile, Path]]) -
         if not file.to:
             return path if file.unpack else path.parent
 
-    target = home() / JOINED / spec.name
+    target = snellen_home() / JOINED / spec.name
     with staging_folder(target) as staging:
         for file, path in parts:
             position = staging / file.to
@@ -384,17 +387,20 @@ def _link(path: Path, to: Path) -> None:
 def _cannot_fetch(spec: BenchmarkSpec, faults: Sequence[str]) -> NoSourceError:
     """Return the error for a benchmark that no place gave."""
     if faults:
-        more = f" ({len(faults) - 1} more of its places failed too)" if len(faults) > 1 else ""
+        more = f" ({len(faults) - 1} more of its sources also failed)" if len(faults) > 1 else ""
         return NotFetchedError(f"{spec.name} cannot be fetched: {faults[0]}{more}")
 
-    build = f"`snellen build {as_word(spec.name)} --source FOLDER`"
+    build = for_caller(
+        f"`snellen build {shell_word(spec.name)} --source FOLDER`",
+        f"sn.build({spec.name!r}, source=FOLDER)",
+    )
     for place in source_places(spec):
-        if isinstance(place, ByHandPlace):
+        if isinstance(place, ManualSource):
             return NoSourceError(
-                f"{spec.name} cannot be fetched by a machine: {place.what} ({place.url}); then {build}"
+                f"{spec.name} cannot be downloaded automatically: {place.what} ({place.url}); then {build}"
             )
     return NoSourceError(
-        f"no place is known that {spec.name} can be fetched from; have its official files, then {build}"
+        f"there is no known download source for {spec.name}; obtain its official files, then {build}"
     )
 
 
@@ -414,7 +420,7 @@ def copy_source(source: FetchedSource, to: Path) -> Path:
         raise DataError(f"{target} exists; name another folder, or remove it")
 
     [place] = source.spec.source.places
-    if isinstance(place, HubPlace) and not place.archives:
+    if isinstance(place, HubSource) and not place.archives:
         for name in files_like(source.folder, place.patterns):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source.folder / name, target / name)
@@ -438,7 +444,7 @@ def read_copied_source(spec: BenchmarkSpec, folder: Path) -> FetchedSource | Non
         copied, origin = msgspec.json.decode(read_file(path), type=tuple[BenchmarkSpec, str])
     except (OSError, msgspec.DecodeError) as error:
         raise DataError(
-            f"{path} cannot be read ({error}); copy the files again with `snellen fetch --to`"
+            f"cannot read {path} ({error}); copy the files again with `snellen fetch --to`"
         ) from None
     if copied.name != spec.name:
         return None

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from snellen.callers import for_caller
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.foreign import read_file
-from snellen.common.paths import home
+from snellen.common.paths import snellen_home
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching.attendance import attendance, is_true
 from snellen.fetching.download import writing
@@ -39,7 +40,8 @@ def check_agreements(specs: Sequence[BenchmarkSpec]) -> None:
         f"{spec.name} is for {spec.agreement} ({spec.url or spec.licence})" for spec in unanswered
     )
     if not attendance().accept(f"{terms}. Do you agree?"):
-        raise NoSourceError(f"{terms}; agree with --yes or {YES}=1, and it is fetched")
+        consent = for_caller(f"use --yes or {YES}=1", f"set os.environ[{YES!r}] = '1'")
+        raise NoSourceError(f"{terms}; {consent} to agree and download")
     for spec in unanswered:
         accepted[spec.name] = spec.agreement
     with writing(_agreements_file().parent):
@@ -47,7 +49,7 @@ def check_agreements(specs: Sequence[BenchmarkSpec]) -> None:
 
 
 def _agreements_file() -> Path:
-    return home() / "agreed.json"
+    return snellen_home() / "agreed.json"
 
 
 def _accepted_terms() -> dict[str, str]:
@@ -58,5 +60,5 @@ def _accepted_terms() -> dict[str, str]:
         return {}
     except (OSError, msgspec.DecodeError) as error:
         raise DataError(
-            f"{_agreements_file()} cannot be read ({error}); remove it, and you are asked again"
+            f"cannot read {_agreements_file()} ({error}); remove it to be asked again"
         ) from None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
-from snellen.metrics.declaration import Marks, read_rate_metric, share
+from snellen.metrics.declaration import Marks, read_rate_metric, share_row
 
 Corners = tuple[float, float, float, float]
 """Left, top, right, bottom."""
@@ -100,14 +100,14 @@ BOXES = read_rate_metric(
     "box",
     "boxes: share with an IoU of at least 0.5, mean IoU, and how many replies have no box",
     [
-        share("box_accuracy", "accuracy at IoU 0.5", interval="linearised", unparsed="wrong"),
-        share("box_iou", "IoU", interval="linearised", scale="iou", unparsed="wrong"),
+        share_row("box_accuracy", "accuracy at IoU 0.5", interval="linearised", unparsed="wrong"),
+        share_row("box_iou", "IoU", interval="linearised", scale="iou", unparsed="wrong"),
     ],
     box_marks,
 )
 POINTS = read_rate_metric(
     "point",
     "points: share within the box (of a reply with a box, its centre), and how many replies have no point",
-    [share("point_accuracy", interval="linearised", unparsed="wrong")],
+    [share_row("point_accuracy", interval="linearised", unparsed="wrong")],
     point_marks,
 )

@@ -34,7 +34,12 @@ _TINY, _SMALL = 1e-15, 1e-9
 
 
 class CorpusScore(Struct, frozen=True):
-    """The value of a corpus metric over all captions, and for each caption in order."""
+    """The value of a corpus metric over all captions, and for each caption in order.
+
+    Examples:
+        >>> CorpusScore(0.5, (0.25, 0.75)).value
+        0.5
+    """
 
     value: float
     per_caption: tuple[float, ...]
@@ -323,7 +328,7 @@ def _read_statistics(process: subprocess.Popen[str]) -> str:
     line: str = process.stdout.readline() if process.stdout is not None else ""
     if not line:
         raise DataError(
-            "METEOR: its Java program ended without an answer; run `java -jar` on it to see why"
+            "METEOR: its Java program ended without a result; run it with `java -jar` to see why"
         )
     return line.strip()
 
@@ -351,7 +356,8 @@ class MissingJavaError(MissingExtraError):
     def __init__(self, purpose: str) -> None:
         Exception.__init__(
             self,
-            f"{purpose} runs a Java program, and no java was found: install a Java runtime (8 or later) on PATH",
+            f"{purpose} runs a Java program, but java was not found; install a Java runtime (8 or later) and add "
+            "it to PATH",
         )
 
 
@@ -367,7 +373,7 @@ def pooled_bleu(order: int, tokens: Tokens = "standard") -> CorpusCountMetric:
     name = f"{name_prefix}bleu_{order}"
     token_note = "words between blanks, case and punctuation kept" if title_prefix else "0 to 1"
     return CorpusCountMetric(
-        what=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {token_note}",
+        description=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {token_note}",
         rows=(
             pooled_row(
                 name,
@@ -392,7 +398,7 @@ def pooled_meteor(tokens: Tokens = "standard") -> CorpusCountMetric:
     )
     name = f"{name_prefix}meteor"
     return CorpusCountMetric(
-        what=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{token_note}, pooled over all captions",
+        description=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{token_note}, pooled over all captions",
         rows=(pooled_row(name, f"{name_prefix.replace('_', ' ')}METEOR", scale=name),),
         count=partial(meteor_counts, tokens=tokens),
         compute=lambda sums: (meteor_from_sums(sums),),

@@ -3,7 +3,7 @@
 Tables, axes, intervals and means over benchmarks read the declaration; there is no list of names elsewhere. A metric
 is registered in the group `metrics` (`snellen.registry.register`, or the entry point group `snellen.metrics`). It is
 one of the kinds below, one of a kind of your own (a subclass of `Metric` with a method `score`), or a plain function
-of a reply and its references, which declares nothing:
+of a reply and its references, whose values are shares:
 
     @reply_metric(unit="seconds", better="lower")
     def seconds_off(reply, references):
@@ -14,17 +14,20 @@ of a reply and its references, which declares nothing:
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from typing import Any, ClassVar, Literal, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
+from snellen.callers import for_caller, setting
 from snellen.errors import DataError, HookError, SnellenError
+from snellen.extraction.asked_reply import question_of
+from snellen.metrics.measure_parameters import measure_parameters
 from snellen.metrics.open_questions import (
     corpus_values,
     open_questions,
@@ -47,7 +50,7 @@ but a smooth function of sums over them; `none`: no interval."""
 UnparsedRule = Literal[
     "wrong", "right", "left out", "own kind", "kinds by text", "as text", "counted"
 ]
-"""What a reply that names no option counts as; `as text`: open replies are scored as they are."""
+"""How a reply without an option counts. `as text`: open replies, which are scored as they are."""
 MetricInput = Literal[
     "reply", "corpus", "counts", "ranks", "groups", "judge", "ratings", "choices", "derived"
 ]
@@ -58,48 +61,57 @@ DEFAULT_TEXT_METRICS = ("exact_match", "word_accuracy")
 SHARE = "share"
 """The unit of a share, between 0 and 1, which is shown in percent."""
 OF_ANSWERED = "_of_answered"
-"""Ends the name of a row that leaves out what never came, where the row itself counts it as not right."""
+"""Suffix of a row over received replies only, next to a row that counts missing replies as wrong."""
 AFTER_AUDIT = "_audited"
-"""Ends the name of a number that is corrected by labels of a drawn part of the replies (`snellen audit`), until it takes
-the place of the number as read."""
+"""Suffix of a number that is corrected by labels of a random part of the replies (`snellen audit`).
+
+It is dropped when the corrected number replaces the number as read.
+"""
 AS_READ = "_as_read"
-"""Ends the name of the row with a number as it was read, where a corrected one has taken its place."""
+"""Suffix of the uncorrected number if a corrected number has replaced it."""
 _AS_PRINTED = " x "
 _UNDEFINED = Unscored("metric undefined", "for this question")
 
 
 class MetricRow(Struct, frozen=True, kw_only=True):
-    """One number of a metric: a row of the results, a column of a table, an axis of a chart."""
+    """One number of a metric: a row of the results, a column of a table, an axis of a chart.
+
+    Examples:
+        >>> row = MetricRow(name="seconds_off", unit="seconds", low=0.0, better="lower")
+        >>> row.heading
+        'seconds off (seconds, lower is better)'
+    """
 
     name: str
     title: str = ""
-    """Its name in words; when empty, the name with blanks for underscores."""
+    """Title in tables; by default the name with blanks for underscores."""
     unit: str = ""
-    """`share` is shown in percent; any other unit is named beside the title."""
+    """Unit of the values. `share` is shown in percent; any other unit is shown next to the title."""
     low: float | None = None
+    """Least possible value; None if there is none."""
     high: float | None = None
-    """The least and the greatest possible value; None where there is none."""
+    """Greatest possible value; None if there is none."""
     question_maximum: Callable[[int, int], float] | None = None
-    """(number of presentations, number of options) -> the greatest value of a question, if it depends on these."""
+    """Function (number of presentations, number of options) -> greatest value of a question, if it depends on these."""
     better: Better = "higher"
     interval: IntervalKind = "mean"
     scale: str = ""
     """Rows on the same scale may be averaged over benchmarks; empty if such a mean makes no sense."""
     unparsed: UnparsedRule = "as text"
     undefined: str = ""
-    """When replies alone can leave it without a value; empty where they cannot."""
+    """When the replies can leave the row without a value; empty if they cannot."""
     secondary_to: str = ""
-    """The headline row beside which it is shown, under the short name `label`."""
+    """The headline row next to which this row is shown, under its short name `label`."""
     sliced: bool = True
-    """Whether there are also rows of it for tags, rounds of a dialogue and answers."""
+    """Whether the row is also computed for tags, rounds of a dialogue and answers."""
     label: str = ""
+    """Short name next to the headline row."""
     whole_text: bool = False
-    """Whether a reply counts only if it has the words of a reference and no others, so that a correct answer in a sentence
-    is wrong."""
+    """Whether a reply must have the words of a reference and no others. A correct answer in a sentence is then wrong."""
     limit: str = ""
-    """Why a right reply need not have the best value; empty where it has."""
+    """Why a correct reply may not get the best value; empty if it always does."""
     absent_reasons: Mapping[str, str] = {}
-    """Why a run has no such row, by method, or under an empty key for any method."""
+    """Why a run does not have this row, by method. An empty key applies to any method."""
 
     @property
     def display_name(self) -> str:
@@ -107,7 +119,7 @@ class MetricRow(Struct, frozen=True, kw_only=True):
 
     @property
     def qualifiers(self) -> str:
-        """What a reader must know of the numbers: `nats, lower is better`; empty for a share with higher better."""
+        """Unit and direction, such as `nats, lower is better`; empty for a share of which more is better."""
         facts = [
             self.unit if self.unit != SHARE else "",
             "lower is better" if self.better == "lower" else "",
@@ -116,31 +128,37 @@ class MetricRow(Struct, frozen=True, kw_only=True):
 
     @property
     def heading(self) -> str:
-        """The title with its qualifiers: `instability (nats, lower is better)`."""
+        """The title with its qualifiers, such as `instability (nats, lower is better)`."""
         return f"{self.display_name} ({self.qualifiers})" if self.qualifiers else self.display_name
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest possible value; infinite where there is none."""
+        """The least and the greatest possible value; infinite if not declared."""
         return (
             -math.inf if self.low is None else self.low,
             math.inf if self.high is None else self.high,
         )
 
     def check(self, value: float, of: str) -> float:
-        """The value itself. Raises DataError, naming the question `of` which it is, if it is out of its bounds."""
+        """Return `value`. Raises DataError if it is outside the declared bounds; `of` names its question."""
         if (self.low is not None and value < self.low - 1e-9) or (
             self.high is not None and value > self.high + 1e-9
         ):
             raise DataError(
-                f"metric {self.name}: {value:g}, of {of}, is out of its bounds {_bound(self.low)} to "
-                f"{_bound(self.high)}; "
-                "correct the metric, or the bounds it declares"
+                f"metric {self.name}: {value:g}, of {of}, is outside its bounds {_bound(self.low)} to "
+                f"{_bound(self.high)}; correct the metric or its declared bounds{self._way_out}"
             )
         return value
 
+    @property
+    def _way_out(self) -> str:
+        """How a function whose values are no shares says so, as the end of a message."""
+        if self.unit != SHARE:
+            return ""
+        return ', or give it another unit than a share: @sn.metric(unit="points")'
+
     def bounded(self, value: float | None) -> float | None:
-        """The value, cut to the declared bounds."""
+        """Return the value, clipped to the declared bounds."""
         if value is None:
             return None
         value = value if self.low is None else max(value, self.low)
@@ -148,12 +166,17 @@ class MetricRow(Struct, frozen=True, kw_only=True):
 
 
 def printed_unit(unit: str, factor: float) -> str:
-    """The unit of values multiplied by `factor`, as in a paper's tables: `share x 100`."""
+    """Return the unit of values multiplied by `factor`, as in the tables of a paper: `share x 100`."""
     return f"{unit}{_AS_PRINTED}{factor:g}"
 
 
 def unit_multiplier(unit: str) -> float:
-    """The factor that values in this unit have been multiplied by; 1 for a unit that no paper's tables scale."""
+    """Return the factor in a unit of `printed_unit`, or 1 for any other unit.
+
+    Examples:
+        >>> unit_multiplier("share")
+        1.0
+    """
     return float(unit.rpartition(_AS_PRINTED)[2]) if _AS_PRINTED in unit else 1.0
 
 
@@ -162,34 +185,56 @@ def _bound(bound: float | None) -> str:
 
 
 def metric_row(name: str, *, unit: str = "", **declared: Any) -> MetricRow:
-    """A metric row. With unit `share` it lies between 0 and 1, is shown in percent, and averages with other shares."""
+    """Return a metric row. With unit `share`, it is between 0 and 1, shown in percent, and averaged with other shares.
+
+    Examples:
+        >>> metric_row("words", low=0.0).name
+        'words'
+        >>> metric_row("exact", unit="share").high
+        1.0
+    """
     if unit == SHARE:
         declared = {"low": 0.0, "high": 1.0, "interval": "proportion", "scale": SHARE, **declared}
     return MetricRow(name=name, unit=unit, **declared)
 
 
-def share(name: str, title: str = "", **declared: Any) -> MetricRow:
-    """A metric row with values from 0 to 1, shown in percent."""
+def share_row(name: str, title: str = "", **declared: Any) -> MetricRow:
+    """Return a metric row with values from 0 to 1, shown in percent.
+
+    Examples:
+        >>> share_row("exact_match").unit
+        'share'
+    """
     return metric_row(name, unit=SHARE, title=title, **declared)
 
 
 class Metric(Struct, frozen=True, kw_only=True):
-    """A metric: what it is, in one line, and its rows, of which the first stands for it."""
+    """A metric: a description in one line, and its rows. The first row represents the metric.
+
+    Examples:
+        >>> Metric(description="mean of two accuracies", rows=(share_row("mean_accuracy"),)).names
+        ('mean_accuracy',)
+    """
 
     computed_over: ClassVar[MetricInput] = "derived"
-    """What it is computed over. `derived`: from other numbers, without being requested."""
-    what: str
+    """The input of the metric. `derived`: other numbers; such a metric is always reported."""
+    description: str
     rows: tuple[MetricRow, ...]
     by_answer: bool = False
-    """Whether it is also given for the questions of each gold, as slices `answer=...`."""
+    """Whether it is also computed for the questions with each answer, as slices `answer=...`."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the rows."""
         return tuple(row.name for row in self.rows)
 
+    @property
+    def is_always_reported(self) -> bool:
+        """Whether every run reports it if it applies, without a request by the user."""
+        return self.computed_over == "derived"
+
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
-        """Score questions of a benchmark that one protocol asked. A kind of metric overrides this method.
+        """Score questions of a benchmark under one protocol. A kind of metric overrides this method.
 
         Args:
             questions: With `computed_over` "corpus" or "groups", all questions of the benchmark; else
@@ -202,21 +247,31 @@ class Metric(Struct, frozen=True, kw_only=True):
         if self.computed_over != "derived":
             kind = type(self).__name__
             raise HookError(
-                f"the metric {context.metric} is of the kind {kind}, which has no method `score`; "
-                "add one, or set computed_over to 'derived'"
+                f"the metric {context.metric} has the kind {kind}, which has no method `score`; add one, or set "
+                "computed_over to 'derived'"
             )
         return MetricScores(())
 
 
 class ReplyMetric(Metric, frozen=True, kw_only=True):
-    """A number for one reply and its references; a benchmark's value is the mean."""
+    """A number for one reply and its references; a benchmark's value is the mean.
+
+    Examples:
+        >>> metric = ReplyMetric(
+        ...     description="share of replies that are the reference",
+        ...     rows=(share_row("same"),),
+        ...     measure=lambda reply, references: float(reply in references),
+        ... )
+        >>> metric("a cat", ["a cat", "cat"])
+        1.0
+    """
 
     computed_over: ClassVar[MetricInput] = "reply"
     measure: Measure
     mean_over: Literal["questions", "answers"] = "questions"
-    """`answers`: the unweighted mean over golds (classes) of the mean over the questions of each."""
+    """`answers`: the mean over answers (classes), with equal weights, of the mean over the questions with each."""
     references: Literal["golds", "candidates"] = "golds"
-    """`candidates`: all the answers published beside a question, and not the right ones alone."""
+    """`candidates`: all answers published with a question, also wrong ones."""
 
     def __call__(self, reply: str, references: Sequence[str]) -> float:
         return self.measure(reply, references)
@@ -232,7 +287,16 @@ class ReplyMetric(Metric, frozen=True, kw_only=True):
 
 
 class CorpusMetric(Metric, frozen=True, kw_only=True):
-    """A number per reply that depends on all replies (CIDEr weighs words by all references); averaged likewise."""
+    """A number per reply that depends on all replies (CIDEr weighs words by all references); averaged likewise.
+
+    Examples:
+        >>> def mean_length(replies, references):
+        ...     lengths = tuple(float(len(reply)) for reply in replies)
+        ...     return CorpusScore(sum(lengths) / len(lengths), lengths)
+        >>> rows = (MetricRow(name="mean_length", unit="characters", low=0.0),)
+        >>> CorpusMetric(description="mean length of replies", rows=rows, measure=mean_length).names
+        ('mean_length',)
+    """
 
     computed_over: ClassVar[MetricInput] = "corpus"
     measure: Callable[..., Any]
@@ -252,10 +316,22 @@ class ChoiceMetric(Metric, frozen=True, kw_only=True):
     """A number for one question with options, from its predictions in order of presentation and its answer.
 
     None if undefined. Snellen's own choice metrics are always computed, by separate code (`measure` is None).
+
+    Examples:
+        >>> def first_chosen(predictions, answer):
+        ...     return float(predictions[0].choice == 0)
+        >>> rows = (share_row("first_chosen"),)
+        >>> ChoiceMetric(description="first option chosen", rows=rows, measure=first_chosen).names
+        ('first_chosen',)
     """
 
     computed_over: ClassVar[MetricInput] = "choices"
     measure: Callable[[Sequence[Prediction], Answer], float | None] | None = None
+
+    @property
+    def is_always_reported(self) -> bool:
+        """Whether every run reports it if it applies, as Snellen does for its own choice metrics."""
+        return self.measure is None
 
     def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
         """Score the questions with options by `measure`; without it, another module computes the scores."""
@@ -308,24 +384,41 @@ def reply_metric(
 ) -> ReplyMetric | Callable[[Measure], ReplyMetric]:
     """Declare `measure(reply, references) -> float`, by a call or as a decorator (`@reply_metric(unit="s")`).
 
-    `declared` are fields of `MetricRow`. The default name is the function's; its docstring's first line describes it.
+    `declared_row` are fields of `MetricRow`. The default name is the function's; its docstring's first line describes it.
+
+    Examples:
+        >>> @reply_metric(unit="words")
+        ... def words(reply, references):
+        ...     'Number of words in the reply.'
+        ...     return float(len(reply.split()))
+        >>> words.rows[0].name, words.description
+        ('words', 'Number of words in the reply.')
     """
     if measure is None:
         return lambda function: reply_metric(function, name=name, **declared)
     return ReplyMetric(
-        what=_first_line(measure),
+        description=first_line(measure),
         rows=(metric_row(name or measure.__name__, **declared),),
         measure=measure,
     )
 
 
 def corpus_metric(measure: Callable[..., Any], *, name: str = "", **declared: Any) -> CorpusMetric:
-    """Declare `measure(replies, references) -> CorpusScore`, a mean of values that depend on all captions."""
+    """Declare `measure(replies, references) -> CorpusScore`, a mean of values that depend on all captions.
+
+    Examples:
+        >>> @corpus_metric
+        ... def mean_length(replies, references):
+        ...     lengths = tuple(float(len(reply)) for reply in replies)
+        ...     return CorpusScore(sum(lengths) / len(lengths), lengths)
+        >>> mean_length.names
+        ('mean_length',)
+    """
     row = metric_row(name or measure.__name__, **declared)
-    return CorpusMetric(what=_first_line(measure), rows=(row,), measure=measure)
+    return CorpusMetric(description=first_line(measure), rows=(row,), measure=measure)
 
 
-def _first_line(documented: object) -> str:
+def first_line(documented: object) -> str:
     return (documented.__doc__ or "").strip().partition("\n")[0]
 
 
@@ -333,35 +426,126 @@ def find_metric(name: str) -> Metric:
     """The metric registered under a name. Raises UnknownNameError with a suggestion, HookError for what cannot be
     imported or is not a metric.
 
-    A plain function declares nothing: no unit, no bounds, higher is better, no mean over benchmarks. The row of a
-    metric with a single row takes the name that the metric is registered under.
+    A plain function is a metric as `sn.metric` makes it: its values are shares. The row of a metric with a single row
+    takes the name that the metric is registered under.
+
+    `my_file.py:NAME` is the metric NAME if this process registered it. Otherwise, as in the report of a finished run,
+    it is a metric that declares nothing and cannot be computed.
+
+    Examples:
+        >>> find_metric("accuracy").names[0]
+        'accuracy'
     """
-    return _as_metric(name, registry.find("metrics", name))
+    short_name = registry.code_attribute(name)
+    if short_name != name and short_name not in registry.own_targets("metrics"):
+        return _as_metric(short_name, _unavailable(name))
+    return _as_metric(short_name, registry.find_registered("metrics", short_name))
+
+
+def function_metric(
+    measure: Callable[..., float],
+    name: str,
+    *,
+    title: str = "",
+    unit: str = SHARE,
+    better: Better = "higher",
+    kind: type[ReplyMetric] | None = None,
+) -> ReplyMetric:
+    """Declare a function of the user as a metric with one row.
+
+    Args:
+        measure: The function, with the parameters that `taking_all_references` accepts.
+        name: Name of the metric.
+        title: Title in tables.
+        unit: `share` for values in [0, 1], or any other unit, whose values have no bounds.
+        better: Which values are better.
+        kind: The kind of metric; by default `ReplyMetric`.
+    """
+    is_share = unit == SHARE
+    row = MetricRow(
+        name=name,
+        title=title,
+        unit=unit,
+        low=0.0 if is_share else None,
+        high=1.0 if is_share else None,
+        better=better,
+        scale=name,  # its values mean the same on any benchmark
+    )
+    has_name = getattr(measure, "__name__", "").isidentifier()
+    return (kind or ReplyMetric)(
+        description=first_line(measure) if has_name else "",
+        rows=(row,),
+        measure=taking_all_references(measure, name, better),
+    )
+
+
+def _unavailable(name: str) -> Measure:
+    def refuse(reply: str, references: Sequence[str]) -> float:
+        raise HookError(
+            f"the metric {name} is code that this {for_caller('command', 'call')} was not given; add {setting('metrics', name)}"
+        )
+
+    return refuse
 
 
 def _as_metric(name: str, registered: Any) -> Metric:
     if not isinstance(registered, Metric):
         if not callable(registered):
             raise HookError(
-                f"the metric {name!r} is {registered!r}; it has to be a declared metric or a function"
+                f"the metric {name!r} is {registered!r}; it must be a declared metric or a function"
             )
-        return ReplyMetric(
-            what=_first_line(registered), rows=(MetricRow(name=name),), measure=registered
-        )
+        return function_metric(registered, name)
     if len(registered.rows) == 1 and registered.rows[0].name != name:
         return replace(registered, rows=(replace(registered.rows[0], name=name),))
     return registered
 
 
+def taking_all_references(
+    measure: Callable[..., float], name: str, better: str = "higher"
+) -> Callable[..., float]:
+    """Return a function of a reply and all references, for one with other parameters.
+
+    `f(reply, references)` is returned as it is. `f(reply, reference)` is called with each one, and the best value counts:
+    the highest, or the lowest if lower is better. `f(question, reply, reference)` gets the question of the reply as well.
+    Raises DataError if the names of its parameters do not say which is which.
+    """
+    parameters = measure_parameters(measure, name)
+    if parameters is None:
+        return measure
+    if parameters.takes_all and parameters.question is None and parameters.reply == 0:
+        return measure
+    best = max if better == "higher" else min
+
+    @functools.wraps(measure)
+    def of_references(reply: str, references: Sequence[str], *more: Any) -> float:
+        question = question_of(reply)
+        if parameters.takes_all:
+            return measure(*parameters.arguments(question, reply, references), *more)
+        values = [
+            measure(*parameters.arguments(question, reply, reference), *more)
+            for reference in references or ("",)
+        ]
+        return best(values)
+
+    return of_references
+
+
 def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
     """Declare the unweighted mean over golds of a share of right replies: a rare class counts fully."""
-    row = share(name, title, interval="linearised")
+    row = share_row(name, title, interval="linearised")
     what = f"{title}: for each gold the mean of {measure.__name__} over its questions, and the mean of these"
-    return ReplyMetric(what=what, rows=(row,), measure=measure, mean_over="answers", by_answer=True)
+    return ReplyMetric(
+        description=what, rows=(row,), measure=measure, mean_over="answers", by_answer=True
+    )
 
 
-def declared(row: str) -> MetricRow:
-    """What the row of that name declares; an unknown row declares nothing but its name."""
+def declared_row(row: str) -> MetricRow:
+    """What the row of that name declares; an unknown row declares nothing but its name.
+
+    Examples:
+        >>> declared_row("accuracy").unit
+        'share'
+    """
     metric, name = metric_of(row), _plain(row)
     own = (
         next((candidate for candidate in metric.rows if candidate.name == name), None)
@@ -382,7 +566,7 @@ def _plain(row: str) -> str:
 
 
 def after_audit(row: MetricRow) -> MetricRow:
-    """The row beside another that is corrected by labels of some replies."""
+    """Return the row of a number that is corrected by labels of some replies, next to the row as read."""
     title, name = f"{row.display_name} after audit", row.name + AFTER_AUDIT
     return replace(
         row,
@@ -409,7 +593,7 @@ def as_read(row: MetricRow) -> MetricRow:
 
 
 def of_answered(row: MetricRow) -> MetricRow:
-    """The row beside another that leaves out what never came."""
+    """Return the row over received replies only, next to a row that counts missing replies as wrong."""
     title = f"{row.display_name} of answered"
     return replace(
         row, name=row.name + OF_ANSWERED, title=title, secondary_to=row.name, label="of answered"
@@ -417,11 +601,16 @@ def of_answered(row: MetricRow) -> MetricRow:
 
 
 def metric_of(row: str) -> Metric | None:
-    """The metric that has a row of that name; None for an unknown row."""
+    """The metric that has a row of that name; None for an unknown row.
+
+    Examples:
+        >>> metric_of("accuracy").names[0]
+        'accuracy'
+    """
     return _metric_of(_plain(row), registry.key_of_targets("metrics"))
 
 
-@cache
+@functools.cache
 def _metric_of(row: str, key: Hashable) -> Metric | None:
     """The first metric with that row. Importing all of them takes longer than most reports."""
     names = list(registry.targets("metrics"))
@@ -436,12 +625,17 @@ def _metric_of(row: str, key: Hashable) -> Metric | None:
 
 
 def metric_with(name: str) -> str:
-    """The name of the metric that is called so or has a row of that name. Raises UnknownNameError."""
+    """The name of the metric that is called so or has a row of that name. Raises UnknownNameError.
+
+    Examples:
+        >>> metric_with("accuracy")
+        'accuracy'
+    """
     names, rows = registry.names("metrics"), _known_rows()
     if name in names:
         return name
     if _plain(name) not in rows:
-        raise registry.unknown(
+        raise registry.unknown_name(
             "metric", name, registry.nearest_names(name, sorted({*names, *rows})) or names
         )
     return rows[_plain(name)][1]
@@ -452,24 +646,17 @@ def row_called(name: str) -> str:
     return name if metric_of(name) else find_metric(metric_with(name)).names[0]
 
 
-def is_given_unasked(metric: Metric) -> bool:
-    """Whether every run has it wherever it applies, so that nobody asks for it."""
-    return metric.computed_over == "derived" or (
-        isinstance(metric, ChoiceMetric) and metric.measure is None
-    )
-
-
 def check_row(kind: str, row: str) -> None:
     """Raise UnknownNameError, which calls it a `kind`, for a row that no metric has."""
     if metric_of(row) is None:
-        raise registry.unknown(kind, row, _known_rows())
+        raise registry.unknown_name(kind, row, _known_rows())
 
 
 def _known_rows() -> Mapping[str, tuple[Metric, str]]:
     return _metrics_by_row(registry.key_of_targets("metrics"))
 
 
-@cache
+@functools.cache
 def _metrics_by_row(key: Hashable) -> dict[str, tuple[Metric, str]]:
     """The metrics with their names, by their rows. The key stands for what is registered, so that later registrations
     are seen."""
@@ -542,7 +729,12 @@ def reply_by_reply(
 
 
 def summed_metric(name: str) -> SummedMetric:
-    """The metric of that name, which must be computed from sums."""
+    """The metric of that name, which must be computed from sums.
+
+    Examples:
+        >>> summed_metric("bleu_4").names
+        ('bleu_4',)
+    """
     metric = find_metric(name)
     if not isinstance(metric, SummedMetric):
         raise TypeError(f"{name} is not computed from counts summed over the corpus")
@@ -563,7 +755,7 @@ def read_rate_metric(
 
     A gold that `marks` refuses (DataError) leaves its question without a value.
     """
-    unparsed = share(
+    unparsed = share_row(
         f"{name}_unparsed_rate",
         f"{name} unparsed rate".replace("_", " "),
         interval="linearised",
@@ -584,7 +776,7 @@ def read_rate_metric(
 
     per_question = tuple(row.name for row in rows)
     return CorpusCountMetric(
-        what=what,
+        description=what,
         rows=(*rows, unparsed),
         count=reply_by_reply(count),
         compute=compute,
@@ -594,4 +786,4 @@ def read_rate_metric(
 
 def pooled_row(name: str, title: str, **declared: Any) -> MetricRow:
     """A share that follows from sums over all questions."""
-    return share(name, title, interval="linearised", **declared)
+    return share_row(name, title, interval="linearised", **declared)

@@ -117,7 +117,7 @@ def _pope_metric(
         )
 
     return CorpusCountMetric(
-        what=what,
+        description=what,
         rows=(
             row("accuracy"),
             row("precision", undefined="no reply is yes"),

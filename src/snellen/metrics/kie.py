@@ -77,7 +77,7 @@ def entity_rows(sums: Counts) -> tuple[float, ...]:
 
 
 ENTITY_F1 = CorpusCountMetric(
-    what="F1 of entities, one per question: right if the whole reply is a gold after normalisation (SROIE), 0 to 1",
+    description="F1 of entities, one per question: right if the whole reply is a gold after normalisation (SROIE), 0 to 1",
     rows=tuple(
         pooled_row(f"entity_{quantity.lower()}", f"entity {quantity}")
         for quantity in ("F1", "precision", "recall")

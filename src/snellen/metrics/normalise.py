@@ -26,6 +26,10 @@ def standard_normalise(text: str) -> str:
     NFKC and case-folding; thousands separators dropped (`10,000` is `10000`); a point or comma kept
     between digits (`1.5` is one word, not a 1), plus and sharp signs kept at the end of a word
     (`C++` is not C); each sign of Han and Kana is a word. Idempotent.
+
+    Examples:
+        >>> standard_normalise("Café-bar: 10,000 Euro")
+        'café bar 10000 euro'
     """
     visible = (
         text
@@ -44,6 +48,10 @@ def legacy_ocr_normalise(text: str) -> str:
     """ReForm-Eval and LVLM-eHub: all but ASCII letters, digits and white space deleted, lower-case.
 
     So `hello-world` is `helloworld`, `café` is `caf`, and a text in another script is empty.
+
+    Examples:
+        >>> legacy_ocr_normalise("Café-bar")
+        'cafbar'
     """
     return re.sub(r"[^a-zA-Z0-9\s]", "", text).lower()
 
@@ -56,6 +64,10 @@ def vqa_normalise(text: str) -> str:
     blank; the first 32 full stops not before a digit deleted (the script passes a flag where a count
     belongs); lower-case; number words none, zero to ten to digits; a, an, the dropped; lost
     apostrophes of contractions restored. Idempotent up to 32 full stops.
+
+    Examples:
+        >>> vqa_normalise("The two dogs dont bark.")
+        "2 dogs don't bark"
     """
     text = text.replace("\n", " ").replace("\t", " ").strip()
     grouped_digits = re.search(r"\d,\d", text) is not None

@@ -22,7 +22,7 @@ from snellen.metrics.declaration import (
     read_rate_metric,
     reply_by_reply,
     reply_metric,
-    share,
+    share_row,
 )
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.ocr import normalised_references
@@ -117,7 +117,7 @@ def _meet(numbers: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction
 NUMBER_ACCURACY = read_rate_metric(
     "number",
     "the number that a reply answers with is the reference's, to its decimals; and how many replies have none",
-    [share("number_accuracy", interval="linearised", unparsed="wrong")],
+    [share_row("number_accuracy", interval="linearised", unparsed="wrong")],
     number_right,
 )
 
@@ -185,7 +185,7 @@ def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, 
         )
 
     def rate(name: str, title: str, **declared: object) -> MetricRow:
-        return share(
+        return share_row(
             f"{name_prefix}{name}",
             f"{title_prefix}{title}",
             interval="linearised",
@@ -208,7 +208,7 @@ def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, 
 
 
 COUNTING = CorpusCountMetric(
-    what="counting: right, at most one off; mean absolute and root mean squared error of the replies with one number",
+    description="counting: right, at most one off; mean absolute and root mean squared error of the replies with one number",
     rows=_count_metric_rows("", ""),
     count=reply_by_reply(partial(_count_objects, read_count)),
     compute=_count_rows,
@@ -216,7 +216,7 @@ COUNTING = CorpusCountMetric(
     by_answer=True,
 )
 LEGACY_COUNTING = CorpusCountMetric(
-    what="the same by GVT's script: the first run of digits, 0 without one",
+    description="the same by GVT's script: the first run of digits, 0 without one",
     rows=_count_metric_rows("legacy_", "legacy "),
     count=reply_by_reply(partial(_count_objects, legacy_read_count)),
     compute=_count_rows,
@@ -369,6 +369,6 @@ def _limit() -> int | None:
 MATH_ACCURACY = read_rate_metric(
     "math",
     "an expression in the reply equals the reference's, by math-verify; and how many replies have none",
-    [share("math_accuracy", interval="linearised", unparsed="wrong")],
+    [share_row("math_accuracy", interval="linearised", unparsed="wrong")],
     math_right,
 )

@@ -112,7 +112,10 @@ def _reply_value(
     worst = row.low if row.better == "higher" else row.high
     if prediction.reason in NEVER_ANSWERED and worst is not None:
         return worst
-    value = metric.measure(AskedReply(prediction.text or "", question_text), references)
+    reply = AskedReply(prediction.text or "", question_text, prediction.verdict)
+    value = metric.measure(reply, references)
+    if hasattr(value, "item"):  # a number or truth value of numpy or torch
+        value = value.item()
     if not isinstance(value, Real):
         raise TypeError(f"{value!r} is not a number")
     return float(value)

@@ -22,7 +22,13 @@ Counts = tuple[float, ...]
 
 
 class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Counts of one metric on one question, or why there are none."""
+    """Counts of one metric on one question, or why there are none.
+
+    Examples:
+        >>> counts = QuestionCounts("vanilla", "generation", "animals", "q1", 0, "f1", counts=(1.0, 0.0, 1.0))
+        >>> counts.counts
+        (1.0, 0.0, 1.0)
+    """
 
     protocol: str
     method: Method

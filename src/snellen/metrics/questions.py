@@ -23,39 +23,46 @@ from snellen.records import (
 
 
 class Unscored(Struct, frozen=True):
-    """Why a metric gives a question no value."""
+    """Why a metric gives a question no value.
+
+    Examples:
+        >>> Unscored("hidden", "the test split has no answers").reason
+        'hidden'
+    """
 
     reason: Reason
     detail: str = ""
 
 
 Value = float | Unscored
-"""What a metric made of a question, or why it could not."""
+"""The value of a metric on a question, or why it has none."""
 
 
 class AnswersInARow(Struct, frozen=True, gc=False):
-    """How many answers came, one after the other, that a value takes; or came before the first that did not."""
+    """How many answers in a row a value needed, or how many were received before a request failed."""
 
     steps: int = 0
+    """Number of answers in a row."""
     broken: bool = False
+    """Whether the next answer was needed and is missing."""
 
 
 AT_ONCE = AnswersInARow()
-"""Of a value that takes no more answers than any other."""
+"""For values that do not need several answers in a row."""
 
 
-def question_place(benchmark: str, sample_id: str, number: int) -> str:
+def question_label(benchmark: str, sample_id: str, number: int) -> str:
     """Name a question by its benchmark, its sample and, after the first, its round (`number` counts from 0).
 
     Examples:
-        >>> question_place("eyechart/colour", "q7", 0), question_place("visdial", "q7", 2)
+        >>> question_label("eyechart/colour", "q7", 0), question_label("visdial", "q7", 2)
         ('eyechart/colour q7', 'visdial q7 round 3')
     """
     return f"{benchmark} {sample_id}{f' round {number + 1}' if number else ''}"
 
 
 class AskedQuestion(Struct, frozen=True, gc=False):
-    """One question under one protocol, with its gold and what was predicted, by presentation."""
+    """One question under one protocol, with its answer and the predictions of its presentations."""
 
     protocol: Protocol
     sample: Sample
@@ -63,11 +70,11 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     answer: Answer | None
     predictions: tuple[Prediction, ...]
     before: AnswersInARow = AT_ONCE
-    """Answers that had to come before the question was asked: rounds of a dialogue, steps of a talk."""
+    """Answers that were needed before this question: earlier rounds of a dialogue, or steps of a protocol."""
     final: bool = False
-    """Whether what has not come never will, as in a run made elsewhere: it counts as not right."""
+    """Whether missing replies will never come, as in a run made by another program. They count as wrong."""
     absent: Unscored | None = None
-    """Why answers never came that are among the predictions as replies that say nothing."""
+    """Why replies are missing that are among the predictions as empty texts (see `missing_as_wrong`)."""
 
     @property
     def declaration(self) -> Declaration:
@@ -79,8 +86,8 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     @property
     def place(self) -> str:
-        """The question's name in messages."""
-        return question_place(self.sample.benchmark, self.sample.id, self.number)
+        """The name of the question in messages."""
+        return question_label(self.sample.benchmark, self.sample.id, self.number)
 
     @property
     def answered(self) -> tuple[Prediction, ...]:
@@ -135,15 +142,17 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     @property
     def golds(self) -> tuple[str, ...]:
-        """The reference texts of an open question, the texts of the right options of another."""
+        """The accepted answers of an open question, or the texts of the correct options."""
         if self.answer is None:
             return ()
         return tuple(self.turn.options[i] for i in self.answer.options) or self.answer.texts
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The answers published beside an open question; its reference texts where there are no others."""
-        return (self.answer.candidates if self.answer else ()) or self.golds
+        """All published answers to an open question, also wrong ones; by default `golds`."""
+        if self.answer is None:
+            return ()
+        return self.answer.candidates or self.golds
 
     def score(
         self,
@@ -153,12 +162,21 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         row: AnswersInARow | None = None,
         doubt: ReadingDoubt | None = None,
     ) -> Score:
-        """The record of a value, or of why there is none; `row` where it takes answers in a row itself.
+        """Return the score record of a value, or of the reason why there is none.
 
-        A value that is not finite cannot be kept, and counts as absent."""
+        A value that is not finite cannot be stored; the record has a reason instead.
+
+        Args:
+            metric: Name of the row.
+            value: The value or the reason.
+            n_presentations: Number of presentations behind the value.
+            row: The answers in a row that the value needs; by default those before the question.
+            doubt: Possible values under other readings of the replies.
+        """
         if not isinstance(value, Unscored) and not math.isfinite(value):
             value = Unscored("metric undefined", f"{value} is not a finite number")
-        absence, row = value if isinstance(value, Unscored) else self.absent, row or self.before
+        absence = value if isinstance(value, Unscored) else self.absent
+        row = row or self.before
         return Score(
             self.protocol.label,
             self.protocol.method,
@@ -180,25 +198,37 @@ HIDDEN_ANSWER = Unscored("hidden answer")
 NOT_ASKED = Unscored("not asked")
 NOT_ROTATED = Unscored("not rotated")
 UNPARSED = Unscored("unparsed")
-_TOLD_AS_THEY_ARE: frozenset[Reason] = frozenset({"refused", *get_args(NoMostLikelyReason)})
+_REPORTED_REASONS: frozenset[Reason] = frozenset({"refused", *get_args(NoMostLikelyReason)})
+"""Reasons for a missing choice that are reported as they are, and not as `unparsed`."""
 
 
 def has_baseline(prediction: Prediction) -> bool:
-    """Without its baseline a likelihood says nothing: that request failed, and no reply was unparsed."""
+    """Return whether a likelihood has the baseline that it needs.
+
+    If its request failed, the prediction has no choice, but not because a reply could not be parsed.
+    """
     return prediction.reason != "no baseline"
 
 
 def why_unanswered(question: AskedQuestion) -> Unscored:
-    """Why no presentation of a question was answered."""
-    first = next((p.error for p in question.predictions if p.error), None)
-    if first:
-        return Unscored("request failed", first.kind)
-    return NOT_ASKED if all(map(has_baseline, question.predictions)) else Unscored("no baseline")
+    """Return why no presentation of a question was answered: by a failure, a missing baseline, or not sent yet."""
+    for prediction in question.predictions:
+        if prediction.error:
+            return Unscored("request failed", prediction.error.kind)
+    if all(map(has_baseline, question.predictions)):
+        return NOT_ASKED
+    return Unscored("no baseline")
 
 
 def why_unparsed(predictions: Sequence[Prediction]) -> Unscored:
-    """Why answered presentations have no choice: the reason of all of them where that is a refusal or one of
-    likelihoods, else that they could not be parsed."""
-    reasons = {p.reason for p in predictions if p.choice is None}
-    common = next(iter(reasons)) if len(reasons) == 1 else None
-    return Unscored(common) if common in _TOLD_AS_THEY_ARE and common is not None else UNPARSED
+    """Return why answered presentations have no choice.
+
+    If all of them have the same reason, and it is a refusal or one of likelihoods, that is the reason. Otherwise it is
+    `unparsed`.
+    """
+    reasons = {prediction.reason for prediction in predictions if prediction.choice is None}
+    if len(reasons) == 1:
+        [reason] = reasons
+        if reason is not None and reason in _REPORTED_REASONS:
+            return Unscored(reason)
+    return UNPARSED

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 class ScoringContext(Struct, frozen=True):
-    """The benchmark and the run whose questions a metric scores."""
+    """The benchmark and the run whose questions a metric scores.
+
+    Examples:
+        >>> from snellen.plugin_api import entries
+        >>> context = ScoringContext("accuracy", entries()["eyechart/colour"])
+        >>> context.benchmark.name
+        'eyechart/colour'
+    """
 
     metric: str
     """Name that the metric is registered under."""

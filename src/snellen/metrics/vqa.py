@@ -17,8 +17,10 @@ from snellen.extraction.closed_answers import (
     letter_in,
     number_forms,
     stated_answer,
+    worked_result,
 )
 from snellen.formats.quantities import holds_quantities
+from snellen.metrics.dates import iso_date, states_date
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.normalise import standard_normalise, vqa_normalise
@@ -60,6 +62,21 @@ def vqa_accuracy(reply: str, references: Sequence[str]) -> float:
     )
 
 
+def direct_answer_accuracy(reply: str, references: Sequence[str]) -> float:
+    """Score of A-OKVQA's direct answers (Schwenk et al. 2022, section 4): min(annotators who gave the reply / 3, 1).
+
+    Unlike `vqa_accuracy`, it leaves no annotator out, so three who agree give full marks. Many scripts for VQA v2 and
+    TextVQA compute it too. Both sides go through `normalise.vqa`. Raises DataError for fewer than four annotators.
+
+    Example:
+        >>> direct_answer_accuracy("30th", ["thirty"] * 8 + ["30th"] * 2) == 2 / 3
+        True
+    """
+    check_annotators(references)
+    answers = [vqa_normalise(reference) for reference in references]
+    return min(answers.count(vqa_normalise(reply)) / 3, 1.0)
+
+
 def soft_accuracy(answer: str, annotator_answers: Sequence[str]) -> float:
     """Mean over leave-one-out sets of the annotators' answers of min(equal to answer / 3, 1)."""
     equal = annotator_answers.count(answer)
@@ -81,9 +98,10 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 
     For a gold yes or no, the reply must say the same (`hallucination.read_yes_no`; neither is 0). For a gold that is a
     capital letter, a sentence must name that option. A number must be the only number in the reply, or in the answer
-    that it announces, in figures (with its sign and unit) or words. The words of any other gold must occur
-    consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). A gold with no
-    word but an article counts only where it is the whole reply. Raises DataError if there is no reference, or no other.
+    that it announces, or in the last line of a calculation, in figures (with its sign and unit) or words. The words of any other gold must occur
+    consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). A date in ISO form
+    may also be the only date in the reply in figures in any order (`22/03/2026`). A gold with no word but an article
+    counts only where it is the whole reply. Raises DataError if there is no reference, or no other.
     """
     golds = [(standard_normalise(reference), reference) for reference in references]
     if all(gold in _WORDLESS and reference.strip() not in LETTERS for gold, reference in golds):
@@ -96,6 +114,9 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 
 
 def _gives(reply: str, gold: str, reference: str) -> bool:
+    expected_date = iso_date(reference)
+    if expected_date is not None and states_date(reply, expected_date):
+        return True
     if reference.strip() in LETTERS and len(reply.split()) > 1:
         return letter_in(reply) == reference.strip()
     if gold in _WORDLESS:
@@ -117,7 +138,10 @@ def _matches(reply: str, gold: str, reference: str) -> bool:
         if declines(reply):
             return False
         expected = [number_in(form) for form in number_forms(reference)]
-        values = [number_in(form) for form in number_forms(stated_answer(reply))]
+        stated = stated_answer(reply)
+        if stated == answer_text(reply):  # it announces no answer
+            stated = worked_result(stated)
+        values = [number_in(form) for form in number_forms(stated)]
         found = {value for value in values if value is not None}
         return found == (set(expected) if len(expected) == 1 else {number})
     gold_singulars = [_singular(word) for word in gold.split()]
@@ -173,6 +197,9 @@ VQA_ACCURACY = reply_metric(
     title="VQA accuracy",
     whole_text=True,
     limit="full marks need an answer that four annotators gave",
+)
+DIRECT_ANSWER_ACCURACY = reply_metric(
+    direct_answer_accuracy, unit="share", title="direct-answer accuracy", whole_text=True
 )
 GQA_ACCURACY = reply_metric(gqa_accuracy, unit="share", title="GQA accuracy", whole_text=True)
 TYPED_MATCH = reply_metric(typed_match, unit="share")

@@ -1,4 +1,7 @@
-"""What a protocol is, what it declares, so that scoring and reports know none by name, and how a string names one."""
+"""The interface of a protocol, its declaration, and the labels that name protocols.
+
+Scoring and reports use the declaration alone, so that they need to know no protocol by its name.
+"""
 
 from __future__ import annotations
 
@@ -15,83 +18,95 @@ from msgspec import Struct
 from snellen import registry
 from snellen.errors import DataError, UnknownNameError
 from snellen.protocols.prompts.rendering import PromptRenderer
-from snellen.protocols.prompts.templates import Templates
-from snellen.records import Exchange, Kind, Method, Request, Response, Sample, Variant
+from snellen.protocols.prompts.templates import PromptTemplates
+from snellen.records import Exchange, Method, Request, RequestKind, Response, Sample, Variant
 
 
 class Conclusion(Struct, frozen=True):
-    """The answer to which the steps of a protocol led, as if one request had asked for it."""
+    """The answer that the steps of a protocol led to, in the form of one request and its response.
+
+    Examples:
+        >>> Conclusion(Request("animals", "q1", Variant(), ()), Response(text="(B)")).response.text
+        '(B)'
+    """
 
     request: Request
-    """Says who was asked and, in its variant, how the options were shown."""
+    """Identifies the sample and, in its variant, how the options were shown."""
     response: Response
-    """The answer alone, or the failure of a step."""
+    """The answer without its reasoning, or the failure of a step."""
     undecided: bool = False
-    """Whether the protocol came to its end without an answer; the response is then what it ended with."""
+    """Whether the protocol ended without an answer; the response is then its last reply."""
 
 
 Conclude = Callable[[Sample, Sequence[Exchange]], Conclusion | None]
-"""(sample, exchanges of all of its steps, in order) -> the conclusion, or None while it is not reached."""
+"""Function from a sample and the exchanges of all its steps, in order, to the conclusion; None before it is reached."""
 
 
 class Declaration(Struct, frozen=True):
-    """What scoring and reports have to know about how a protocol asks. The defaults fit a protocol that declares
-    nothing.
+    """Facts about a protocol that scoring and reports need. The defaults fit a protocol that declares nothing.
 
     A presentation is a request that is not a baseline, identified by its whole `Variant`. A baseline is identified by
     the variant of its presentation with `baseline` filled in.
+
+    Examples:
+        >>> Declaration(presentations=4, circular=True).presentations
+        4
     """
 
     presentations: int | Callable[[Sample], int] | None = None
-    """How many presentations of each question it promises; None when it promises none."""
+    """Number of presentations of each question, or a function of the sample; None if the number is not fixed."""
     stops_early: bool = False
     """Whether replies may make it stop early. Later presentations then cover a biased selection of questions."""
     unbiased: tuple[int, ...] | None = None
-    """Numbers (`Variant.test`) of the presentations whose mean is a vanilla accuracy; None when all are."""
+    """Indices (`Variant.test`) of the presentations whose mean is a vanilla accuracy; None for all."""
     baselines: bool = False
-    """Whether it asks for baselines: requests whose scores are only subtracted from those of their presentations."""
+    """Whether it sends baselines: requests whose scores are only subtracted from the scores of their presentations."""
     circular: bool = False
-    """Whether a question is right only when all its presentations are (MMBench 4.1)."""
+    """Whether a question is correct only if all its presentations are correct (MMBench 4.1)."""
     instability: bool = False
-    """Whether the entropy of the options chosen over all presentations is meaningful (ReForm-Eval 3.3.2)."""
+    """Whether the entropy of the chosen options over all presentations is meaningful (ReForm-Eval 3.3.2)."""
     repeated_for: int = 0
-    """The k of pass@k, where its presentations are the same request again and again; 0 where they are not."""
+    """The k of pass@k, if its presentations repeat the same request; 0 otherwise."""
     needs_temperature: bool = False
-    """Whether it is pointless at temperature 0; a run then refuses it."""
+    """Whether a run rejects it at temperature 0, where all replies would be equal."""
     sees_images: bool = True
-    """Whether the model is shown the pictures."""
+    """Whether the model is shown the images."""
     control_of: str = ""
-    """The label of the protocol for whose number it is a control: the same questions with something else to see."""
-    shown: str = ""
-    """What a control shows in place of the pictures, in words."""
+    """Label of the protocol that it is a control of: the same questions with other visual input."""
+    control_input: str = ""
+    """Text that says what a control shows in place of the images."""
     dose: tuple[str, float] | None = None
-    """How much of one degradation a control adds to the pictures; None where it adds none, or several."""
-    other_pictures: bool = False
-    """Whether it asks about each sample with the pictures of another one, which the plan puts in their place."""
+    """The degradation that a control adds to the images, and its strength; None if it adds none, or several."""
+    other_images: bool = False
+    """Whether it shows each sample with the images of another sample, which the run plan assigns."""
     roles: tuple[str, ...] = ()
-    """The other models that it asks, by role. Its accuracy stands for the model only where nothing else does."""
-    words: Callable[[Templates], str] | None = None
-    """The version of its words besides instructions, so that no run mixes two; None where it has none."""
+    """Roles of the other models that it sends requests to. Its accuracy represents the model only if no other accuracy
+    does.
+    """
+    words: Callable[[PromptTemplates], str] | None = None
+    """Returns the version of its wording besides instructions, so that a run does not mix two versions; None if it has no
+    such wording.
+    """
     conclude: Conclude | None = None
-    """How the answer follows from the steps; None where each request asks for the answer itself."""
+    """Derives the answer from the steps; None if each request asks for the answer directly."""
 
     @property
     def stands_for_model(self) -> bool:
-        """Whether its accuracy may stand for the model: it is shown the pictures, and as they are."""
+        """Whether its accuracy can represent the model: the model sees the images, and they are unchanged."""
         return self.sees_images and not self.control_of
 
     def n_presentations(self, sample: Sample) -> int:
-        """How many presentations of each question of `sample` are promised; 1 when none are."""
+        """Return the declared number of presentations of each question of a sample; 1 if none is declared."""
         promised = self.presentations
         return promised(sample) if callable(promised) else promised or 1
 
     def is_unbiased(self, variant: Variant) -> bool:
-        """Whether a presentation counts in a vanilla accuracy."""
+        """Return whether a presentation counts toward the vanilla accuracy."""
         return self.unbiased is None or variant.test in self.unbiased
 
     @property
     def n_unbiased(self) -> int:
-        """How many presentations a vanilla accuracy is promised to rest on, whatever the sample; 0 when none are."""
+        """Declared number of presentations in a vanilla accuracy, if it is the same for all samples; 0 otherwise."""
         if self.unbiased is not None:
             return len(self.unbiased)
         return self.presentations if isinstance(self.presentations, int) else 0
@@ -101,13 +116,13 @@ UNDECLARED = Declaration()
 
 
 def declaration_of(protocol: object) -> Declaration:
-    """The protocol's `declaration`, or the defaults for a class without one."""
+    """Return the protocol's `declaration`, or the defaults for a class without one."""
     declared: Declaration = getattr(protocol, "declaration", UNDECLARED)
     return declared
 
 
 RequestGenerator = Generator[list[Request], list[Response], Any]
-"""Yields the requests that can be asked at once, receives their responses in order."""
+"""Yields requests that can be sent together, and receives their responses in the same order."""
 
 
 class Protocol(Form):
@@ -115,6 +130,10 @@ class Protocol(Form):
 
     An optional `declaration` says how its presentations may be scored (`snellen.protocols.base`); without one a
     question scores the mean over all its presentations.
+
+    Examples:
+        >>> sn.parse_protocol("circular").label
+        'circular'
     """
 
     @property
@@ -131,20 +150,20 @@ class Protocol(Form):
         ...
 
     def applies(self, sample: Sample) -> bool:
-        """Whether the protocol can ask this sample."""
+        """Return whether the protocol can be used on a sample."""
         ...
 
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
-        """The requests of one sample. No two of them may have the same `Variant`."""
+        """Yield the requests of one sample. Their variants must all be different."""
         ...
 
 
-def distinct_presentations(protocol: str, requests: RequestGenerator) -> RequestGenerator:
-    """The same requests, refused as soon as two are the same presentation of a sample: one would hide the other.
+def reject_duplicate_presentations(protocol: str, requests: RequestGenerator) -> RequestGenerator:
+    """Yield the same requests, and raise DataError if two are the same presentation of a sample.
 
-    Raises DataError.
+    Otherwise the reply to one of them would hide the reply to the other.
     """
     presented: set[Variant] = set()
     responses: list[Response] | None = None
@@ -161,10 +180,10 @@ def distinct_presentations(protocol: str, requests: RequestGenerator) -> Request
 
 
 def duplicate_presentation(protocol: str, request: Request) -> DataError:
-    """The error for two requests that are the same presentation of a sample."""
+    """Return the error for two requests that are the same presentation of a sample."""
     return DataError(
         f"{protocol}: two presentations of {request.benchmark} {request.sample_id} have the same variant "
-        f"({_spell_variant(request.variant)}); give each its own number (Variant.test)"
+        f"({_spell_variant(request.variant)}); give each a different number (Variant.test)"
     )
 
 
@@ -174,12 +193,12 @@ def _spell_variant(variant: Variant) -> str:
 
 
 def check_presentation_count(name: str, m: int) -> None:
-    """Raise UnknownNameError for a number of presentations below 1."""
+    """Raise UnknownNameError if the number of presentations is below 1."""
     if m < 1:
         raise UnknownNameError(f"{name} needs m >= 1, not {m}")
 
 
-def needed_kind(protocol: Protocol) -> Kind:
+def needed_kind(protocol: Protocol) -> RequestKind:
     """Return the kind of request that a protocol sends, which a model must support."""
     return "loglikelihood" if protocol.method == "likelihood" else "generate"
 
@@ -195,12 +214,12 @@ def parse_protocol(text: str) -> Protocol:
         'circular?all_passes=true'
     """
     name, _, query = text.partition("?")
-    form = registry.find("protocols", name)
+    form = registry.find_registered("protocols", name)
     options = {key: value or "true" for key, value in parse_qsl(query, keep_blank_values=True)}
     fields = _settings(form)
     for option in options:
         if option not in fields:
-            raise registry.unknown(f"option of {name}", option, fields)
+            raise registry.unknown_name(f"option of {name}", option, fields)
     try:
         protocol: Protocol = msgspec.convert(options, form, strict=False) if fields else form()
     except msgspec.ValidationError as error:
@@ -209,7 +228,12 @@ def parse_protocol(text: str) -> Protocol:
 
 
 def labelled_declaration(label: str) -> Declaration:
-    """What the protocol with this label declares; the defaults if its package is not installed."""
+    """Return the declaration of the protocol with a label; the defaults if its package is not installed.
+
+    Examples:
+        >>> labelled_declaration("blind").sees_images
+        False
+    """
     try:
         return declaration_of(parse_protocol(label))
     except UnknownNameError:
@@ -217,7 +241,7 @@ def labelled_declaration(label: str) -> Declaration:
 
 
 def _settings(form: Any) -> set[str]:
-    """Names of the settings of a protocol's class; a plain class has none."""
+    """Return the names of the settings of a protocol's class; empty for a class that is not a record."""
     if isinstance(form, type) and issubclass(form, Struct):
         return set(form.__struct_fields__)
     return (
@@ -228,7 +252,7 @@ def _settings(form: Any) -> set[str]:
 
 
 def protocol_label(name: str, settings: Any) -> str:
-    """`name?option=value&...` with the options that differ from their defaults."""
+    """Return `name?option=value&...` with the options that differ from their defaults."""
     changed = [
         f"{field.name}={_spell(value)}"
         for field in msgspec.structs.fields(settings)
@@ -242,9 +266,15 @@ def _spell(value: Any) -> str:
 
 
 class ProtocolSettings(Struct, frozen=True, dict=True):
-    """Settings of a protocol, which is registered under its class's name in lower case. Its fields are the options.
+    """Base class of a protocol's settings, registered under the class name in lower case. Its fields are the options.
 
-    It asks for replies, or as its option `by` says, about every sample that can be asked so.
+    By default it applies to every sample, and its method is generation unless an option `by` says otherwise.
+
+    Examples:
+        >>> class Shouted(ProtocolSettings, frozen=True):
+        ...     marks: int = 1
+        >>> Shouted(marks=2).label
+        'shouted?marks=2'
     """
 
     @property

@@ -1,4 +1,4 @@
-"""One question, several presentations (vanilla, CircularEval, instability, likelihood), and dialogues."""
+"""Protocols that present a question once or several times: vanilla, CircularEval, instability, likelihood, dialogues."""
 
 from __future__ import annotations
 
@@ -45,32 +45,35 @@ from snellen.records import (
 PERTURBATIONS = ("template", "order", "labels")
 """What the protocol `instability` varies."""
 ROTATIONS = "rotations"
-"""The tag that says which options CircularEval rotates, where it does not rotate all of them."""
+"""Tag of questions for which CircularEval uses only some of the rotations."""
 NOT_ROTATED = "single-pass"
 FIRST = "first-"
-"""Begins the tag of a question of which only the first options are rotated, as many as it says: `first-3`."""
+"""Prefix of a value of that tag: `first-3` rotates the first three options only."""
 
 
 def rotations(count: int) -> Iterator[tuple[int, ...]]:
-    """All cyclic shifts of 0..count-1, the unshifted one first (MMBench 4.1)."""
+    """Yield all cyclic shifts of 0..count-1, starting with the unshifted one (MMBench 4.1)."""
     for shift in range(count):
         yield tuple((i + shift) % count for i in range(count))
 
 
 def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
-    """The orders that CircularEval shows: all rotations, or only those that the tag `rotations` allows.
+    """Return the option orders that CircularEval shows: all rotations, or those that the tag `rotations` allows.
 
-    MMBench's files do not turn some questions at all, and in others leave the last option in its place ("all of the
-    above"); their reader tags them.
+    MMBench's files leave some questions unrotated, and keep the last option of others in its place ("all of the
+    above"). Their reader sets the tag.
     """
-    count, rotations_tag = len(sample.options), sample.tags.get(ROTATIONS, "")
-    if rotations_tag == NOT_ROTATED:
+    count = len(sample.options)
+    tag = sample.tags.get(ROTATIONS, "")
+    if tag == NOT_ROTATED:
         return [tuple(range(count))]
-    turned = rotations_tag.removeprefix(FIRST)
-    first = (
-        min(count, int(turned)) if rotations_tag.startswith(FIRST) and turned.isdecimal() else count
-    )
-    return [(*order, *range(first, count)) for order in rotations(first)]
+
+    rotated_count = count
+    number = tag.removeprefix(FIRST)
+    if tag.startswith(FIRST) and number.isdecimal():
+        rotated_count = min(count, int(number))
+    fixed_options = range(rotated_count, count)
+    return [(*order, *fixed_options) for order in rotations(rotated_count)]
 
 
 def render(
@@ -80,6 +83,7 @@ def render(
     method: Method,
     history: tuple[EarlierReply, ...] = (),
 ) -> Request:
+    """Return the request of one presentation."""
     ask = prompt.generate if method == "generation" else prompt.loglikelihood
     return ask(sample, variant, history)
 
@@ -112,7 +116,15 @@ def present(
     test: int,
     order: tuple[int, ...] | None = None,
 ) -> Variant:
-    """The variant with the first template and, unless `order` is given, the options in their original order."""
+    """Return the variant of one presentation, with the first template.
+
+    Args:
+        sample: The sample.
+        prompt: Renders its prompts.
+        settings: The protocol.
+        test: Index of the presentation.
+        order: Order of the options; by default the original order.
+    """
     count = len(sample.options)
     return Variant(
         test=test,
@@ -124,11 +136,11 @@ def present(
 
 
 class Circular(ProtocolSettings, frozen=True):
-    """Every rotation of the options; ends as soon as two rotations cannot both be right (MMBench 4.1).
+    """Every rotation of the options, until the question is certainly failed (MMBench 4.1).
 
-    The stop needs no answer: two rotations that name different options cannot both be right, and one
-    that names none fails the question too. It gives the verdict of all passes for single-answer
-    questions with distinct options. A question whose options must not be rotated is asked once, for VanillaEval.
+    Stopping does not need the ground truth: a question fails as soon as two rotations name different options, or one
+    names no option. For single-answer questions with distinct options, the result is the same as with all passes. A
+    question whose options must not be rotated is presented once (VanillaEval).
     """
 
     by: Method = "generation"
@@ -142,7 +154,7 @@ class Circular(ProtocolSettings, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
-        """Its vanilla accuracy is that of the first pass: VanillaEval."""
+        """Declares the first pass, which is VanillaEval, as the vanilla accuracy."""
         return Declaration(
             presentations=lambda sample: len(circular_orders(sample)),
             stops_early=not self.all_passes,
@@ -163,26 +175,27 @@ class Circular(ProtocolSettings, frozen=True):
         if self.all_passes:
             yield requests
             return
-        first: int | None = None
+        first_choice: int | None = None
         for request in requests:
             [response] = yield [request]
             choice = self._choice(sample, request, response)
-            if choice is None or first not in (None, choice):
-                return  # the question has failed, whatever the answer is
-            first = choice
+            if choice is None or first_choice not in (None, choice):
+                return  # the question has failed, whatever its ground truth is
+            first_choice = choice
 
     def _choice(self, sample: Sample, request: Request, response: Response) -> int | None:
-        return predict(
-            self.label, Turn(sample.question, sample.options), request, response, self.extractor
-        ).choice
+        """Return the index of the option that a reply names; None if it names none."""
+        question = Turn(sample.question, sample.options)
+        prediction = predict(self.label, question, request, response, self.extractor)
+        return prediction.choice
 
 
 class Instability(ProtocolSettings, frozen=True):
-    """M presentations of a sample in one wave (ReForm-Eval 3.3.2).
+    """M presentations of each sample, all sent at once (ReForm-Eval 3.3.2).
 
-    `perturb` names what differs between them: template, order and labels, together or alone. Orders
-    are rotations of a seeded permutation, so each option stands in each place equally often when M is
-    a multiple of the number of options. Templates take turns.
+    `perturb` selects what differs between presentations: template, order and labels, alone or combined. Orders are
+    rotations of a seeded permutation, so each option appears equally often at each position if M is a multiple of the
+    number of options. Templates alternate.
     """
 
     m: int = 5
@@ -222,32 +235,39 @@ class Instability(ProtocolSettings, frozen=True):
         ]
 
     def _variant(self, sample: Sample, prompt: PromptRenderer, test: int) -> Variant:
-        count, changes = len(sample.options), self.perturbed
+        """Return the variant of presentation `test`, with the changes that `perturb` names."""
+        count = len(sample.options)
         templates = prompt.template_ids(self.by)
+        template = templates[0]
+        wording = 0
+        if "template" in self.perturbed:
+            template = templates[test % len(templates)]
+            wording = test % (1 + len(sample.rewordings))
+
         order = tuple(range(count))
-        if "order" in changes and count:
+        if "order" in self.perturbed and count:
             base = list(order)
             rng_for(sample.benchmark, sample.id, f"order {test // count}", self.seed).shuffle(base)
             order = tuple(base[(i + test) % count] for i in range(count))
-        style: LabelStyle = "random" if "labels" in changes else self.labels
+
+        style: LabelStyle = "random" if "labels" in self.perturbed else self.labels
+        labels = labels_for(style, count, sample.benchmark, sample.id, f"labels {test}", self.seed)
         return Variant(
             test=test,
-            template=templates[test % len(templates)] if "template" in changes else templates[0],
+            template=template,
             order=order,
-            labels=labels_for(
-                style, count, sample.benchmark, sample.id, f"labels {test}", self.seed
-            ),
+            labels=labels,
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
-            wording=test % (1 + len(sample.rewordings)) if "template" in changes else 0,
+            wording=wording,
         )
 
 
 class Likelihood(ProtocolSettings, frozen=True):
-    """The most likely option, options not shown; M templates (ReForm-Eval 3.3.1, equation 1).
+    """The most likely option, without showing the options, with M templates (ReForm-Eval 3.3.1, equation 1).
 
-    With `pmi` each request is asked again without the picture (`text`) or with a grey one (`blank`); an
-    option counts by how much the picture raises its log-likelihood.
+    With `pmi`, each request is repeated without the image (`text`) or with a grey image (`blank`). An option then
+    counts by how much the image raises its log-likelihood.
     """
 
     m: int = 1
@@ -259,7 +279,7 @@ class Likelihood(ProtocolSettings, frozen=True):
 
     @property
     def perturbed(self) -> tuple[str, ...]:
-        """Options are not shown, so that presentations differ by their template alone."""
+        """What differs between presentations: only the template, since options are not shown."""
         return ("template",) if self.m > 1 else ()
 
     @property
@@ -277,50 +297,42 @@ class Likelihood(ProtocolSettings, frozen=True):
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
         if sample.turns:
-            yield from Dialogue(by="likelihood", m=self.m, seed=self.seed).rounds(
-                sample, prompt, history, self.label
-            )
+            dialogue = Dialogue(by="likelihood", m=self.m, seed=self.seed)
+            yield from dialogue.rounds(sample, prompt, history, self.label)
             return
         templates = prompt.template_ids("likelihood")
-        requests = [
-            prompt.loglikelihood(
-                sample,
-                Variant(
-                    test=test,
-                    template=templates[test % len(templates)],
-                    wording=test % (1 + len(sample.rewordings)),
-                ),
-            )
-            for test in range(self.m)
-        ]
-        yield [
-            *requests,
-            *(self._without_picture(request, sample) for request in requests if self.pmi),
-        ]
+        requests: list[Request] = []
+        for test in range(self.m):
+            template = templates[test % len(templates)]
+            wording = test % (1 + len(sample.rewordings))
+            variant = Variant(test=test, template=template, wording=wording)
+            requests.append(prompt.loglikelihood(sample, variant))
+        baselines: list[Request] = []
+        if self.pmi:
+            baselines = [self._without_image(request, sample) for request in requests]
+        yield [*requests, *baselines]
 
-    def _without_picture(self, request: Request, sample: Sample) -> Request:
-        """The baseline request of a presentation, marked as such in its variant; examples keep their pictures."""
+    def _without_image(self, request: Request, sample: Sample) -> Request:
+        """Return the baseline request of a presentation. Few-shot examples keep their images."""
         variant = replace(request.variant, baseline=self.pmi)
-        return replace(
-            request,
-            variant=variant,
-            messages=tuple(
-                _blind(message, sample.images, self.pmi) for message in request.messages
-            ),
-        )
+        messages = tuple(_blind(message, sample.images, self.pmi) for message in request.messages)
+        return replace(request, variant=variant, messages=messages)
 
 
 def _blind(message: Message, pictures: tuple[ImageRef, ...], instead: str) -> Message:
-    """The message with these pictures grey, or without them."""
-    grey = (ImagePart(BLANK),) if instead == "blank" else ()
+    """Return the message with these images replaced by grey ones (`instead="blank"`) or removed."""
     parts: list[Part] = []
     for part in message.content:
-        parts += grey if isinstance(part, ImagePart) and part.image in pictures else (part,)
+        is_hidden = isinstance(part, ImagePart) and part.image in pictures
+        if not is_hidden:
+            parts.append(part)
+        elif instead == "blank":
+            parts.append(ImagePart(BLANK))
     return replace(message, content=tuple(parts))
 
 
 class Blind(Vanilla, frozen=True):
-    """Every question once, without its picture: what the text alone gives away."""
+    """Every question once, without its image: what the text alone reveals."""
 
     @property
     def declaration(self) -> Declaration:
@@ -328,7 +340,7 @@ class Blind(Vanilla, frozen=True):
             presentations=1,
             sees_images=False,
             control_of=protocol_label("vanilla", self),
-            shown=SHOWN["text"],
+            control_input=SHOWN["text"],
         )
 
     def ask(
@@ -341,12 +353,14 @@ class Blind(Vanilla, frozen=True):
 
 
 class Dialogue(ProtocolSettings, frozen=True):
-    """Rounds one after the other, M presentations of each that share one history.
+    """Rounds of a dialogue in order, M presentations of each with one shared history.
 
-    Online history (ReForm-Eval A.8): the option that most presentations of the round chose, ties to
-    the earliest, in the form that was asked for; when none was readable, the first reply as it came. Verbatim: the
-    first reply that chose that option, in the model's own words. Gold history: the published reply. Options stand in
-    their stored order.
+    Options keep their stored order. `history` selects what later rounds show as the model's reply:
+
+        - `online` (ReForm-Eval A.8): the option that most presentations chose, the earliest one if tied, written in the
+            requested format. If no reply names an option, the first reply unchanged.
+        - `verbatim`: the first reply that chose this option, in the model's own words.
+        - `gold`: the published reply.
     """
 
     by: Method = "generation"
@@ -380,6 +394,14 @@ class Dialogue(ProtocolSettings, frozen=True):
     def rounds(
         self, sample: Sample, prompt: PromptRenderer, published: tuple[str, ...], protocol: str
     ) -> RequestGenerator:
+        """Yield the requests of each round; stop after a round with a failed request.
+
+        Args:
+            sample: The dialogue.
+            prompt: Renders its prompts.
+            published: Published replies to show as history; empty to show the model's own.
+            protocol: Label of the protocol that presents the rounds.
+        """
         replies: tuple[EarlierReply, ...] = ()
         for number, turn in enumerate(sample.turns):
             requests = [
@@ -387,14 +409,13 @@ class Dialogue(ProtocolSettings, frozen=True):
             ]
             responses = yield requests
             if any(response.error is not None for response in responses):
-                return  # later rounds would speak of an answer that never came
+                return  # later rounds would refer to a missing reply
             if published:
-                replies = (
-                    *replies,
-                    self._as_reply(prompt, requests[0].variant, turn, published[number]),
-                )
+                variant = requests[0].variant
+                reply = self._as_reply(prompt, variant, turn, published[number])
             else:
-                replies = (*replies, self._own_reply(prompt, turn, requests, responses, protocol))
+                reply = self._own_reply(prompt, turn, requests, responses, protocol)
+            replies = (*replies, reply)
 
     def _request(
         self,
@@ -427,6 +448,7 @@ class Dialogue(ProtocolSettings, frozen=True):
         responses: list[Response],
         protocol: str,
     ) -> EarlierReply:
+        """Return the reply to show in later rounds, from the model's own replies to a round."""
         if not turn.options:
             return EarlierReply(responses[0].text or "")
         choices = [
@@ -435,15 +457,19 @@ class Dialogue(ProtocolSettings, frozen=True):
         ]
         votes = Counter(choice for choice in choices if choice is not None)
         winner = votes.most_common(1)[0][0] if votes else None
-        if winner is not None and (self.by == "likelihood" or self.history != "verbatim"):
+        is_verbatim = self.history == "verbatim" and self.by == "generation"
+        if winner is not None and not is_verbatim:
             return self._as_reply(prompt, requests[0].variant, turn, turn.options[winner])
+
+        # The first reply that chose the winner; without a winner, the first reply.
+        reply = responses[choices.index(winner)].text or ""
         prefix = prompt.response_prefix if self.by == "generation" else ""
-        return EarlierReply(_continued(prefix, responses[choices.index(winner)].text or ""))
+        return EarlierReply(_continued(prefix, reply))
 
     def _as_reply(
         self, prompt: PromptRenderer, variant: Variant, turn: Turn, text: str
     ) -> EarlierReply:
-        """The reply in the form that was asked for: label and text, or the bare text under likelihood."""
+        """Return an answer in the requested format: label and text, or the text alone for likelihoods."""
         if self.by == "likelihood" or text not in turn.options:
             return EarlierReply(text)
         labels = dict(zip(turn.options, alphabet_of(variant.labels, turn.options), strict=False))
@@ -451,9 +477,6 @@ class Dialogue(ProtocolSettings, frozen=True):
 
 
 def _continued(prefix: str, text: str) -> str:
-    """The reply as the model's turn shows it: the prefix that it went on from, a blank, and its own words.
-
-    A model that repeated the prefix has it once.
-    """
+    """Return a reply as it appears in the model's turn: prefix, a blank, and the text, without repeating the prefix."""
     text = text.strip()
     return text if text.startswith(prefix) else f"{prefix} {text}".strip()

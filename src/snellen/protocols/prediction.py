@@ -1,4 +1,4 @@
-"""From a response to a prediction: an option by identity, whatever its place and label were. Pure."""
+"""Turn a response into a prediction: an option by its index in the question, whatever its position and label were."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from snellen.records import (
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 RuleChoice = Literal["own", LikelihoodRule]
-"""`own` is the extractor that each benchmark's entry names."""
+"""`own` selects the rule that each benchmark's entry declares."""
 
 
 def predict(
@@ -37,12 +37,21 @@ def predict(
     rule: LikelihoodRule = "sum",
     baseline: Sequence[ContinuationScore] | None = None,
 ) -> Prediction:
-    """How the response to one presentation of `question` is read.
+    """Return the prediction in the response to one presentation of a question.
 
-    `baseline` is what the same options score without the picture; None when the protocol asks for none,
-    empty when it asked and got none.
-    Raises UnknownNameError for an extractor that does not exist, HookError for one that fails; never for what a model
-    replied.
+    Args:
+        protocol: Label of the protocol.
+        question: The question.
+        request: The request.
+        response: Its response.
+        extractor: Name of the extraction rules.
+        rule: How the log-likelihoods of tokens are combined.
+        baseline: Scores of the same options without the image. None if the protocol has no baseline; empty if the
+            baseline failed.
+
+    Raises:
+        UnknownNameError: The extractor does not exist.
+        HookError: The extractor failed.
     """
     rules = find_extractor(extractor)
     likelihood = request.kind == "loglikelihood"
@@ -57,11 +66,12 @@ def predict(
         error=response.error,
         notes=response.notes,
         addresses_grader=_grader_address(question, response),
+        verdict=response.verdict,
     )
     if response.error is not None:
         return replace(unread, reason="request failed", detail=response.error.kind)
-    if likelihood and response.chosen is not None:
-        choice = _places(unread, question)[response.chosen]
+    if likelihood and response.likeliest_option is not None:
+        choice = _shown_indices(unread, question)[response.likeliest_option]
         return replace(
             unread,
             choice=choice,
@@ -70,21 +80,23 @@ def predict(
         )
     if likelihood:
         return _by_scores(unread, above_baseline(response.scores, baseline, rule), rule)
-    reason = _why_nothing_is_said(response)
+    reason = _reason_for_no_text(response)
     if not question.options:
         parts = split_thoughts(response.text or "")
         if parts.reasoning is not None and not parts.answer:
             reason = "reasoning cut off" if parts.is_unfinished else reason or "empty"
         return replace(unread, text=parts.answer, extraction_method="verbatim", reason=reason)
     prediction = _by_reply(unread, question, response, rules)
-    return (
-        replace(prediction, reason=reason) if reason and prediction.choice is None else prediction
-    )
+    if reason and prediction.choice is None:
+        return replace(prediction, reason=reason)
+    return prediction
 
 
-def _why_nothing_is_said(response: Response) -> Reason | None:
-    """None for a reply with a text. Of one that the length limit ended before any answer, all that was written is
-    reasoning, which a server does not show."""
+def _reason_for_no_text(response: Response) -> Reason | None:
+    """Return why a response has no text, or None if it has text.
+
+    If the length limit ended the reply, all its tokens were reasoning, which the server does not return.
+    """
     if (response.text or "").strip():
         return None
     match response.finish:
@@ -101,14 +113,14 @@ def _rule_version(rule: LikelihoodRule) -> str:
 
 
 def holds_shares(prediction: Prediction) -> bool:
-    """Whether its scores are shares of the options (rule `softmax`), and not log-likelihoods."""
+    """Return whether the scores of a prediction are shares (rule `softmax`), and not log-likelihoods."""
     return prediction.extractor_version == _rule_version("softmax")
 
 
 def predict_conclusion(
     protocol: str, question: Turn, conclusion: Conclusion, extractor: str = "standard"
 ) -> Prediction:
-    """How the answer to which several steps led is read; one that ended without an answer is `undecided`."""
+    """Return the prediction of a protocol with several steps. If it ended without an answer, the reason is `undecided`."""
     prediction = predict(protocol, question, conclusion.request, conclusion.response, extractor)
     if not conclusion.undecided:
         return prediction
@@ -129,16 +141,19 @@ def predict_conclusion(
 def _by_scores(
     unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule
 ) -> Prediction:
-    """The most likely option; `scores` are None where the baseline is missing."""
+    """Return the prediction of the most likely option; `scores` are None if the baseline is missing."""
     if scores is None:
         return replace(unread, reason="no baseline")
     choice, method, reason = most_likely(scores, rule)
+    notes = unread.notes
+    if method == "tie":
+        notes = (*notes, "tie")
     return replace(
         unread,
         choice=choice,
         extraction_method=method,
         reason=reason,
-        notes=(*unread.notes, "tie") if method == "tie" else unread.notes,
+        notes=notes,
         scores=option_values(scores, rule),
     )
 
@@ -146,47 +161,59 @@ def _by_scores(
 def _by_reply(
     unread: Prediction, question: Turn, response: Response, rules: NamedExtractor
 ) -> Prediction:
-    """The option that the reply names, by identity."""
-    places, reply = _places(unread, question), response.text or ""
-    options = [question.options[place] for place in places]
-    of = f"{unread.benchmark} {unread.sample_id}"
+    """Return the prediction of the option that a reply names."""
+    reply = response.text or ""
+    indices = _shown_indices(unread, question)
+    options = [question.options[index] for index in indices]
+    sample_name = f"{unread.benchmark} {unread.sample_id}"
     reading = rules.reading(
-        of, reply, options, unread.variant.labels, response.finish, question.question
+        sample_name, reply, options, unread.variant.labels, response.finish, question.question
     )
+    choice = None
+    unparsed_text: str | None = reply
+    if reading.choice is not None:
+        choice = indices[reading.choice]
+        unparsed_text = None
     return replace(
         unread,
-        choice=None if reading.choice is None else places[reading.choice],
+        choice=choice,
         extraction_method=reading.extraction_method,
         reason=reading.reason,
         detail=reading.detail,
         confidence=None if reading.confidence == "none" else reading.confidence,
-        probabilities=_by_identity(reading.probabilities, places),
+        probabilities=_in_question_order(reading.probabilities, indices),
         follows_format=reading.follows_format,
-        unparsed_text=reply if reading.choice is None else None,
-        mentioned=tuple(places[place] for place in reading.mentioned),
+        unparsed_text=unparsed_text,
+        mentioned=tuple(indices[position] for position in reading.mentioned),
     )
 
 
-def _by_identity(probabilities: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
-    """Probabilities of the options in the order shown, and of none, in the order of the question's options."""
+def _in_question_order(probabilities: Sequence[float], indices: Sequence[int]) -> tuple[float, ...]:
+    """Return probabilities in the question's order of options, with that of "no option" last.
+
+    Args:
+        probabilities: Probabilities in the order shown, with that of "no option" last.
+        indices: For each option shown, its index in the question.
+    """
     if not probabilities:
         return ()
-    by_identity = dict(zip(places, probabilities, strict=False))
-    shares = [by_identity[option] for option in range(len(places))]
-    return tuple(round(share, 4) for share in (*shares, probabilities[-1]))
+    by_index = dict(zip(indices, probabilities, strict=False))
+    ordered = [by_index[index] for index in range(len(indices))]
+    no_option = probabilities[-1]
+    return tuple(round(probability, 4) for probability in (*ordered, no_option))
 
 
-def _places(prediction: Prediction, question: Turn) -> Sequence[int]:
-    """The options in the order shown."""
+def _shown_indices(prediction: Prediction, question: Turn) -> Sequence[int]:
+    """Return the question's index of each option, in the order shown."""
     return prediction.variant.order or range(len(question.options))
 
 
 def _grader_address(question: Turn, response: Response) -> str:
-    return (
-        grader_address(response.text, "\n".join((question.question, *question.options)))
-        if response.text
-        else ""
-    )
+    """Return the part of a reply that addresses a grader; empty if there is none."""
+    if not response.text:
+        return ""
+    question_text = "\n".join((question.question, *question.options))
+    return grader_address(response.text, question_text)
 
 
 def above_baseline(
@@ -194,9 +221,10 @@ def above_baseline(
     baseline: Sequence[ContinuationScore] | None,
     rule: LikelihoodRule,
 ) -> Sequence[ContinuationScore] | None:
-    """The scores less what the options score without the picture (pointwise mutual information, in nats).
+    """Return scores minus those of the same options without the image (pointwise mutual information, in nats).
 
-    None when a baseline is needed and missing. `conditional` leaves it out; `pmi` insists on one.
+    The result is None if the baseline is missing. The rule `conditional` does not subtract a baseline; `pmi` requires
+    one.
     """
     if rule == "conditional" or (baseline is None and rule != "pmi"):
         return scores
@@ -209,35 +237,39 @@ def above_baseline(
 
 
 def reduce_score(score: ContinuationScore, rule: LikelihoodRule) -> float:
-    """One continuation's score: `sum` of its tokens' log-likelihoods in nats (ReForm-Eval, equation 1,
-    with the sum taken over logarithms), their `mean`, or the sum per `byte`.
+    """Return the score of one continuation under a rule.
 
-    `softmax` orders options as `mean` does (LVLM-eHub, equations 1 and 2), `pmi` and `conditional` as `sum`. By any
-    rule a continuation of probability zero has `IMPOSSIBLE`.
+    `sum` is the sum of its tokens' log-likelihoods in nats (ReForm-Eval, equation 1, with logarithms summed), `mean`
+    their mean, and `byte` the sum per byte. `softmax` orders options as `mean` does (LVLM-eHub, equations 1 and 2);
+    `pmi` and `conditional` as `sum`. A continuation of probability zero has the score `IMPOSSIBLE` under every rule.
     """
     if score.is_impossible:
         return IMPOSSIBLE
     if rule in ("mean", "softmax"):
         return score.sum / max(score.tokens, 1)
-    return score.sum / max(score.bytes, 1) if rule == "byte" else score.sum
+    if rule == "byte":
+        return score.sum / max(score.bytes, 1)
+    return score.sum
 
 
 def option_values(scores: Sequence[ContinuationScore], rule: LikelihoodRule) -> tuple[float, ...]:
-    """The value shown for each option: its reduced score, or for `softmax` its share of the total."""
+    """Return the value to show for each option: its score, or for `softmax` its share of the total."""
     values = [reduce_score(score, rule) for score in scores]
     if rule != "softmax" or not values:
         return tuple(values)
-    weights = [math.exp(value - max(values)) for value in values]
-    return tuple(weight / math.fsum(weights) for weight in weights)
+    highest = max(values)
+    weights = [math.exp(value - highest) for value in values]
+    total = math.fsum(weights)
+    return tuple(weight / total for weight in weights)
 
 
 def most_likely(
     scores: Sequence[ContinuationScore], rule: LikelihoodRule
 ) -> tuple[int | None, ExtractionMethod | None, NoMostLikelyReason | None]:
-    """Index of the most likely continuation and how it was found, or why there is none.
+    """Return the index of the most likely continuation and how it was found, or why there is none.
 
-    NaN and scores that are all equal decide nothing. An exact tie for the best goes to the lower
-    index and is noted.
+    There is none if a score is NaN or all scores are equal. If several share the highest score, the first wins and the
+    method is `tie`.
     """
     values = [reduce_score(score, rule) for score in scores]
     if not values or any(math.isnan(value) for value in values):
@@ -245,4 +277,5 @@ def most_likely(
     best = max(values)
     if min(values) == best and len(values) > 1:
         return None, None, "all alike"
-    return values.index(best), "tie" if values.count(best) > 1 else "likelihood", None
+    method: ExtractionMethod = "tie" if values.count(best) > 1 else "likelihood"
+    return values.index(best), method, None

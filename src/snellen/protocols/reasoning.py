@@ -1,7 +1,7 @@
-"""Several rounds of questions and answers between models before the answer (LVLM-eHub, appendix A.3, eq. 3-6).
+"""Rounds of questions and answers between models before the answer (LVLM-eHub, appendix A.3, eq. 3-6).
 
-A Questioner breaks the question down into sub-questions, the evaluated model answers each of them alone with the
-picture, and a Reasoner concludes, or is in doubt, which leads to another round.
+A Questioner divides the question into sub-questions, the evaluated model answers each of them separately with the
+image, and a Reasoner concludes or expresses doubt, which starts another round.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from snellen.protocols.prompts.role_prompts import (
     named_reasoning_prompts,
     shortened,
 )
-from snellen.protocols.prompts.templates import Templates
+from snellen.protocols.prompts.templates import PromptTemplates
 from snellen.protocols.reasoning_parsing import (
     STANDARD_PARSER,
     ReadConclusion,
     ReasoningParser,
     bare_words,
 )
-from snellen.protocols.verdict import ask_twice, reminded, user_message
+from snellen.protocols.verdict import ask_twice, user_message, with_reminder
 from snellen.records import (
     Decoding,
     Exchange,
@@ -52,25 +52,25 @@ from snellen.records import (
 
 CAPTION, SUB_QUESTIONS, SUB_ANSWER = "caption", "sub-questions", "sub-answer"
 ANALYSIS = "analysis"
-"""A step of a Reasoner that may be in doubt."""
+"""Purpose of a Reasoner's step that may express doubt."""
 CONCLUSION = "conclusion"
-"""A step of a Reasoner that must decide."""
+"""Purpose of a Reasoner's step that must decide."""
 
 
 class SubAnswer(Struct, frozen=True):
-    """A sub-question and what the evaluated model replied."""
+    """A sub-question and the evaluated model's reply."""
 
     question: str
     reply: str
 
 
 def reply_text(response: Response) -> str:
-    """A reply on one line, without reasoning in tags or turns that the model made up."""
+    """Return a reply on one line, without tagged reasoning and without turns that the model made up."""
     return " ".join(shortened(response.text or "").split())
 
 
 class ReasoningRequests:
-    """Writes the requests of one sample."""
+    """Builds the requests of one sample, and numbers them as steps."""
 
     def __init__(
         self,
@@ -82,8 +82,10 @@ class ReasoningRequests:
         role_tokens: int,
         answer_tokens: int,
     ) -> None:
-        self.sample, self.presented = sample, presented
-        self._prompt, self._words = prompt, words
+        self.sample = sample
+        self.presented = presented
+        self._prompt = prompt
+        self._words = words
         self._role_tokens = role_tokens
         self._answer_tokens = prompt.decoding.max_new_tokens or answer_tokens
         self._numbers = itertools.count(1)
@@ -99,17 +101,17 @@ class ReasoningRequests:
         }
 
     def caption(self) -> Request:
-        """The first instruction of the family `caption`, with the pictures."""
+        """Return the request for a description of the images, with the first instruction of the family `caption`."""
         return self._to_model(CAPTION, 0, "caption.generation.0", "")
 
     def sub_answer(self, round_number: int, question: str) -> Request:
-        """A sub-question alone, below the first instruction of the family `text`, with the pictures."""
+        """Return the request for the answer to one sub-question, with the images and an instruction of the family `text`."""
         return self._to_model(SUB_ANSWER, round_number, "text.generation.0", question)
 
     def sub_questions(
         self, round_number: int, caption: str, answers: Sequence[SubAnswer], analysis: str
     ) -> tuple[Request, Request]:
-        """The request, and the one to make when nothing was asked in the reply."""
+        """Return the request for sub-questions, and the one to repeat it with if the reply contains none."""
         words = self._words.questioner
         slots = {**self._case(caption, answers), "analysis": analysis or "nothing"}
         text = fill_case(words.first if round_number == 1 else words.more, slots)
@@ -119,14 +121,19 @@ class ReasoningRequests:
     def conclusion(
         self, round_number: int, caption: str, answers: Sequence[SubAnswer], *, last: bool
     ) -> tuple[Request, Request]:
-        """The request, and the one to make when the reply holds neither answer nor doubt."""
+        """Return the request for the conclusion, and the one to repeat it with if the reply neither answers nor doubts."""
         words = self._words.reasoner
         text = fill_case(words.case, self._case(caption, answers))
-        purpose, system = (CONCLUSION, words.last) if last else (ANALYSIS, words.system)
-        step = Step(0, purpose, round_number)
+        if last:
+            step = Step(0, CONCLUSION, round_number)
+            system = words.last
+        else:
+            step = Step(0, ANALYSIS, round_number)
+            system = words.system
         return self._to_role("reasoner", step, system, text, words.again, self.presented)
 
     def _case(self, caption: str, answers: Sequence[SubAnswer]) -> dict[str, str]:
+        """Return the values of all slots: the question, the caption, and the sub-questions with their answers."""
         lines = (
             f"Sub-question {i}: {answer.question}\nAnswer {i}: {answer.reply or '(no answer)'}"
             for i, answer in enumerate(answers, 1)
@@ -139,6 +146,7 @@ class ReasoningRequests:
         }
 
     def _to_model(self, purpose: str, round_number: int, template: str, question: str) -> Request:
+        """Return a request to the evaluated model."""
         text = "\n".join(filter(None, (self._prompt.templates.named(template), question)))
         pictures: tuple[Part, ...] = tuple(ImagePart(image) for image in self.sample.images)
         message = Message("user", (*pictures, TextPart(text)))
@@ -155,25 +163,28 @@ class ReasoningRequests:
     def _to_role(
         self, role: str, step: Step, system: str, text: str, reminder: str, variant: Variant
     ) -> tuple[Request, Request]:
-        """The request, and the one with the reminder, which comes right after it or not at all."""
+        """Return a request to a model in a role, and the same request with a reminder.
+
+        The second one, if it is sent, is the next step.
+        """
+        messages = [user_message(text)]
         system_text = fill_slots(system, self._slots)
+        if system_text:
+            messages.insert(0, Message("system", (TextPart(system_text),)))
         request = Request(
             self.sample.benchmark,
             self.sample.id,
             replace(variant, template=self._words.version, step=step),
-            (
-                *([Message("system", (TextPart(system_text),))] if system_text else []),
-                user_message(text),
-            ),
+            tuple(messages),
             decoding=Decoding(max_new_tokens=self._role_tokens),
             role=role,
         )
-        return self._numbered(request), self._numbered(
-            reminded(request, fill_slots(reminder, self._slots))
-        )
+        first = self._numbered(request)
+        repeated = self._numbered(with_reminder(request, fill_slots(reminder, self._slots)))
+        return first, repeated
 
     def _numbered(self, request: Request) -> Request:
-        """The request with the next number."""
+        """Return the request with the next step number."""
         variant = request.variant
         step = variant.step and replace(variant.step, number=next(self._numbers))
         return replace(request, variant=replace(variant, step=step))
@@ -183,42 +194,41 @@ ROLES = ("questioner", "reasoner")
 
 
 class _RoundEnd(Struct, frozen=True):
-    """What is known after a round."""
+    """The state after a round."""
 
     caption: str
     answers: tuple[SubAnswer, ...] = ()
     analysis: str = ""
     decided: bool = False
-    """Whether no other round follows."""
+    """Whether this was the last round."""
 
 
 Talk = Generator[list[Request], list[Response], _RoundEnd | None]
 
 
 class Reasoning(ProtocolSettings, frozen=True):
-    """Caption, then rounds of sub-questions, sub-answers and analysis, until the Reasoner is sure or rounds are over.
+    """Caption, then rounds of sub-questions, answers and analysis, until the Reasoner decides or the rounds are over.
 
-    In the last round doubt is forbidden, and in one for which nothing new was asked. A reply in which nothing can be
-    read is asked for once more. A question that ends without an answer is not right, and counted as undecided.
+    Doubt is forbidden in the last round, and in a round without new sub-questions. A reply that cannot be read is
+    requested once more. A question that ends without an answer is scored as wrong and counted as undecided.
     """
 
     rounds: int = 4
     questions: int = 5
-    """The largest number of sub-questions in a round."""
+    """Maximum sub-questions in a round."""
     caption: Literal["real", "none"] = "real"
-    """`none`: without a description, as the published numbers of SNLI-VE were made."""
+    """`none` omits the description, as for the published numbers of SNLI-VE."""
     parsing: Literal["standard", "legacy"] = "standard"
     prompts: str = ""
-    """A suite's own prompts for its questions (the registry's group `reasoning_prompts`), in place of the general
-    ones."""
+    """Prompts of a suite (registry group `reasoning_prompts`) that replace the general ones."""
     labels: LabelStyle = "number"
-    """Letters instead of numbers where an option is a number itself."""
+    """Option labels. `number` becomes `upper` if an option is itself a number."""
     extractor: str = "standard"
-    """Rules that read the Reasoner's answer."""
+    """Rules that extract the Reasoner's answer."""
     role_tokens: int = 512
-    """Longest reply of Questioner and Reasoner, who reply greedily."""
+    """Maximum length of the replies of Questioner and Reasoner, which are decoded greedily."""
     answer_tokens: int = 64
-    """Longest caption and sub-answer, where the run does not say."""
+    """Maximum length of captions and sub-answers if the run does not set one."""
 
     def __post_init__(self) -> None:
         for name in ("rounds", "questions", "role_tokens", "answer_tokens"):
@@ -237,7 +247,7 @@ class Reasoning(ProtocolSettings, frozen=True):
             conclude=self.conclude,
         )
 
-    def _words(self, templates: Templates) -> ReasoningPrompts:
+    def _words(self, templates: PromptTemplates) -> ReasoningPrompts:
         return named_reasoning_prompts(self.prompts) if self.prompts else templates.reasoning
 
     def applies(self, sample: Sample) -> bool:
@@ -264,7 +274,7 @@ class Reasoning(ProtocolSettings, frozen=True):
             state = end
 
     def _round(self, ask: ReasoningRequests, state: _RoundEnd, number: int) -> Talk:
-        """One round; None when a request failed."""
+        """Run one round and return its end, or None if a request failed."""
         request, again = ask.sub_questions(number, state.caption, state.answers, state.analysis)
         response, questions = yield from ask_twice(
             request, again, lambda reply: self._new_questions(reply, state) or None
@@ -287,12 +297,12 @@ class Reasoning(ProtocolSettings, frozen=True):
         )
         if response.error is not None:
             return None
-        goes_on = verdict is not None and verdict.doubt and not last
-        return _RoundEnd(
-            state.caption, answers, verdict.analysis if verdict else "", decided=not goes_on
-        )
+        continues = verdict is not None and verdict.doubt and not last
+        new_analysis = verdict.analysis if verdict else ""
+        return _RoundEnd(state.caption, answers, new_analysis, decided=not continues)
 
     def _new_questions(self, reply: str, state: _RoundEnd) -> list[str]:
+        """Return the sub-questions in a reply that no earlier round has asked, up to the maximum."""
         earlier = {bare_words(answer.question) for answer in state.answers}
         return [
             question
@@ -311,59 +321,57 @@ class Reasoning(ProtocolSettings, frozen=True):
         return self._parser.conclusion(reply, sample.options, labels, rules, last=last)
 
     def _presented(self, sample: Sample) -> Variant:
-        """How the options are shown to the other models."""
-        count, numeric = (
-            len(sample.options),
-            any(option.strip().isdigit() for option in sample.options),
-        )
-        style: LabelStyle = "upper" if numeric and self.labels == "number" else self.labels
+        """Return how the options are shown to the other models."""
+        count = len(sample.options)
+        style = self.labels
+        has_numbers = any(option.strip().isdigit() for option in sample.options)
+        if has_numbers and style == "number":
+            style = "upper"
         labels = labels_for(style, count, sample.benchmark, sample.id, "labels")
         return Variant(order=tuple(range(count)), labels=labels)
 
     def conclude(self, sample: Sample, steps: Sequence[Exchange]) -> Conclusion | None:
-        """The answer of the last analysis; None while the talk is under way."""
+        """Return the conclusion that the steps so far lead to, or None if further steps follow."""
         variant = self._presented(sample)
-        if failed := next((step for step in steps if step.response.error is not None), None):
-            return Conclusion(replace(failed.request, variant=variant), failed.response)
+        for exchange in steps:
+            if exchange.response.error is not None:
+                return Conclusion(replace(exchange.request, variant=variant), exchange.response)
+
         *earlier, end = steps
-        place = end.request.variant.step
-        if place is None or place.purpose not in (ANALYSIS, CONCLUSION):
+        step = end.request.variant.step
+        if step is None or step.purpose not in (ANALYSIS, CONCLUSION):
             return None
-        last = place.purpose == CONCLUSION
-        analysis = self._read(sample, end.response.text or "", variant.labels, last=last)
-        before = earlier[-1].request.variant.step if earlier else None
-        asked_again = before is not None and (before.round, before.purpose) == (
-            place.round,
-            place.purpose,
-        )
-        if (analysis is None and not asked_again) or (
-            analysis is not None and analysis.doubt and not last
-        ):
-            return None
+        is_last = step.purpose == CONCLUSION
+        conclusion = self._read(sample, end.response.text or "", variant.labels, last=is_last)
         request = replace(
             end.request, variant=replace(variant, template=end.request.variant.template)
         )
-        if analysis is None or analysis.doubt:
-            return Conclusion(
-                request,
-                Response(text=analysis.answer if analysis else end.response.text),
-                undecided=True,
+        if conclusion is None:
+            # A reply that cannot be read is requested once more.
+            previous = earlier[-1].request.variant.step if earlier else None
+            was_repeated = previous is not None and (
+                (previous.round, previous.purpose) == (step.round, step.purpose)
             )
-        return Conclusion(request, self._written_out(sample, analysis.answer, variant.labels))
+            if not was_repeated:
+                return None
+            return Conclusion(request, Response(text=end.response.text), undecided=True)
+        if conclusion.doubt and not is_last:
+            return None
+        if conclusion.doubt:
+            return Conclusion(request, Response(text=conclusion.answer), undecided=True)
+        return Conclusion(request, self._written_out(sample, conclusion.answer, variant.labels))
 
     def _written_out(self, sample: Sample, answer: str, labels: Sequence[str]) -> Response:
-        """The option that decided the talk with label and text, so that all rules of scoring find the same one."""
-        of = f"{sample.benchmark} {sample.id}"
-        choice = (
-            find_extractor(self.extractor).reading(of, answer, sample.options, labels).choice
-            if labels
-            else None
-        )
+        """Return the chosen option with label and text, so that all extraction rules find the same option."""
+        if not labels:
+            return Response(text=answer)
+        rules = find_extractor(self.extractor)
+        sample_name = f"{sample.benchmark} {sample.id}"
+        choice = rules.reading(sample_name, answer, sample.options, labels).choice
         if choice is None:
             return Response(text=answer)
-        return Response(
-            text=f"({labels[choice]}) {sample.options[choice]}", notes=(f"read in {answer!r}",)
-        )
+        text = f"({labels[choice]}) {sample.options[choice]}"
+        return Response(text=text, notes=(f"read in {answer!r}",))
 
 
 # --- How LVLM-eHub read its Questioner and Reasoner, faults included: case counts, and one line is one ---
@@ -376,10 +384,9 @@ _DOUBT = "We are not sure"
 
 
 def legacy_sub_questions(reply: str) -> list[str]:
-    """Each line that is not empty, without `Sub-question 1:`; several on one line stay one."""
-    return [
-        question for line in reply.splitlines() if (question := _SUB_QUESTION.sub("", line).strip())
-    ]
+    """Return each line that is not empty, without `Sub-question 1:`. A line with several questions counts as one."""
+    questions = [_SUB_QUESTION.sub("", line).strip() for line in reply.splitlines()]
+    return [question for question in questions if question]
 
 
 def legacy_conclusion(
@@ -390,7 +397,7 @@ def legacy_conclusion(
     *,
     last: bool,
 ) -> ReadConclusion | None:
-    """What follows the last `Answer:`: the doubt in the paper's words, an option's text, or the first whole number."""
+    """Return the conclusion after the last `Answer:`: the paper's phrase of doubt, an option's text, or the first number."""
     del extractor, last
     before, marker, words = reply.rpartition(_ANSWER)
     if not marker:

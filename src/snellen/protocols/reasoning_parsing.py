@@ -1,7 +1,7 @@
-"""What a Questioner asks and what a Reasoner concludes, read in their replies. Pure.
+"""Extract a Questioner's sub-questions and a Reasoner's conclusion from their replies.
 
-Generous: list or prose, one line or many, JSON, markup, any case, words around. The published parser is
-`snellen.protocols.reasoning`.
+The rules accept lists or prose, one line or several, JSON, markup, any case and surrounding text. The published rules
+are in `snellen.protocols.reasoning`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ import msgspec
 from msgspec import Struct
 
 from snellen.common.late import late_pattern
-from snellen.extraction.normalisation import find_final_answer, normalise_reply
+from snellen.extraction.final_answer import find_final_answer
+from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.reading import NamedExtractor
 
 
 class ReadConclusion(Struct, frozen=True):
-    """What a Reasoner said."""
+    """The conclusion in a Reasoner's reply."""
 
     analysis: str
     answer: str
-    """The words that hold the answer or the doubt."""
+    """The text of the answer, or of the doubt."""
     doubt: bool = False
 
 
 class ConclusionReader(Protocol):
-    """Reads a Reasoner's reply, given the options in the order shown, their labels and the rules that read answers.
+    """Function that extracts the conclusion from a Reasoner's reply.
 
-    None for a reply that neither answers nor doubts. In the `last` round an answer beside a doubt counts.
+    It takes the options in the order shown, their labels, and the rules that extract answers, and returns None if the
+    reply neither answers nor doubts. With `last`, an answer counts even if the reply also expresses doubt.
     """
 
     def __call__(
@@ -45,10 +47,10 @@ class ConclusionReader(Protocol):
 
 
 class ReasoningParser(Struct, frozen=True):
-    """One way to read both."""
+    """A pair of functions that read the replies of Questioner and Reasoner."""
 
     sub_questions: Callable[[str], list[str]]
-    """In order, without their markers; empty when there is none."""
+    """Returns the sub-questions of a reply in order, without their markers; empty if there are none."""
     conclusion: ConclusionReader
 
 
@@ -72,7 +74,7 @@ _QUESTION_KEYS = late_pattern(rf"{_NAMES}$|items?$|list$", re.IGNORECASE)
 
 
 def standard_sub_questions(reply: str) -> list[str]:
-    """Every question in a reply; where nothing ends with a question mark, the items of its list."""
+    """Return every question in a reply or, if no sentence ends with a question mark, the items of its list."""
     body = _answered(reply)
     if (listed := _listed(body)) is not None:
         return _distinct(listed)
@@ -84,6 +86,7 @@ def standard_sub_questions(reply: str) -> list[str]:
 
 
 def _questions_in(line: str) -> Iterator[str]:
+    """Yield the questions in one line, without markers."""
     for part in _BETWEEN.split(line):
         question = _without_markers(part)
         if question.endswith(("?", "？")) and len(question) > 2:
@@ -91,6 +94,7 @@ def _questions_in(line: str) -> Iterator[str]:
 
 
 def _without_markers(text: str) -> str:
+    """Return a text without list markers, lead-ins such as `Q1:`, and quotation marks around it."""
     text = text.strip(_QUOTES)
     while (marker := _MARKER.match(text) or (_LEAD.match(text))) and marker.end() < len(text):
         text = text[marker.end() :].strip(_QUOTES)
@@ -98,7 +102,7 @@ def _without_markers(text: str) -> str:
 
 
 def _listed(body: str) -> list[str] | None:
-    """The texts of a JSON list, alone or under a key that names it; None where there is none."""
+    """Return the texts of a JSON list, alone or under a key that names it; None if there is none."""
     content = _json_in(body, "[{")
     if isinstance(content, dict):
         lists = [
@@ -106,9 +110,10 @@ def _listed(body: str) -> list[str] | None:
             for name, value in content.items()
             if _QUESTION_KEYS.search(name) and isinstance(value, list)
         ]
-        content = (
-            lists[0] if lists else [value for value in content.values() if isinstance(value, str)]
-        )
+        if lists:
+            content = lists[0]
+        else:
+            content = [value for value in content.values() if isinstance(value, str)]
     if not isinstance(content, list):
         return None
     texts = [_text_of(item) for item in content]
@@ -116,19 +121,18 @@ def _listed(body: str) -> list[str] | None:
 
 
 def _text_of(item: Any) -> str:
+    """Return the text of an item of a JSON list: the item itself, or the first question in an object."""
+    if isinstance(item, str):
+        return item
     if isinstance(item, dict):
-        return next(
-            (
-                value
-                for value in item.values()
-                if isinstance(value, str) and value.strip().endswith("?")
-            ),
-            "",
-        )
-    return item if isinstance(item, str) else ""
+        for value in item.values():
+            if isinstance(value, str) and value.strip().endswith("?"):
+                return value
+    return ""
 
 
 def _distinct(questions: Iterable[str]) -> list[str]:
+    """Return the questions without empty ones and repetitions, comparing only their words."""
     distinct: dict[str, str] = {}
     for question in filter(None, questions):
         distinct.setdefault(bare_words(question), question)
@@ -136,7 +140,7 @@ def _distinct(questions: Iterable[str]) -> list[str]:
 
 
 def bare_words(text: str) -> str:
-    """The same for two texts that differ in case, blanks or punctuation only."""
+    """Return the words of a text in lower case, which are equal for texts that differ in case, blanks or punctuation."""
     words: list[str] = re.findall(r"\w+", text.casefold())
     return " ".join(words)
 
@@ -165,7 +169,7 @@ _DOUBT = late_pattern(
 _ANSWER_KEYS = ("answer", "final_answer", "final answer", "conclusion", "verdict")
 _ANALYSIS_KEYS = ("analysis", "reasoning", "explanation")
 LONGEST_BARE_ANSWER = 12
-"""Words of a line that may be the answer to an open question without saying so."""
+"""Maximum number of words in a line that counts as the answer to an open question without a marker."""
 
 
 def standard_conclusion(
@@ -176,10 +180,10 @@ def standard_conclusion(
     *,
     last: bool,
 ) -> ReadConclusion | None:
-    """The last words of a reply that answer or doubt: behind `Answer:` or the like, or its last line.
+    """Return the last statement of a reply that answers or doubts: after `Answer:` or a similar marker, or its last line.
 
-    What an option says is that option, even where it says "not sure". A doubt goes before an answer in the same
-    words ("we are not sure, but 2"), except in the last round.
+    Text that belongs to an option is that option, even if the option says "not sure". If a statement both doubts and
+    answers ("we are not sure, but 2"), the doubt counts, except in the last round.
     """
     for analysis, words in _candidates(normalise_reply(_answered(reply)).text):
         doubt = _doubt_in(words, options)
@@ -194,24 +198,37 @@ def standard_conclusion(
 
 
 def _candidates(body: str) -> list[tuple[str, str]]:
-    """The analysis and the words that may be the conclusion, the last of the reply first."""
+    """Return pairs of the analysis and a possible conclusion, starting at the end of the reply."""
     content = _json_in(body, "{")
     if isinstance(content, dict):
         by_name = {str(name).casefold(): str(value) for name, value in content.items()}
-        answer = next((by_name[name] for name in _ANSWER_KEYS if name in by_name), "")
+        answer = _first_value(by_name, _ANSWER_KEYS)
         if answer:
-            return [
-                (next((by_name[name] for name in _ANALYSIS_KEYS if name in by_name), ""), answer)
-            ]
+            return [(_first_value(by_name, _ANALYSIS_KEYS), answer)]
+
+    # By the offset of the conclusion: where the analysis before it ends, and its text.
     candidates: dict[int, tuple[int, str]] = {}
     for marker in _ANSWER.finditer(body):
-        if words := _clean(body[marker.end() :].lstrip().partition("\n")[0]):
-            candidates[marker.end()] = marker.start(), words
+        rest_of_line = body[marker.end() :].lstrip().partition("\n")[0]
+        words = _clean(rest_of_line)
+        if words:
+            candidates[marker.end()] = (marker.start(), words)
     lines = [line for line in re.finditer(r"[^\n]+", body) if _clean(line[0])]
-    if lines and not any(place >= lines[-1].start() for place in candidates):
-        candidates[lines[-1].start()] = lines[-1].start(), _clean(lines[-1][0])
-    ordered = (candidates[place] for place in sorted(candidates, reverse=True))
+    if lines:
+        last_line = lines[-1]
+        start = last_line.start()
+        if not any(offset >= start for offset in candidates):
+            candidates[start] = (start, _clean(last_line[0]))
+    ordered = (candidates[offset] for offset in sorted(candidates, reverse=True))
     return [(_ANALYSIS.sub("", body[:start].strip()), words) for start, words in ordered]
+
+
+def _first_value(content: dict[str, str], names: tuple[str, ...]) -> str:
+    """Return the value of the first of the names that is present; empty if none is."""
+    for name in names:
+        if name in content:
+            return content[name]
+    return ""
 
 
 def _clean(words: str) -> str:
@@ -221,35 +238,39 @@ def _clean(words: str) -> str:
 def _answers(
     words: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor
 ) -> bool:
+    """Return whether a text is an answer: it names an option or, for an open question, is short enough."""
     if options:
         return extractor.reading("a step of a talk", words, options, labels).choice is not None
     return 0 < len(words.split()) <= LONGEST_BARE_ANSWER
 
 
 def _doubt_in(words: str, options: Sequence[str]) -> re.Match[str] | None:
-    """Where words express doubt, unless an option contains them: "2. He is not sure where to go"."""
+    """Return the match of a phrase of doubt, unless an option contains it, as in "2. He is not sure where to go"."""
     doubt = _DOUBT.search(words)
     if doubt is None:
         return None
-    mentioned = [
-        bare_words(option) for option in options if bare_words(option) in bare_words(words)
-    ]
-    return None if any(bare_words(doubt[0]) in option for option in mentioned) else doubt
+    bare_text = bare_words(words)
+    bare_doubt = bare_words(doubt[0])
+    for option in map(bare_words, options):
+        if option in bare_text and bare_doubt in option:
+            return None
+    return doubt
 
 
 def _without(words: str, doubt: re.Match[str]) -> str:
+    """Return the text without the phrase of doubt and a conjunction after it."""
     certain = f"{words[: doubt.start()]} {words[doubt.end() :]}".strip(" ,;.:-")
     return re.sub(r"^(?:but|however|though|yet)\b[\s,:]*", "", certain, flags=re.IGNORECASE)
 
 
 def _answered(reply: str) -> str:
-    """A reply without its reasoning in tags and without turns that it makes up."""
+    """Return a reply without tagged reasoning and without turns that the model made up."""
     part = find_final_answer(reply)
     return reply[part.start : part.end].strip()
 
 
 def _json_in(body: str, openings: str) -> Any:
-    """The JSON value that a reply holds, if any; words and code fences may stand around it."""
+    """Return the JSON value in a reply, which may have text and code fences around it; None if there is none."""
     for opening in openings:
         start, end = body.find(opening), body.rfind({"[": "]", "{": "}"}[opening])
         if 0 <= start < end:

@@ -2,7 +2,7 @@
 
 Step 2 of MMBench 4.2: a judge says which option a reply means that no rule could read.
 
-Judged marking of open answers: a judge compares a reply with the golds it is shown, never with the picture. MMBench,
+Judged marking of open answers: a judge compares a reply with the golds it is shown, never with the image. MMBench,
 appendix A (a mark from 1 to 5); LVLM-eHub's captions and its ensemble of wordings.
 """
 
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from snellen import extraction, registry
 from snellen.errors import DataError
-from snellen.extraction.normalisation import find_final_answer
+from snellen.extraction.final_answer import find_final_answer
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.protocols.prompts.role_prompts import judge_prompt
 from snellen.records import Decoding, ImageRef, Message, Request, Response, TextPart, Variant
@@ -30,11 +30,17 @@ VerdictOutcome = Literal["given", "none", "malformed", "error", "tie"]
 
 
 class Verdict(Struct, frozen=True):
-    """What a judge made of one reply. Only `given` has a value."""
+    """A judge's verdict on one reply. Only the outcome `given` has a value.
+
+    Examples:
+        >>> Verdict("given", 1).failed
+        False
+    """
 
     outcome: VerdictOutcome
-    """`none`: the judge says that no option is meant. `malformed`: nothing valid came, twice. `error`: no
-    answer came. `tie`: several judges, or several wordings, disagree without a majority."""
+    """`none`: the judge says that the reply means no option. `malformed`: two replies of the judge were invalid. `error`:
+    the request failed. `tie`: several judges or wordings disagree without a majority.
+    """
     value: int | None = None
     detail: str = ""
 
@@ -45,26 +51,28 @@ class Verdict(Struct, frozen=True):
 
 Deliberation = Generator[list[Request], list[Response], Verdict]
 VerdictReader = Callable[[str], Verdict | None]
-"""From a judge's reply to a verdict; None for a reply that is not a verdict."""
+"""Function from a judge's reply to a verdict, or None if the reply is not a verdict."""
 ResultT = TypeVar("ResultT")
 ResponseLookup = Callable[[Request], Response | None]
 
 
 class NoImages:
-    """The images of a judge's requests: there are none."""
+    """The images of requests without images."""
 
     def read(self, image: ImageRef) -> bytes:
         raise DataError(
-            f"a judge is shown no pictures, but image {image.digest[:12]} was asked for; ask for words only"
+            f"a judge receives no images, but its prompt requests image {image.digest[:12]}; use only text"
         )
 
 
-NO_PICTURES = NoImages()
+NO_IMAGES = NoImages()
 
 
 def ask_for_verdict(request: Request, reminder: str, read_verdict: VerdictReader) -> Deliberation:
-    """Ask, and ask again with `reminder` after the text if the reply was not a verdict."""
-    response, verdict = yield from ask_twice(request, reminded(request, reminder), read_verdict)
+    """Ask a judge, and ask again with a reminder after the text if the reply was not a verdict."""
+    response, verdict = yield from ask_twice(
+        request, with_reminder(request, reminder), read_verdict
+    )
     if response.error is not None:
         return Verdict("error", detail=response.error.kind)
     return verdict or Verdict("malformed", detail=(response.text or "")[:60])
@@ -73,7 +81,7 @@ def ask_for_verdict(request: Request, reminder: str, read_verdict: VerdictReader
 def ask_twice(
     request: Request, again: Request, parse: Callable[[str], ResultT | None]
 ) -> Generator[list[Request], list[Response], tuple[Response, ResultT | None]]:
-    """Ask, and ask the other request if `parse` reads nothing in the reply: the last response, and what was read."""
+    """Ask, and send the second request if `parse` returns None. Returns the last response and its parsed value."""
     [response] = yield [request]
     if response.error is None and (result := parse(response.text or "")) is not None:
         return response, result
@@ -82,8 +90,8 @@ def ask_twice(
     return response, None if response.error is not None else parse(response.text or "")
 
 
-def reminded(request: Request, reminder: str) -> Request:
-    """The request with `reminder` after its last text."""
+def with_reminder(request: Request, reminder: str) -> Request:
+    """Return the request with `reminder` appended to its last text."""
     *earlier, last = request.messages
     return replace(request, messages=(*earlier, user_message(last.text + reminder)))
 
@@ -91,7 +99,7 @@ def reminded(request: Request, reminder: str) -> Request:
 def replay_verdict(
     talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup
 ) -> ResultT | None:
-    """The result that the stored responses lead to (such as a verdict), or None if a response is missing."""
+    """Return the result that stored responses lead to, such as a verdict, or None if a response is missing."""
     try:
         requests = next(talk)
         while True:
@@ -117,16 +125,16 @@ _LEADS = ("your output:", "your mark:", "verdict:")
 class _Held(Struct, forbid_unknown_fields=True):
     """The reply of a server that was restricted to `Decoding.choices`."""
 
-    verdict: str
+    verdict: str | int
 
 
 def verdict_token(text: str) -> str:
-    """The bare word of a verdict, without reasoning, lead-in or punctuation; else the whole text."""
+    """Return the single word of a verdict, without reasoning, lead-in or punctuation, or else the whole text."""
     part = find_final_answer(text)
     word = text[part.start : part.end].strip()
     if word.startswith("{"):
         try:
-            word = msgspec.json.decode(word, type=_Held).verdict
+            word = str(msgspec.json.decode(word, type=_Held).verdict)
         except JSON_FAULTS:
             return word
     word = word.strip(_AROUND)
@@ -137,7 +145,12 @@ def verdict_token(text: str) -> str:
 
 
 def majority_verdict(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict of most valid verdicts, or a tie. If none is valid, the first failure."""
+    """Return the majority of the valid verdicts, or a tie. If none is valid, return the first failure.
+
+    Examples:
+        >>> majority_verdict([Verdict("given", 1), Verdict("given", 1), Verdict("none")]).value
+        1
+    """
     valid = [verdict for verdict in verdicts if not verdict.failed]
     if not valid:
         return verdicts[0]
@@ -149,30 +162,34 @@ def majority_verdict(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 DELIMITED = "snellen-match-1"
-"""Snellen's own wording; the reply is quoted, so that it cannot pass for part of the prompt."""
+"""Snellen's own prompt. It quotes the reply, so that the reply cannot be taken for part of the prompt."""
 DEFAULT_PROMPT = "delimited"
 """Name of the prompt that judges are given by default."""
 
 
 def matching_prompt(name: str = DEFAULT_PROMPT) -> str:
-    """The version of a judge prompt by its name in the registry's group `matching_prompts`: delimited, paper.
+    """Return the version of a judge prompt by its name in the registry group `matching_prompts`: delimited, paper.
 
     Raises UnknownNameError.
+
+    Examples:
+        >>> matching_prompt("delimited")
+        'snellen-match-1'
     """
     targets = registry.targets("matching_prompts")
     if name not in targets:
-        raise registry.unknown("judge prompt", name, targets)
-    version: str = registry.find("matching_prompts", name)
+        raise registry.unknown_name("judge prompt", name, targets)
+    version: str = registry.find_registered("matching_prompts", name)
     return version
 
 
 def matching_prompts() -> dict[str, str]:
-    """The versions of all matching prompts, by name."""
+    """Return the versions of all matching prompts, by name."""
     return {name: matching_prompt(name) for name in registry.targets("matching_prompts")}
 
 
 class JudgeTask(Struct, frozen=True, kw_only=True):
-    """One reply that a judge is asked about. `start` is the protocol."""
+    """A reply to be judged. `start` is the protocol."""
 
     benchmark: str
     sample_id: str
@@ -182,9 +199,9 @@ class JudgeTask(Struct, frozen=True, kw_only=True):
     version: str
     max_new_tokens: int = 16
     structured: bool = False
-    """Restrict the judge to the valid verdicts, if its server can."""
+    """Whether to restrict the judge to valid verdicts, if its server can."""
 
-    images = NO_PICTURES
+    images = NO_IMAGES
 
     @property
     def label(self) -> str:
@@ -192,7 +209,7 @@ class JudgeTask(Struct, frozen=True, kw_only=True):
 
     @abstractmethod
     def start(self) -> Deliberation:
-        """Yields the judge's requests, returns its verdict."""
+        """Yield the judge's requests, and return its verdict."""
 
     def _request(self, text: str, choices: Sequence[str]) -> Request:
         decoding = Decoding(
@@ -204,14 +221,14 @@ class JudgeTask(Struct, frozen=True, kw_only=True):
 
 
 class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
-    """One reply to be matched with the options of its question."""
+    """A reply to be matched with the options of its question."""
 
     options: tuple[str, ...]
-    """In the order shown."""
+    """Options in the order shown."""
     labels: tuple[str, ...]
 
     def start(self) -> Deliberation:
-        """Yields the judge's requests; its verdict's value is the place of an option, in the order shown."""
+        """Yield the judge's requests, and return its verdict. Its value is the index of an option in the order shown."""
         no_option = none_label(self.labels)
         listed = ", ".join(self.labels)
         words = judge_prompt(self.version)
@@ -238,7 +255,7 @@ class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
 
 
 def none_label(labels: Sequence[str]) -> str:
-    """The paper's X, or a word where X is the label of an option."""
+    """Return the label for "no option": the paper's X, or a word if an option has the label X."""
     return "NONE" if "X" in labels or "x" in labels else "X"
 
 
@@ -269,20 +286,20 @@ def read_label(
 
 
 NONE_OF_THEM = "none of the options"
-"""How a judge in a talkative mood says that a reply means no option."""
+"""A longer form in which judges say that a reply means no option."""
 MARKS = (1, 5)
 RIGHT_OR_WRONG = (0, 1)
 
 
 class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
-    """One reply to be marked with a whole number on a scale."""
+    """A reply to be marked with a whole number on a scale."""
 
     golds: tuple[str, ...]
     scale: tuple[int, int] = MARKS
     """The lowest and the highest mark."""
 
     def start(self) -> Deliberation:
-        """Yields the judge's requests; its verdict's value is the mark."""
+        """Yield the judge's requests, and return its verdict. Its value is the mark."""
         words = judge_prompt(self.version)
         text = words.fill(self.reply, question=self.question.strip(), gold=self._gold())
         request = self._request(text, list(map(str, range(self.scale[0], self.scale[1] + 1))))
@@ -291,7 +308,7 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         )
 
     def _gold(self) -> str:
-        """One gold as it is, a list as the paper's examples write it; own wordings have JSON."""
+        """Return the ground truths as text: a single one unchanged, several as the paper's examples or as JSON."""
         golds = list(dict.fromkeys(self.golds))
         if not judge_prompt(self.version).quotes:
             return golds[0] if len(golds) == 1 else repr(golds)
@@ -302,7 +319,7 @@ _NUMBER = re.compile(r"(\d+)(?:\s*/\s*(\d+)|\s*\(\d+\s*/\s*\d+)?")
 
 
 def read_number(text: str, lowest: int, highest: int) -> Verdict | None:
-    """The verdict of a text that is one whole number within the scale (`4`, `4/5`, `Your mark: 4`); else None."""
+    """Return the verdict of a text that is one whole number on the scale (`4`, `4/5`, `Your mark: 4`), or None."""
     match = _NUMBER.fullmatch(verdict_token(text))
     if match is None or (match[2] and int(match[2]) != highest):
         return None

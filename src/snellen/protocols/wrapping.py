@@ -1,4 +1,4 @@
-"""Protocols that change what another one asks, or how often: controls, degraded pictures, repetitions."""
+"""Protocols that change the requests of another protocol, or repeat them: controls, degraded images, repetitions."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ from snellen.records import Method, Request, Response, Sample
 
 
 class WrappingProtocol(ProtocolSettings, frozen=True, kw_only=True):
-    """Settings of a protocol that changes what another one asks, or how often."""
+    """Settings of a protocol that changes or repeats the requests of another one."""
 
     of: str = "vanilla"
-    """The label of the other protocol."""
+    """Label of the other protocol."""
 
     @cached_property
     def inner(self) -> Protocol:
-        """The other protocol. Raises UnknownNameError for a label that names none."""
+        """The other protocol. Raises UnknownNameError if the label names none."""
         return parse_protocol(self.of)
 
     @property
     def quoted(self) -> str:
-        """The option that names the other protocol, quoted: an `&` among its settings would begin a setting of this
-        protocol."""
+        """The option that names the other protocol, quoted so that an `&` in its settings does not end the option."""
         return f"of={quote(self.of, safe='?=,:')}"
 
     def label_of(self, terms: Sequence[str]) -> str:
-        """The label with these terms, and the other protocol's unless that is `vanilla`."""
+        """Return the label with these terms and, unless it is `vanilla`, the other protocol."""
         return f"{type(self).__name__.lower()}?{'&'.join(terms if self.of == 'vanilla' else (*terms, self.quoted))}"
 
     @property
@@ -60,16 +59,16 @@ class WrappingProtocol(ProtocolSettings, frozen=True, kw_only=True):
 
 Picture = Literal["blank", "shuffled", "text"]
 SHOWN: dict[Picture, str] = {
-    "blank": "a grey picture",
-    "shuffled": "another question's picture",
-    "text": "no picture",
+    "blank": "a grey image",
+    "shuffled": "another question's image",
+    "text": "no image",
 }
 
 
 class Control(WrappingProtocol, frozen=True):
-    """Another protocol's requests, with something else to see: what of its score does not need the picture.
+    """Another protocol's requests with other visual input: how much of its score does not need the image.
 
-    A sample that has no picture is not asked. With `shuffled`, samples come with the pictures of others
+    Samples without an image are left out. With `shuffled`, samples get the images of other samples
     (`snellen.runs.shuffled_images`).
     """
 
@@ -78,7 +77,7 @@ class Control(WrappingProtocol, frozen=True):
     def __post_init__(self) -> None:
         if declaration_of(self.inner).control_of:
             raise UnknownNameError(
-                f"{self.of} is a control itself; name the protocol that is to be controlled"
+                f"{self.of} is itself a control; name the protocol to apply the control to"
             )
 
     @cached_property
@@ -91,8 +90,8 @@ class Control(WrappingProtocol, frozen=True):
             declaration_of(self.inner),
             sees_images=False,
             control_of=self.inner.label,
-            shown=SHOWN[self.picture],
-            other_pictures=self.picture == "shuffled",
+            control_input=SHOWN[self.picture],
+            other_images=self.picture == "shuffled",
         )
 
     def applies(self, sample: Sample) -> bool:
@@ -111,7 +110,7 @@ class Control(WrappingProtocol, frozen=True):
 def with_controls(
     protocols: tuple[Protocol, ...], pictures: tuple[Picture, ...]
 ) -> tuple[Protocol, ...]:
-    """The protocols, then for each one that shows pictures a control with each kind of picture."""
+    """Return the protocols and, for each one that shows images, a control with each kind of replaced image."""
     shows = [protocol for protocol in protocols if declaration_of(protocol).sees_images]
     controls = [
         Control(picture=picture, of=protocol.label) for protocol in shows for picture in pictures
@@ -120,10 +119,9 @@ def with_controls(
 
 
 class Perturb(WrappingProtocol, frozen=True):
-    """Another protocol's requests with degraded pictures: `perturb?blur=2`, `perturb?jpeg=20&noise=10`.
+    """Another protocol's requests with degraded images: `perturb?blur=2`, `perturb?jpeg=20&noise=10`.
 
-    Its number is a control of the other protocol's: the same questions, paired. A sample without a picture is not
-    asked.
+    It is a control of the other protocol, paired by question. Samples without an image are left out.
     """
 
     rotate: float | None = None
@@ -143,13 +141,11 @@ class Perturb(WrappingProtocol, frozen=True):
             )
         check_doses(self.doses)
         if declaration_of(self.inner).control_of:
-            raise UnknownNameError(
-                f"{self.of} is a control itself; name the protocol that is to be perturbed"
-            )
+            raise UnknownNameError(f"{self.of} is itself a control; name the protocol to perturb")
 
     @cached_property
     def doses(self) -> dict[str, float]:
-        """The doses given, by name."""
+        """The given degradations and their strengths."""
         return {name: dose for name in DEGRADATIONS if (dose := getattr(self, name)) is not None}
 
     @cached_property
@@ -161,7 +157,7 @@ class Perturb(WrappingProtocol, frozen=True):
         return replace(
             declaration_of(self.inner),
             control_of=self.inner.label,
-            shown=f"the picture {describe_doses(self.doses)}",
+            control_input=f"the image {describe_doses(self.doses)}",
             dose=next(iter(self.doses.items())) if len(self.doses) == 1 else None,
         )
 
@@ -176,22 +172,22 @@ class Perturb(WrappingProtocol, frozen=True):
 
 
 class Repeat(WrappingProtocol, frozen=True):
-    """Another protocol's requests `n` times, each time with another seed: the run's seed, and the numbers after it.
+    """Another protocol's requests `n` times, with consecutive seeds that start at the run's seed.
 
-    The other protocol asks every question once, for a reply. pass@k is the chance that of `k` replies one is right
-    (Chen et al. 2021, arXiv 2107.03374, 2.1, equation 1), estimated from all `n`.
+    The other protocol must send one request for a reply per question. pass@k is the probability that at least one of
+    `k` replies is correct (Chen et al. 2021, arXiv 2107.03374, 2.1, equation 1), estimated from all `n`.
     """
 
     k: int = 5
     n: int = 0
-    """How often every question is asked; 0: `k` times."""
+    """Number of repetitions; 0 for `k`."""
     greedy: bool = False
-    """Whether it may be asked at temperature 0, to see what changes even then."""
+    """Whether to allow temperature 0, to see what changes even then."""
 
     def __post_init__(self) -> None:
         if self.k < 1 or 0 < self.n < self.k or self.times < 2:
             raise UnknownNameError(
-                f"repeat needs k >= 1, and n >= k and >= 2 replies to each question, not k={self.k}, n={self.n}"
+                f"repeat needs k >= 1, n >= k and n >= 2, not k={self.k}, n={self.n}"
             )
         inner = declaration_of(self.inner)
         if (
@@ -201,12 +197,12 @@ class Repeat(WrappingProtocol, frozen=True):
             or self.inner.method != "generation"
         ):
             raise UnknownNameError(
-                f"repeat is of a protocol that asks once for a reply, as vanilla does, not {self.of}"
+                f"repeat applies to a protocol with a single reply per question, such as vanilla, not to {self.of}"
             )
 
     @property
     def times(self) -> int:
-        """How often every question is asked."""
+        """Number of repetitions."""
         return self.n or self.k
 
     @cached_property
@@ -226,7 +222,7 @@ class Repeat(WrappingProtocol, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
-        """All repetitions side by side; those of a dialogue go on by their own replies."""
+        """Yield all repetitions side by side. Each repetition of a dialogue continues with its own replies."""
         talks = [self.inner.ask(sample, prompt, history) for _ in range(self.times)]
         waves: list[list[Request]] = [
             [_repeated(request, i) for request in next(talk)] for i, talk in enumerate(talks)
@@ -244,7 +240,7 @@ class Repeat(WrappingProtocol, frozen=True):
 
 
 def _repeated(request: Request, i: int) -> Request:
-    """The same request as presentation `i`, with a seed of its own."""
+    """Return the same request as presentation `i`, with its own seed."""
     seed = request.decoding.seed + i
     return replace(
         request,
@@ -254,7 +250,7 @@ def _repeated(request: Request, i: int) -> Request:
 
 
 def _gone_on(talk: RequestGenerator, responses: Sequence[Response], i: int) -> list[Request]:
-    """What one repetition asks next; nothing when it has ended."""
+    """Return the next requests of one repetition; empty if it has ended."""
     try:
         return (
             [_repeated(request, i) for request in talk.send(list(responses))] if responses else []

@@ -1,4 +1,4 @@
-"""Distractors written by a model: the prompts, and which proposals in a reply are usable. Pure."""
+"""Distractors that a model writes: the prompts, and the usable proposals in a reply."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | 
 
 
 class WriterPrompts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Prompts of `distractor_prompts.toml`, and their version."""
+
     version: str
     reminder: str
     options: str
@@ -44,55 +46,75 @@ def writer_prompts() -> WriterPrompts:
 
 
 def request_text(question: QuestionDraft, count: int, attempt: int = 0) -> str:
-    """The prompt for `count` distractors; from the second attempt on with a reminder of the format.
+    """Return the prompt for distractors, from the second attempt on with a reminder of the format.
 
-    Under the prompt `rationales` the gold is the rationale, and `spec.rationale` the answer that it explains.
+    Under the prompt `rationales` the answer text of the question is the rationale, and `spec.rationale` the answer that
+    it explains.
+
+    Args:
+        question: The question, with a specification that names a prompt.
+        count: Number of distractors.
+        attempt: Number of earlier attempts.
+
+    Raises:
+        ValueError: No distractors are to be written for the question.
     """
-    spec, prompts = question.distractors, writer_prompts()
-    kind = spec.prompt if spec else ""
-    if spec is None or not kind:
+    spec = question.distractors
+    if spec is None or not spec.prompt:
         raise ValueError("the question wants no distractors written")
+    prompts = writer_prompts()
+    template: str = getattr(prompts, spec.prompt).strip("\n")
     gold = question.texts[0]
-    text = (
-        getattr(prompts, kind)
-        .strip("\n")
-        .format(
-            number=_NUMBERS[count] if count < len(_NUMBERS) else str(count),
-            figure=count,
-            question=spec.question or question.question,
-            answer=spec.rationale if kind == "rationales" else gold,
-            rationale=gold,
-        )
+    text = template.format(
+        number=_NUMBERS[count] if count < len(_NUMBERS) else str(count),
+        figure=count,
+        question=spec.question or question.question,
+        answer=spec.rationale if spec.prompt == "rationales" else gold,
+        rationale=gold,
     )
-    return str(text) + (prompts.reminder.format(figure=count) * bool(attempt))
+    if attempt:
+        text += prompts.reminder.format(figure=count)
+    return text
 
 
 def parse_proposals(reply: str) -> list[str]:
-    """The options listed in a reply: one per line, a JSON list, or one line separated by semicolons or commas."""
+    """Return the options in a reply: one per line, a JSON list, or one line separated by semicolons or commas."""
     text = _THOUGHT.sub("", reply).strip().strip("`")
-    listed = _json_list(text)
-    if listed is None:
-        lines = [line for line in text.splitlines() if line.strip()]
-        marked = [line for line in lines if _LEAD.match(line) or _LABEL.match(line)]
-        listed = marked if len(marked) > 1 else lines
-        if len(listed) == 1:
-            listed = re.split(r"[;,]\s+(?:and |or )?", listed[0])
-    return [option for line in listed if (option := _bare(line)) and not option.endswith(":")]
+    items = _json_list(text)
+    if items is None:
+        items = _listed_lines(text)
+    options = [_bare(item) for item in items]
+    # What ends in a colon introduces the list.
+    return [option for option in options if option and not option.endswith(":")]
+
+
+def _listed_lines(text: str) -> list[str]:
+    """Return the lines that begin like items of a list, if there are several; else all lines, or parts of the only one."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    items = [line for line in lines if _LEAD.match(line) or _LABEL.match(line)]
+    if len(items) > 1:
+        return items
+    if len(lines) == 1:
+        return re.split(r"[;,]\s+(?:and |or )?", lines[0])
+    return lines
 
 
 def _json_list(text: str) -> list[str] | None:
-    start, end = text.find("["), text.rfind("]")
+    start = text.find("[")
+    end = text.rfind("]")
     if start < 0 or end < start:
         return None
     try:
-        listed = json.loads(text[start : end + 1])
+        items = json.loads(text[start : end + 1])
     except ValueError:
         return None
-    return [str(item) for item in listed] if isinstance(listed, list) else None
+    if not isinstance(items, list):
+        return None
+    return [str(item) for item in items]
 
 
 def _bare(line: str) -> str:
-    """The option without number, label, emphasis and quotes."""
+    """Return an option without number, label, emphasis and quotes."""
     text = _LABEL.sub("", _LEAD.sub("", line))
     return text.strip().strip("*").strip().strip("\"“”'‘’`").strip()
 
@@ -104,11 +126,15 @@ def usable_proposals(
     rejected: dict[str, int],
     is_same: SameAnswer = same_answer,
 ) -> list[str]:
-    """The proposals in a reply that fit beside the gold and the `earlier` ones; `rejected` counts the others."""
+    """Return the proposals in a reply that can be distractors next to the `earlier` ones.
+
+    `rejected` counts the others by reason; it is changed here.
+    """
     chosen = list(earlier)
     avoid = question.distractors.also_right if question.distractors else ()
     for option in parse_proposals(reply):
-        if reason := rejection_reason(option, question.texts, avoid, chosen, is_same):
+        reason = rejection_reason(option, question.texts, avoid, chosen, is_same)
+        if reason:
             rejected[reason] = rejected.get(reason, 0) + 1
         else:
             chosen.append(option)

@@ -1,20 +1,21 @@
-"""Which samples of a source take part: rules over their strata, seeded by name (ReForm-Eval A.1, E.1).
+"""Draw a subset of the samples of a source (ReForm-Eval A.1, E.1).
 
-A stratum is whatever a reader balances by: the answer, the object category, the question's type. Rules take
-the strata in the source's order and return positions in it, ascending.
+Every sample belongs to a *stratum*, a group by which a reader balances: its answer, its object category or the type of its
+question. A rule (`Sampling`) says how many samples of each stratum are drawn: its *seats*. Rules receive the strata in the
+order of the source and return positions in that order, ascending. The draw is seeded by names.
 
-Every sample has a chance to be drawn that is known beforehand (`inclusion_probabilities`) and never 0, but for groups
-that lack a label under `grouped`: seats that do not come out even among strata are drawn by systematic sampling of the
-remainders (Madow, Annals of Mathematical Statistics 20, 1949), which gives each stratum its exact share in the mean and
-never more than one seat beside it.
+Every sample has a known probability to be drawn (`inclusion_probabilities`). It is never 0, except under `grouped` for
+groups that lack a label. If the expected number of seats is not a whole number, systematic sampling (Madow, Annals of
+Mathematical Statistics 20, 1949) decides which strata get one seat more. Each stratum then has the expected number in the
+mean over seeds, and is never off by one seat or more.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -26,48 +27,6 @@ from snellen.errors import DataError
 
 SamplingRule = Literal["all", "random", "balanced", "equal", "layered", "grouped", "equidistant"]
 """How a subset is drawn; `Sampling` describes each rule."""
-
-
-class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a subset is drawn.
-
-    - `all`: everything.
-    - `random`: `count` samples, or the share `ratio`, whatever their stratum.
-    - `balanced`: `count` or `ratio`, strata as frequent as in the source (ReForm-Eval E.1); each sample is as likely.
-    - `equal`: `each` samples of every stratum, or `count` in total, as evenly as the strata allow.
-    - `layered`: `each` samples of every kind, or `count` in total, as evenly as the kinds allow, and within a kind as
-      evenly as its answers allow. Strata are named `KIND/ANSWER`.
-    - `grouped`: about `count` samples, from each group (a picture) as many of every label (ReForm-Eval A.6). Strata are
-      named `GROUP/LABEL`. One of every label from groups drawn at random, more from each once all have given one.
-    - `equidistant`: shuffled, then every `step`-th (ReForm-Eval A.1, TDIUC).
-    """
-
-    rule: SamplingRule = "all"
-    ratio: float | None = None
-    count: int | None = None
-    each: int | None = None
-    step: int | None = None
-    keep_below: int = 0
-    """A source with fewer samples is kept whole (ReForm-Eval E.1: 1000)."""
-
-    def __post_init__(self) -> None:
-        settings = [
-            name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None
-        ]
-        if len(settings) != (self.rule != "all") or (
-            settings and settings[0] not in _TAKES[self.rule]
-        ):
-            takes = " or ".join(_TAKES[self.rule]) or "nothing"
-            raise ValueError(
-                f"the sampling rule {self.rule} takes {takes}, not {' and '.join(settings) or 'nothing'}"
-            )
-        if self.ratio is not None and not 0 < self.ratio <= 1:
-            raise ValueError(f"ratio = {self.ratio} is not a share in (0, 1]")
-        for name in ("count", "each", "step"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} = {value} leaves nothing")
-
-
 _TAKES: dict[SamplingRule, tuple[str, ...]] = {
     "all": (),
     "random": ("ratio", "count"),
@@ -77,184 +36,335 @@ _TAKES: dict[SamplingRule, tuple[str, ...]] = {
     "grouped": ("count",),
     "equidistant": ("step",),
 }
+"""Settings of each rule, of which it takes one."""
+
+
+class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a subset is drawn.
+
+    - `all`: all samples.
+    - `random`: `count` samples, or the share `ratio`, regardless of strata.
+    - `balanced`: `count` or `ratio`, with strata as frequent as in the source (ReForm-Eval E.1). All samples are equally
+      likely.
+    - `equal`: `each` samples of every stratum, or `count` in total, as evenly as the strata allow.
+    - `layered`: `each` samples of every kind, or `count` in total, as evenly as the kinds allow, and within a kind as
+      evenly as its answers allow. Strata are named `KIND/ANSWER`.
+    - `grouped`: about `count` samples, with the same number of every label from each group, such as an image
+      (ReForm-Eval A.6). Strata are named `GROUP/LABEL`. A set of one sample per label is drawn from each group; second
+      sets follow when every group has given one, and groups for the last sets are drawn at random.
+    - `equidistant`: shuffled, then every `step`-th (ReForm-Eval A.1, TDIUC).
+
+    Examples:
+        >>> Sampling("balanced", ratio=0.1).ratio
+        0.1
+    """
+
+    rule: SamplingRule = "all"
+    ratio: float | None = None
+    count: int | None = None
+    each: int | None = None
+    step: int | None = None
+    keep_below: int = 0
+    """A source with fewer samples is used completely (ReForm-Eval E.1: 1000)."""
+
+    def __post_init__(self) -> None:
+        given = [
+            name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None
+        ]
+        allowed = _TAKES[self.rule]
+        needed = 1 if allowed else 0
+        if len(given) != needed or not set(given[:1]) <= set(allowed):
+            takes = " or ".join(allowed) or "nothing"
+            raise ValueError(
+                f"the sampling rule {self.rule} takes {takes}, not {' and '.join(given) or 'nothing'}"
+            )
+        if self.ratio is not None and not 0 < self.ratio <= 1:
+            raise ValueError(f"ratio = {self.ratio} is not a share in (0, 1]")
+        for name in ("count", "each", "step"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} = {value} leaves nothing")
+
+    def subset_name(self, whole: str) -> str:
+        """Return the default name of a subset of a benchmark.
+
+        Examples:
+            >>> Sampling("random", ratio=0.1).subset_name("animals")
+            'animals-10p'
+            >>> Sampling("equal", each=5).subset_name("animals")
+            'animals-5-each'
+        """
+        if self.ratio:
+            return f"{whole}-{100 * self.ratio:g}p"
+        if self.each:
+            return f"{whole}-{self.each}-each"
+        if self.step:
+            return f"{whole}-every-{self.step}"
+        return f"{whole}-{self.count}"
 
 
 def draw_sample(strata: Sequence[str], sampling: Sampling, *names: str | int) -> list[int]:
-    """Positions of the chosen samples, ascending; `names` seed the draw.
+    """Draw a subset of the samples of a source.
 
-    A ratio is rounded down, but gives at least one sample. Raises DataError when more samples are requested
-    than there are.
+    Args:
+        strata: Stratum of each sample, in the order of the source.
+        sampling: How the subset is drawn. A ratio is rounded down, but gives at least one sample.
+        names: Names that seed the draw.
+
+    Returns:
+        Positions of the chosen samples in the source, ascending.
+
+    Raises:
+        DataError: The rule requests more samples than there are.
+
+    Examples:
+        >>> draw_sample(["yes", "no", "yes", "yes"], Sampling("equal", each=1), "demo")
+        [1, 2]
     """
-    count = len(strata)
-    if sampling.rule == "all" or count < sampling.keep_below:
-        return list(range(count))
+    n_samples = len(strata)
+    if sampling.rule == "all" or n_samples < sampling.keep_below:
+        return list(range(n_samples))
     rng = rng_for(*names, "sampling")
-    sample_size = _sample_size(sampling, count)
+    sample_size = _sample_size(sampling, n_samples)
     match sampling.rule:
         case "random":
-            places = rng.sample(range(count), sample_size)
+            positions = rng.sample(range(n_samples), sample_size)
         case "balanced" | "equal" | "layered":
-            # Of its own, so that a draw without remainders is the same whatever becomes of them.
             expected = _expected_seats(Counter(strata), sampling, sample_size)
-            seats = _seats(
-                expected,
-                rng_for(*names, "remainders"),
-                _kind if sampling.rule == "layered" else None,
-            )
-            places = _draw(strata, seats, rng)
+            # A generator of its own, so that draws without remainders do not depend on how these are shared out.
+            remainder_rng = rng_for(*names, "remainders")
+            neighbours = _kind if sampling.rule == "layered" else None
+            seats = _round_seats(expected, remainder_rng, neighbours)
+            positions = _draw_from_strata(strata, seats, rng)
         case "grouped":
-            groups = _sets_by_group(Counter(strata))
-            full, last, remaining = _rounds_of_sets(groups, sample_size, len(_labels(strata)))
-            again = Counter(rng_for(*names, "groups").sample(last, remaining))
-            seats = {
-                name: min(full, groups[_group(name)]) + again[_group(name)] for name in set(strata)
-            }
-            places = _draw(strata, seats, rng)
+            sizes = Counter(strata)
+            n_sets = _sets_by_group(sizes)
+            n_rounds, giving, n_remaining = _plan_rounds(n_sets, sample_size, len(_labels(sizes)))
+            gives_more = set(rng_for(*names, "groups").sample(giving, n_remaining))
+            seats = {}
+            for stratum in sizes:
+                group = _group(stratum)
+                n_sets_drawn = min(n_rounds, n_sets[group])
+                seats[stratum] = n_sets_drawn + 1 if group in gives_more else n_sets_drawn
+            positions = _draw_from_strata(strata, seats, rng)
         case _:
-            shuffled = list(range(count))
-            rng.shuffle(shuffled)
-            places = shuffled[:: sampling.step]
-    return sorted(places)
+            positions = list(range(n_samples))
+            rng.shuffle(positions)
+            positions = positions[:: sampling.step]
+    return sorted(positions)
 
 
 def inclusion_probabilities(strata: Sequence[str], sampling: Sampling) -> dict[str, float]:
-    """How likely each sample of a stratum is to be drawn, by the stratum's name.
+    """Return the probability of each sample of a stratum to be drawn, by the stratum's name.
 
-    Raises DataError when more samples are requested than there are.
+    Args:
+        strata: Stratum of each sample.
+        sampling: How the subset is drawn.
+
+    Raises:
+        DataError: The rule requests more samples than there are.
+
+    Examples:
+        >>> inclusion_probabilities(["yes", "no", "yes", "yes"], Sampling("equal", count=2))
+        {'yes': 0.3333333333333333, 'no': 1.0}
     """
-    count, sizes = len(strata), Counter(strata)
-    if sampling.rule == "all" or count < sampling.keep_below:
+    n_samples = len(strata)
+    sizes = Counter(strata)
+    if sampling.rule == "all" or n_samples < sampling.keep_below:
         return dict.fromkeys(sizes, 1.0)
-    sample_size = _sample_size(sampling, count)
+    sample_size = _sample_size(sampling, n_samples)
     if sampling.rule in ("balanced", "equal", "layered"):
         expected = _expected_seats(sizes, sampling, sample_size)
-        return {name: float(expected[name] / size) for name, size in sizes.items()}
+        return {stratum: float(expected[stratum] / size) for stratum, size in sizes.items()}
     if sampling.rule == "grouped":
-        groups = _sets_by_group(sizes)
-        full, last, remaining = _rounds_of_sets(groups, sample_size, len(_labels(strata)))
-        sets_drawn = {
-            name: min(full, sets) + (remaining / len(last) if name in last else 0)
-            for name, sets in groups.items()
-        }
-        return {name: sets_drawn[_group(name)] / size for name, size in sizes.items()}
+        n_sets = _sets_by_group(sizes)
+        n_rounds, giving, n_remaining = _plan_rounds(n_sets, sample_size, len(_labels(sizes)))
+        probabilities: dict[str, float] = {}
+        for stratum, size in sizes.items():
+            group = _group(stratum)
+            expected_sets: float = min(n_rounds, n_sets[group])
+            if group in giving:
+                expected_sets += n_remaining / len(giving)
+            probabilities[stratum] = expected_sets / size
+        return probabilities
     if sampling.step is not None:
-        sample_size = math.ceil(count / sampling.step)
-    return dict.fromkeys(sizes, sample_size / count)
+        sample_size = math.ceil(n_samples / sampling.step)
+    return dict.fromkeys(sizes, sample_size / n_samples)
 
 
-def _sample_size(sampling: Sampling, count: int) -> int:
+def _sample_size(sampling: Sampling, n_samples: int) -> int:
+    """Return how many samples a rule draws from a source; 0 if its setting is `each` or `step`.
+
+    Raises:
+        DataError: The rule requests more samples than there are.
+    """
     if sampling.ratio is not None:
         # 0.1 is a little more than a tenth, but 0.29 * 100 is a little less than 29.
-        return min(max(int(sampling.ratio * count + 1e-9), 1), count)
+        rounded = int(sampling.ratio * n_samples + 1e-9)
+        return min(max(rounded, 1), n_samples)
     sample_size = sampling.count or 0
-    if sample_size > count:
+    if sample_size > n_samples:
         raise DataError(
-            f"the source has {count} samples, {sample_size} are to be drawn; give a smaller count or a ratio"
+            f"the source has {n_samples} samples, {sample_size} are to be drawn; give a smaller count or a ratio"
         )
     return sample_size
 
 
+def _draw_from_strata(
+    strata: Sequence[str], seats: Mapping[str, int], rng: random.Random
+) -> list[int]:
+    """Draw the positions of as many samples of each stratum as it has seats, in the order of the strata's names.
+
+    Args:
+        strata: Stratum of each sample.
+        seats: Number of samples to draw of each stratum.
+        rng: Source of randomness.
+    """
+    positions_by_stratum: dict[str, list[int]] = defaultdict(list)
+    for position, stratum in enumerate(strata):
+        positions_by_stratum[stratum].append(position)
+    drawn: list[int] = []
+    for stratum, positions in sorted(positions_by_stratum.items()):
+        drawn += rng.sample(positions, seats.get(stratum, 0))
+    return drawn
+
+
+# --- balanced, equal and layered --------------------------------------------------------------------------------------
+
+
 def _expected_seats(
-    sizes: Counter[str], sampling: Sampling, sample_size: int
+    sizes: Mapping[str, int], sampling: Sampling, sample_size: int
 ) -> dict[str, Fraction]:
-    """How many samples of each stratum are drawn in the mean over seeds."""
+    """Return how many samples of each stratum are drawn in the mean over seeds.
+
+    Args:
+        sizes: Number of samples of each stratum.
+        sampling: The rule `balanced`, `equal` or `layered`.
+        sample_size: Number of samples to draw, unless the rule has `each`.
+    """
     if sampling.rule == "layered":
-        kinds: Counter[str] = Counter()
-        for name, size in sizes.items():
-            kinds[_kind(name)] += size
-        shares = _expected_seats(kinds, replace(sampling, rule="equal"), sample_size)
-        return {
-            name: share
-            for kind, of_kind in shares.items()
-            for name, share in _evenly(
-                {n: s for n, s in sizes.items() if _kind(n) == kind}, of_kind
-            ).items()
-        }
+        sizes_by_kind: dict[str, dict[str, int]] = defaultdict(dict)
+        for stratum, size in sizes.items():
+            sizes_by_kind[_kind(stratum)][stratum] = size
+        kinds = {kind: sum(members.values()) for kind, members in sizes_by_kind.items()}
+        kind_seats = _expected_seats(kinds, replace(sampling, rule="equal"), sample_size)
+        expected: dict[str, Fraction] = {}
+        for kind, seats in kind_seats.items():
+            expected |= _share_evenly(sizes_by_kind[kind], seats)
+        return expected
     if sampling.each is not None:
-        return {name: Fraction(min(sampling.each, size)) for name, size in sizes.items()}
+        return {stratum: Fraction(min(sampling.each, size)) for stratum, size in sizes.items()}
     if sampling.rule == "balanced":
-        total = sum(sizes.values())
-        return {name: Fraction(sample_size * size, total) for name, size in sizes.items()}
-    return _evenly(sizes, Fraction(sample_size))
+        n_samples = sum(sizes.values())
+        return {stratum: Fraction(sample_size * size, n_samples) for stratum, size in sizes.items()}
+    return _share_evenly(sizes, Fraction(sample_size))
 
 
-def _evenly(sizes: Mapping[str, int], total: Fraction) -> dict[str, Fraction]:
-    """`total` shared out over strata, none of which gets more than it has."""
+def _share_evenly(sizes: Mapping[str, int], total: Fraction) -> dict[str, Fraction]:
+    """Share a number of seats out evenly over strata, none of which gets more seats than it has samples.
+
+    Example: 7 seats over strata of 1, 3 and 9 samples are 1, 3 and 3.
+    """
     expected: dict[str, Fraction] = {}
     remaining = total
-    for served, (name, size) in enumerate(sorted(sizes.items(), key=lambda stratum: stratum[1])):
-        # What a small stratum cannot provide goes to the larger ones.
-        expected[name] = min(Fraction(size), remaining / (len(sizes) - served))
-        remaining -= expected[name]
+    n_strata_left = len(sizes)
+    # Seats that a small stratum cannot take go to the larger ones.
+    for stratum, size in sorted(sizes.items(), key=lambda item: item[1]):
+        expected[stratum] = min(Fraction(size), remaining / n_strata_left)
+        remaining -= expected[stratum]
+        n_strata_left -= 1
     return expected
 
 
-def _kind(stratum: str) -> str:
-    return stratum.partition("/")[0]
-
-
-def _group(stratum: str) -> str:
-    return stratum.rpartition("/")[0]
-
-
-def _labels(strata: Sequence[str]) -> set[str]:
-    return {stratum.rpartition("/")[2] for stratum in strata}
-
-
-def _sets_by_group(sizes: Counter[str]) -> dict[str, int]:
-    """How many sets of one sample of every label each group has."""
-    labels = _labels([*sizes])
-    return {
-        group: min(sizes[f"{group}/{label}"] for label in labels)
-        for group in dict.fromkeys(map(_group, sizes))
-    }
-
-
-def _rounds_of_sets(
-    groups: dict[str, int], sample_size: int, labels: int
-) -> tuple[int, list[str], int]:
-    """In how many rounds every group that has a set left gives one, which can give one more, and how many of them do.
-
-    Raises DataError where the groups have fewer sets than are to be drawn.
-    """
-    remaining, full = sample_size // labels, 0
-    while (giving := [group for group, sets in groups.items() if sets > full]) and len(
-        giving
-    ) < remaining:
-        remaining -= len(giving)
-        full += 1
-    if len(giving) < remaining:
-        raise DataError(
-            f"the source has {sum(groups.values())} sets of one sample of each of {labels} labels in a group, "
-            f"{sample_size // labels} are to be drawn; give a smaller count"
-        )
-    return full, giving, remaining
-
-
-def _seats(
-    expected: dict[str, Fraction], rng: random.Random, together: Callable[[str], str] | None = None
+def _round_seats(
+    expected: Mapping[str, Fraction],
+    rng: random.Random,
+    neighbours: Callable[[str], str] | None = None,
 ) -> dict[str, int]:
-    """Whole numbers that are as expected in the mean, each off by less than one, and with the same sum; so is the sum
-    of those that stand `together`, as what they share is laid end to end."""
+    """Round expected seats to whole numbers by systematic sampling, so that their sum stays the same.
+
+    The strata are laid end to end, each as long as its expected seats, and each whole number on that line, from a random
+    start on, is a seat. A stratum with 1.3 expected seats therefore has 1 or 2, and 1.3 in the mean over seeds.
+
+    Args:
+        expected: Expected seats of each stratum.
+        rng: Source of randomness.
+        neighbours: Returns the group of a stratum. Groups stay together on the line, so that their sums are also off by
+            less than one.
+    """
     order = sorted(expected)
     rng.shuffle(order)
-    if together:
-        order.sort(key=together)
+    if neighbours is not None:
+        order.sort(key=neighbours)
+    # Lengths in units of a common denominator are whole numbers, without errors of rounding.
     unit = math.lcm(*(share.denominator for share in expected.values()))
-    # A comb with one tooth per unit falls on the strata laid end to end; only its start is random.
     end = unit - 1 - rng.randrange(unit)
-    seats = {}
-    for name in order:
-        begin, end = end, end + int(expected[name] * unit)
-        seats[name] = end // unit - begin // unit
+    seats: dict[str, int] = {}
+    for stratum in order:
+        begin = end
+        end = begin + int(expected[stratum] * unit)
+        seats[stratum] = end // unit - begin // unit
     return seats
 
 
-def _draw(strata: Sequence[str], shares: dict[str, int], rng: random.Random) -> list[int]:
-    """Draw each stratum's share of positions, one stratum after another in order of their names."""
-    places: dict[str, list[int]] = {}
-    for place, name in enumerate(strata):
-        places.setdefault(name, []).append(place)
-    return [
-        place for name in sorted(places) for place in rng.sample(places[name], shares.get(name, 0))
-    ]
+def _kind(stratum: str) -> str:
+    """Return the kind of a stratum of the rule `layered`: "colour" of "colour/red"."""
+    return stratum.partition("/")[0]
+
+
+# --- grouped ----------------------------------------------------------------------------------------------------------
+
+
+def _group(stratum: str) -> str:
+    """Return the group of a stratum of the rule `grouped`: "image/7" of "image/7/yes"."""
+    return stratum.rpartition("/")[0]
+
+
+def _labels(strata: Collection[str]) -> set[str]:
+    """Return the labels of strata of the rule `grouped`: "yes" of "image/7/yes"."""
+    return {stratum.rpartition("/")[2] for stratum in strata}
+
+
+def _sets_by_group(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return how many sets of one sample per label each group can give.
+
+    Example: the strata "g/yes" with 5 samples and "g/no" with 2 give 2 sets of the group "g".
+    """
+    labels = _labels(sizes)
+    n_sets: dict[str, int] = {}
+    for stratum in sizes:
+        group = _group(stratum)
+        n_sets[group] = min(sizes.get(f"{group}/{label}", 0) for label in labels)
+    return n_sets
+
+
+def _plan_rounds(
+    n_sets: Mapping[str, int], sample_size: int, n_labels: int
+) -> tuple[int, list[str], int]:
+    """Plan how many sets each group gives: one per round as long as it has any, until the sets are enough.
+
+    Args:
+        n_sets: Number of sets of one sample per label that each group has.
+        sample_size: Number of samples to draw.
+        n_labels: Number of labels, the size of a set.
+
+    Returns:
+        The number of complete rounds, the groups with a set left for another round, and how many of them give it.
+
+    Raises:
+        DataError: The groups have fewer sets than are to be drawn.
+    """
+    n_wanted = sample_size // n_labels
+    n_remaining = n_wanted
+    n_rounds = 0
+    giving = [group for group, available in n_sets.items() if available > 0]
+    while giving and len(giving) < n_remaining:
+        n_remaining -= len(giving)
+        n_rounds += 1
+        giving = [group for group in giving if n_sets[group] > n_rounds]
+    if len(giving) < n_remaining:
+        raise DataError(
+            f"the source has {sum(n_sets.values())} sets of one sample of each of {n_labels} labels in a group, "
+            f"{n_wanted} are to be drawn; give a smaller count"
+        )
+    return n_rounds, giving, n_remaining

@@ -24,8 +24,8 @@ Tiers = tuple[tuple[str, ...], ...]
 VERSION = "3.0"
 """The WordNet version whose ids name ImageNet's classes."""
 DEBIAN = Path("/usr/share/wordnet")
-FARTHEST = 6
-"""Steps within which a word counts as related."""
+MAX_DISTANCE = 6
+"""Most steps between a word and one that counts as related."""
 _LEXNAMES = """
 adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
 noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person
@@ -42,131 +42,146 @@ class WordNet:
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
-        self._above: dict[str, dict[str, int]] = {}
+        self._ancestors_by_synset: dict[str, dict[str, int]] = {}
         self._depths: dict[str, int] = {}
 
     def names(self, synset: str) -> tuple[str, ...]:
-        """Its names, the usual one first."""
+        """Return the names of a synset, the usual one first."""
         return tuple(name.replace("_", " ") for name in self._synset(synset).lemma_names())
 
     def noun_synset(self, word: str) -> str:
-        """The most frequent synset of a noun."""
+        """Return the most frequent synset of a noun."""
         synsets = self._reader.synsets(word.replace(" ", "_"), "n")
         if not synsets:
             raise DataError(f"WordNet has no noun {word!r}")
         return _id(synsets[0])
 
     def with_names(self, names: tuple[str, ...]) -> list[str]:
-        """The noun synsets with exactly these names in this order, as `names` gives them."""
-        synsets = map(_id, self._reader.synsets(names[0].replace(" ", "_"), "n"))
-        return [synset for synset in synsets if self.names(synset) == names]
+        """Return the noun synsets with exactly these names in this order, as `names` gives them."""
+        first_name = names[0].replace(" ", "_")
+        candidates = [_id(synset) for synset in self._reader.synsets(first_name, "n")]
+        return [candidate for candidate in candidates if self.names(candidate) == names]
 
     def synonymous(self, first: str, second: str) -> bool:
-        """Whether two words or phrases share a meaning (`couch`, `sofa`), or differ in spelling or number only."""
-        return same_answer(first, second) or bool(self._meanings(first) & self._meanings(second))
+        """Return whether two phrases share a meaning (`couch`, `sofa`), or differ only in spelling or number."""
+        if same_answer(first, second):
+            return True
+        return not self._meanings(first).isdisjoint(self._meanings(second))
 
     def is_kind_of(self, synset: str, second: str) -> bool:
-        """Whether one is a kind of the other, or both are the same."""
+        """Return whether one synset is a kind of the other, or both are the same."""
         return second in self._ancestors(synset) or synset in self._ancestors(second)
 
     def _meanings(self, text: str) -> set[Any]:
-        return set(self._reader.synsets("_".join(fold_answer(text).split())))
+        lemma = fold_answer(text).replace(" ", "_")
+        return set(self._reader.synsets(lemma))
 
     def by_similarity(self, synset: str, among: Iterable[str]) -> Tiers:
-        """The other synsets in `among`, by similarity to `synset`."""
-        return _tiers(
-            (self._shortest_path(synset, candidate), candidate)
-            for candidate in among
-            if candidate != synset
-        )
+        """Return the other synsets in `among` in tiers, the most similar to `synset` first."""
+        others = [candidate for candidate in among if candidate != synset]
+        ranks = [self._path_rank(synset, candidate) for candidate in others]
+        return _tiers(zip(ranks, others, strict=True))
 
     def related_words(self, synset: str, enough: int) -> Tiers:
-        """Usual words for synsets that share a hypernym with `synset` and are neither its hypernyms nor hyponyms.
+        """Return usual words for synsets that share a hypernym with `synset` and are neither above nor below it.
 
-        Gives tiers until there are `enough` words. Words that never occur in WordNet's tagged texts are left
-        out: the paper's authors replaced uncommon words by hand.
+        There are tiers until there are `enough` words. Words that never occur in WordNet's tagged texts are left out:
+        the paper's authors replaced uncommon words by hand.
         """
-        chosen: list[tuple[str, ...]] = []
+        tiers: list[tuple[str, ...]] = []
         seen_words: set[str] = set()
-        for tier in self._beside(synset):
-            words = tuple(
-                word
-                for word in dict.fromkeys(map(self._usual_name, tier))
-                if word and word not in seen_words
-            )
-            seen_words.update(words)
-            chosen += [words] * bool(words)
+        for related_synsets in self._related_synsets(synset):
+            words = []
+            for related in related_synsets:
+                word = self._usual_name(related)
+                if word and word not in seen_words:
+                    seen_words.add(word)
+                    words.append(word)
+            if words:
+                tiers.append(tuple(words))
             if len(seen_words) >= enough:
                 break
-        return tuple(chosen)
+        return tuple(tiers)
 
-    def _beside(self, synset: str) -> Iterator[tuple[str, ...]]:
-        """Synsets reached over a shared hypernym within FARTHEST steps, nearest first."""
-        above = self._ancestors(synset)
-        rows = {up: [up] for up in above if up != synset}
-        met_synsets = {*above}
-        for distance in range(2, FARTHEST + 1):
-            paths: dict[str, tuple[int, int]] = {}
-            for up, steps in above.items():
-                if 0 < steps < distance:
-                    rows[up] = [
-                        _id(child)
-                        for parent in rows[up]
-                        for child in self._synset(parent).hyponyms()
-                    ]
-                    for neighbour in rows[up]:
-                        paths[neighbour] = min(
-                            paths.get(neighbour, (distance, 0)), (distance, -self._depth(up))
-                        )
-            unmet = sorted(
-                neighbour
-                for neighbour in paths
-                if neighbour not in met_synsets and synset not in self._ancestors(neighbour)
-            )
-            yield from _tiers((paths[neighbour], neighbour) for neighbour in unmet)
-            met_synsets |= paths.keys()
+    def _related_synsets(self, synset: str) -> Iterator[tuple[str, ...]]:
+        """Yield tiers of synsets that are reached over a shared hypernym within MAX_DISTANCE steps, nearest first."""
+        ancestors = self._ancestors(synset)
+        # Of each hypernym, the synsets that are as many steps below it as were taken so far.
+        rows = {ancestor: [ancestor] for ancestor in ancestors if ancestor != synset}
+        met_synsets = set(ancestors)
+        for distance in range(2, MAX_DISTANCE + 1):
+            ranks: dict[str, tuple[int, int]] = {}
+            for ancestor, steps_up in ancestors.items():
+                if not 0 < steps_up < distance:
+                    continue
+                rows[ancestor] = self._hyponyms(rows[ancestor])
+                rank = (distance, -self._depth(ancestor))
+                for neighbour in rows[ancestor]:
+                    ranks[neighbour] = min(ranks.get(neighbour, (distance, 0)), rank)
 
-    def _shortest_path(self, first: str, second: str) -> tuple[int, int]:
-        """Length of the shortest path, and minus the depth of the deepest shared hypernym on such a path."""
-        above, beyond = self._ancestors(first), self._ancestors(second)
-        return min(
-            (above[shared] + beyond[shared], -self._depth(shared))
-            for shared in above.keys() & beyond.keys()
-        )
+            unmet = []
+            for neighbour in sorted(ranks):
+                if neighbour in met_synsets:
+                    continue
+                is_below = synset in self._ancestors(neighbour)
+                if not is_below:
+                    unmet.append(neighbour)
+            yield from _tiers((ranks[neighbour], neighbour) for neighbour in unmet)
+            met_synsets.update(ranks)
+
+    def _hyponyms(self, synsets: Iterable[str]) -> list[str]:
+        """Return the synsets one step below some synsets."""
+        hyponyms: list[str] = []
+        for synset in synsets:
+            hyponyms.extend(_id(child) for child in self._synset(synset).hyponyms())
+        return hyponyms
+
+    def _path_rank(self, first: str, second: str) -> tuple[int, int]:
+        """Return the length of the shortest path, and minus the depth of the deepest shared hypernym on such a path."""
+        steps_from_first = self._ancestors(first)
+        steps_from_second = self._ancestors(second)
+        ranks = []
+        for shared in steps_from_first.keys() & steps_from_second.keys():
+            length = steps_from_first[shared] + steps_from_second[shared]
+            ranks.append((length, -self._depth(shared)))
+        return min(ranks)
 
     def _ancestors(self, synset: str) -> dict[str, int]:
-        """A synset and all its hypernyms, with the fewest steps to each."""
-        if (distances := self._above.get(synset)) is None:
-            distances = {synset: 0}
-            for parent in self._parents(synset):
-                for name, steps in self._ancestors(parent).items():
-                    distances[name] = min(distances.get(name, steps + 1), steps + 1)
-            self._above[synset] = distances
-        return distances
+        """Return a synset and all its hypernyms, with the fewest steps to each."""
+        if synset in self._ancestors_by_synset:
+            return self._ancestors_by_synset[synset]
+        steps_to = {synset: 0}
+        for parent in self._parents(synset):
+            for ancestor, steps_from_parent in self._ancestors(parent).items():
+                steps = steps_from_parent + 1
+                steps_to[ancestor] = min(steps_to.get(ancestor, steps), steps)
+        self._ancestors_by_synset[synset] = steps_to
+        return steps_to
 
     def _depth(self, synset: str) -> int:
-        """Number of synsets on the longest path from the root to this one, inclusive."""
-        if (depth := self._depths.get(synset)) is None:
-            depth = self._depths[synset] = 1 + max(
-                map(self._depth, self._parents(synset)), default=0
-            )
-        return depth
+        """Return the number of synsets on the longest path from the root to this one, inclusive."""
+        if synset not in self._depths:
+            parent_depths = [self._depth(parent) for parent in self._parents(synset)]
+            self._depths[synset] = 1 + max(parent_depths, default=0)
+        return self._depths[synset]
 
     def _parents(self, synset: str) -> list[str]:
         noun = self._synset(synset)
         return [_id(parent) for parent in (*noun.hypernyms(), *noun.instance_hypernyms())]
 
     def _usual_name(self, synset: str) -> str:
-        """The name used most in tagged texts; empty when none is, and for proper names."""
-        counted = max(self._synset(synset).lemmas(), key=lambda lemma: lemma.count())
-        name = str(counted.name()).replace("_", " ")
-        return name if counted.count() and name.islower() else ""
+        """Return the name used most in tagged texts; empty if none is used, and for proper names."""
+        most_used = max(self._synset(synset).lemmas(), key=lambda lemma: lemma.count())
+        name = str(most_used.name()).replace("_", " ")
+        if not most_used.count() or not name.islower():
+            return ""
+        return name
 
     def _synset(self, synset: str) -> Any:
         if len(synset) != 9 or synset[0] != "n" or not synset[1:].isdecimal():
             raise DataError(f"{synset!r} is not a WordNet id such as n01440764")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # NLTK warns about a wrong number and returns None
+            warnings.simplefilter("ignore")  # NLTK warns about a wrong number and returns None.
             noun = self._reader.synset_from_pos_and_offset("n", int(synset[1:]))
         if noun is None:
             raise DataError(f"WordNet {VERSION} has no noun {synset}")
@@ -175,21 +190,24 @@ class WordNet:
 
 @cache
 def open_wordnet() -> WordNet:
-    """The installed WordNet: $WNSEARCHDIR or Debian's, else NLTK's data.
+    """Return the installed WordNet: that in $WNSEARCHDIR or Debian's, else that in NLTK's data.
 
-    Raises MissingExtraError without NLTK, and DataError saying what to install when there is no WordNet 3.0.
+    Raises:
+        MissingExtraError: NLTK is not installed.
+        DataError: There is no WordNet 3.0. The message says what to install.
     """
     nltk_data = import_extra("nltk.data", "data", "finding similar words", "nltk")
-    folder = _folder_of_files() or _of_nltk(nltk_data)
+    folder = _folder_of_files() or _folder_in_nltk(nltk_data)
     if folder is None:
         raise DataError(
             "no WordNet is installed; `apt-get install wordnet-base`, or `python -m nltk.downloader wordnet`, or "
             "name the folder of its files (data.noun and others) in $WNSEARCHDIR"
         )
     if str(folder) not in nltk_data.path:
-        nltk_data.path.append(str(folder))  # NLTK reads only folders on its search path
+        nltk_data.path.append(str(folder))  # NLTK reads only folders on its search path.
     reader = _reader_class()(folder, None)
-    if (version := reader.get_version()) != VERSION:
+    version = reader.get_version()
+    if version != VERSION:
         raise DataError(
             f"{folder}: WordNet {version}; the ids of classes are those of {VERSION}, install that"
         )
@@ -208,8 +226,8 @@ def _folder_of_files() -> str | None:
     return None
 
 
-def _of_nltk(nltk_data: Any) -> Any:
-    """WordNet in NLTK's data, unpacked or zipped as its downloader leaves it."""
+def _folder_in_nltk(nltk_data: Any) -> Any:
+    """Return WordNet in NLTK's data, unpacked or zipped as its downloader leaves it; None if it is not there."""
     for name in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):
         try:
             return nltk_data.find(name)
@@ -226,32 +244,36 @@ def _reader_class() -> Callable[[Any, Any], Any]:
 
         def __init__(self, root: Any, omw: Any) -> None:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about missing data for other languages
+                # NLTK warns about missing data for other languages.
+                warnings.simplefilter("ignore")
                 super().__init__(root, omw)
 
         def open(self, file: str) -> Any:
             if file == "lexnames":
-                return io.StringIO(
-                    "".join(f"{number:02}\t{name}\t0\n" for number, name in enumerate(_LEXNAMES))
-                )
+                lines = [f"{number:02}\t{name}\t0\n" for number, name in enumerate(_LEXNAMES)]
+                return io.StringIO("".join(lines))
             opened = super().open(file)
             if not file.startswith("index."):
                 return opened
-            with opened:  # which is read from its beginning to its end, for which NLTK's own kind of file is slow
+            # An index is read from beginning to end, which is slow with NLTK's own kind of file.
+            with opened:
                 return io.StringIO(opened.read())
 
         @cached_property
         def counts(self) -> dict[str, int]:
-            """How often each name of a synset occurs in tagged texts, by its key."""
-            lines = (line.split() for line in self.open("cntlist.rev").read().splitlines())
-            return {key: int(count) for key, _, count in lines}
+            """Number of occurrences of each name of a synset in tagged texts, by its key."""
+            counts = {}
+            for line in self.open("cntlist.rev").read().splitlines():
+                key, _, count = line.split()
+                counts[key] = int(count)
+            return counts
 
         def lemma_count(self, lemma: Any) -> int:
-            """As NLTK's, which searches the file anew for each name."""
+            """Return the count of a name. NLTK's own method searches the file again for each name."""
             return self.counts.get(lemma.key(), 0)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Does nothing: the map to other versions serves other languages, and needs a file that Debian lacks."""
+            """Do nothing: the map to other versions serves other languages, and needs a file that Debian lacks."""
 
     return Reader
 
@@ -261,7 +283,7 @@ def _id(synset: Any) -> str:
 
 
 def _tiers(ranked: Iterable[tuple[tuple[int, int], str]]) -> Tiers:
-    """Names grouped into tiers by rank, smallest first, keeping their order within a tier."""
+    """Group names into tiers by rank, the smallest first. Their order is kept within a tier."""
     tiers: dict[tuple[int, int], list[str]] = {}
     for rank, name in ranked:
         tiers.setdefault(rank, []).append(name)

@@ -56,9 +56,9 @@ def procedure_of(manifest: RunManifest) -> AdaptiveProcedure | None:
         if rule in OF_LAB:
             install = f"install the package {LAB}: {sibling_install_line(LAB)}"
         raise UnknownNameError(
-            f"the questions of this run were chosen by the procedure {rule!r}, which is not installed here; {install}"
+            f"the questions of this run were chosen by the procedure {rule!r}, which is not installed; {install}"
         )
-    procedure: AdaptiveProcedure = registry.find("adaptive_procedures", rule)
+    procedure: AdaptiveProcedure = registry.find_registered("adaptive_procedures", rule)
     return procedure
 
 
@@ -73,6 +73,6 @@ def common_procedure(runs: Sequence[ScoredRun]) -> AdaptiveProcedure:
     first = next(procedure for procedure in procedures if procedure is not None)
     if any(procedure != first for procedure in procedures):
         raise DataError(
-            f"some of these runs measured {first.measures}, others did not; compare each kind by itself"
+            f"only some of these runs measured {first.measures}; compare each kind separately"
         )
     return first

@@ -5,25 +5,31 @@ The tables that suites add to a report, each suite with its own layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from msgspec import Struct
 
 from snellen import registry
-from snellen.report.charts import ChartPanel
+from snellen.records import Answer, Sample
+from snellen.report.drawing import ChartPanel
 from snellen.report.run_view import RunView
-from snellen.report.sample_cards import Gold, OptionRow, SampleCard
+from snellen.report.sample_cards import Gold, OptionRow, SampleCard, shown_gold
 from snellen.report.table import Table
 
 Fold = Literal["none", "open", "folded"]
-"""Whether the title of a table or of a section opens and folds it, and how it is at first."""
+"""Whether a table or section can be folded by its title, and if so, its first state."""
 
 Kind = Literal["plain", "matrix", "summary"]
 
 
 class TableBlock(Struct, frozen=True):
-    """A table; a matrix is set closer, and the summary has no title of its own."""
+    """A table. The kind `matrix` has less space between cells, and `summary` has no title.
+
+    Examples:
+        >>> TableBlock(Table("Songs", ("bird",), (("wren",),)), fold="folded").fold
+        'folded'
+    """
 
     block: ClassVar[str] = "table"
     table: Table
@@ -32,7 +38,14 @@ class TableBlock(Struct, frozen=True):
 
 
 class ChartBlock(Struct, frozen=True):
-    """Panels side by side with their caption below; beside it for a single tall panel. Nothing without panels."""
+    """Panels side by side with a caption below, or next to a single tall panel. Empty without panels.
+
+    Examples:
+        >>> from snellen.plugin_api import ChartDrawing
+        >>> panel = ChartPanel("Songs", ChartDrawing("Songs", 200, 40, ()))
+        >>> ChartBlock((panel,), "Songs by bird.").caption
+        'Songs by bird.'
+    """
 
     block: ClassVar[str] = "charts"
     panels: tuple[ChartPanel, ...]
@@ -43,11 +56,11 @@ class ChartBlock(Struct, frozen=True):
 
 
 class TitledBlock(Struct, frozen=True):
-    """Blocks under a heading of their own."""
+    """Blocks under a heading."""
 
     block: ClassVar[str] = "titled"
     title: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[PageBlock, ...]
 
 
 class ViewsBlock(Struct, frozen=True):
@@ -59,7 +72,7 @@ class ViewsBlock(Struct, frozen=True):
 
 
 class SamplesBlock(Struct, frozen=True):
-    """The browser of samples: its cards, the filters with their choices, and how many samples are not there."""
+    """The sample browser: cards, filters with their choices, and the numbers of omitted samples by reason."""
 
     block: ClassVar[str] = "samples"
     cards: tuple[SampleCard, ...]
@@ -67,8 +80,8 @@ class SamplesBlock(Struct, frozen=True):
     left_out: tuple[tuple[str, int], ...]
 
 
-class ShownPicture(Struct, frozen=True):
-    """A picture as a data URI, empty where it is not on the page; `words` say what it is."""
+class ShownImage(Struct, frozen=True):
+    """An image as a data URI, which is empty if the page leaves it out. `words` describe it."""
 
     uri: str
     words: str
@@ -77,7 +90,7 @@ class ShownPicture(Struct, frozen=True):
 
 
 class ShownRound(Struct, frozen=True):
-    """A question with its options, of which one is marked as correct; `gold` are the answers of an open one."""
+    """A question with its options, the correct one marked. For an open question, `gold` has the answers."""
 
     question: str
     options: tuple[OptionRow, ...]
@@ -85,13 +98,56 @@ class ShownRound(Struct, frozen=True):
 
 
 class ShownItem(Struct, frozen=True):
-    """A question of a benchmark with its pictures and its answer; a dialogue has several rounds."""
+    """A question of a benchmark with its images and its answer; a dialogue has several rounds."""
 
     sample_id: str
     tags: tuple[tuple[str, str], ...]
-    pictures: tuple[ShownPicture, ...]
+    pictures: tuple[ShownImage, ...]
     context: str
     rounds: tuple[ShownRound, ...]
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def question_item(
+    sample: Sample, answers: Mapping[tuple[str, int], Answer], image_uris: Mapping[str, str]
+) -> ShownItem:
+    """Return a question of a benchmark as a page shows it, with its ground truth.
+
+    Args:
+        sample: The question, or the rounds of a dialogue.
+        answers: Answers by sample and round, as of `open_answers`.
+        image_uris: Data URIs of images by digest. An image without one is shown as missing.
+
+    Examples:
+        >>> from snellen.records import Answer, Sample
+        >>> sample = Sample("q1", "animals", "Which animal?", options=("a cat", "a dog"))
+        >>> item = question_item(sample, {("q1", 0): Answer("q1", options=(1,))}, {})
+        >>> [(row.label, row.option) for row in item.rounds[0].options]
+        [('A', 'a cat'), ('B', 'a dog')]
+    """
+    images = []
+    for image in sample.images:
+        description = f"Image of {sample.id}, {image.width} by {image.height} pixels"
+        uri = image_uris.get(image.digest, "")
+        images.append(ShownImage(uri, description, image.width, image.height))
+
+    rounds = []
+    for index, turn in enumerate(sample.rounds):
+        answer = answers.get((sample.id, index))
+        correct = answer.options if answer else ()
+        options = []
+        for position, text in enumerate(turn.options):
+            label = LETTERS[position] if position < len(LETTERS) else str(position + 1)
+            marks = ("correct",) if position in correct else ()
+            options.append(OptionRow(label, text, marks))
+        has_marked_options = bool(turn.options) and answer is not None
+        gold = None if has_marked_options else shown_gold(answer, turn.options)
+        rounds.append(ShownRound(turn.question, tuple(options), gold))
+    return ShownItem(
+        sample.id, tuple(sample.tags.items()), tuple(images), sample.context or "", tuple(rounds)
+    )
 
 
 class ItemsBlock(Struct, frozen=True):
@@ -109,14 +165,19 @@ class SentencesBlock(Struct, frozen=True):
 
 
 class TextBlock(Struct, frozen=True):
-    """A text that is shown letter by letter: a file, commands."""
+    """A text that is shown letter by letter: a file, commands.
+
+    Examples:
+        >>> TextBlock("Command", "snellen run mine birds").text
+        'snellen run mine birds'
+    """
 
     block: ClassVar[str] = "text"
     title: str
     text: str
 
 
-Block = (
+PageBlock = (
     TableBlock
     | ChartBlock
     | TitledBlock
@@ -129,49 +190,66 @@ Block = (
 """What a section of a page shows."""
 
 
-class Section(Struct, frozen=True):
-    """A part of a page, under its title and with an anchor."""
+class PageSection(Struct, frozen=True):
+    """A part of a page, under its title and with an anchor.
+
+    Examples:
+        >>> table = Table("Songs", ("bird",), (("wren",),))
+        >>> PageSection("songs", "Songs", (TableBlock(table),)).anchor
+        'songs'
+    """
 
     anchor: str
     title: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[PageBlock, ...]
     lead: str = ""
-    """What it is about, beside the title of one that can be folded."""
+    """Description next to the title of a section that can be folded."""
     fold: Fold = "none"
 
 
-class Head(Struct, frozen=True):
-    """The head of a page, above the sections: names of runs, or one title."""
+class PageHead(Struct, frozen=True):
+    """The head of a page, above the sections: names of runs, or one title.
+
+    Examples:
+        >>> PageHead("Report · birds", ("Birds",), facts=((3, "songs"),)).kicker
+        'Report · birds'
+    """
 
     kicker: str
     names: tuple[str, ...]
     more: str = ""
-    """Words after the names."""
+    """Text after the names."""
     facts: tuple[tuple[int, str], ...] = ()
     """Counts with their names."""
     findings: tuple[str, ...] = ()
-    """What was found, in sentences."""
+    """Main results, in sentences."""
     lines: tuple[str, ...] = ()
 
 
 class SuiteTables(Struct, frozen=True):
-    """One layout (the registry's group `report_tables`)."""
+    """One layout (the registry's group `report_tables`).
+
+    Examples:
+        >>> tables = SuiteTables("birds", lambda views: [Table("Songs", ("bird",), (("wren",),))])
+        >>> tables.tables([])[0].title
+        'Songs'
+    """
 
     subject: str
-    """What the rows are, as in "abilities"."""
+    """The subject of the rows, such as "abilities"."""
     tables: Callable[[Sequence[RunView]], list[Table]]
-    """Makes the tables of some runs; none where the layout does not fit them."""
+    """Function that returns the tables of some runs; an empty list if the layout does not fit them."""
 
 
 class SuiteSection(Struct, frozen=True):
-    """The tables that one layout made."""
+    """The tables of one layout for the runs of a report."""
 
     layout: SuiteTables
     tables: tuple[Table, ...]
 
 
 def suite_sections(views: Sequence[RunView]) -> list[SuiteSection]:
-    """The sections that suites add to a report of these runs."""
+    """Return the sections that suites add to a report of these runs."""
     layouts: list[SuiteTables] = list(registry.loadable("report_tables").values())
     sections = [SuiteSection(layout, tuple(layout.tables(views))) for layout in layouts]
     return [section for section in sections if section.tables]

@@ -1,168 +1,206 @@
-"""Quality and what it costs: tokens, seconds and price beside each headline, and who is on the Pareto front."""
+"""The table of quality and cost: the headline of each run next to its tokens, seconds and price.
+
+A run is on the Pareto front if no other run is at least as good in both score and cost and better in one of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from snellen.analysis.headline import leading_headline
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared_row
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
+from snellen.report.number_text import DASH, decimal_text, metric_title
 from snellen.report.run_view import RunView
-from snellen.report.table import DASH, Cell, NumberCell, Table, decimal_text, metric_title
+from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
+from snellen.runs.drivers import cost_of
 from snellen.scoring.request_costs import PERCENTILES, RequestCost
 from snellen.scoring.scored_run import ScoredBenchmark
 
-MILLION = 1_000_000
-HEADER = (
-    "run",
-    "benchmark",
-    "protocol",
-    "metric",
-    "score",
-    "requests",
-    "failed",
-    "tokens read",
-    "tokens written",
-)
 NOTE = (
-    "Of all questions of the run, each protocol as if it were asked alone: replies taken over from another count. A "
-    "local model's requests in a batch share its time."
+    "Over all questions of the run, with each protocol counted as if it ran alone: replies reused from another "
+    "protocol are included. Requests in a batch of a local model share its time."
 )
-HINTS = {
-    "score": "the benchmark's headline",
-    "tokens read": "as the model counts them",
-    **{f"p{p} seconds": f"{p}% of the requests took at most so long" for p in PERCENTILES},
-    "price": "of all these requests",
-    "front": "no other run has at least this score on the benchmark at no greater cost, one of them better; cost "
-    "is price, tokens or the middle of the seconds, whichever most have; the others have a dash",
-}
+FRONT_HINT = (
+    "Pareto front: no other run is at least as good in both score and cost and better in one. Cost is price, "
+    "tokens or median seconds, whichever most runs have; runs without it have a dash"
+)
+CostKind = Literal["price", "tokens", "seconds"]
+COST_KINDS: tuple[CostKind, ...] = ("price", "tokens", "seconds")
+"""Kinds of cost. If as many runs have one as another, the earlier one decides who is on the front."""
 
 
-class _Line(Struct, frozen=True):
-    """One protocol of one run on one benchmark."""
+class _CostRow(Struct, frozen=True):
+    """Cost and score of one protocol of one run on one benchmark."""
 
     view: RunView
     scored: ScoredBenchmark
     cost: RequestCost
     metric: str
+    """The leading headline metric of the benchmark."""
     unit: str
     estimate: Estimate | None
+    """None if the protocol has no result of this metric."""
 
     @property
     def stands_for_model(self) -> bool:
+        """Whether the score says how good the model is, unlike that of a control."""
         return labelled_declaration(self.cost.protocol).stands_for_model
 
     @property
-    def price(self) -> float | None:
-        if self.view.run.price is None or self.cost.usage is None:
-            return None
-        price_read, price_written = self.view.run.price
+    def tokens(self) -> float | None:
+        """Tokens read and written."""
         usage = self.cost.usage
-        return (
-            (usage.prompt_tokens or 0) * price_read + (usage.completion_tokens or 0) * price_written
-        ) / MILLION
+        if usage is None:
+            return None
+        return float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0))
 
     @property
-    def costs(self) -> tuple[float | None, ...]:
-        """By price, tokens, seconds."""
-        usage, seconds = self.cost.usage, self.cost.seconds
-        tokens = (
-            float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0)) if usage else None
-        )
-        return self.price, tokens, seconds[0] if seconds else None
+    def price(self) -> float | None:
+        """Price of all tokens, if the run has prices for a million tokens read and written."""
+        usage = self.cost.usage
+        if self.view.run.price is None or usage is None:
+            return None
+        return cost_of(usage, self.view.run.price)
+
+    def cost_in(self, kind: CostKind) -> float | None:
+        """Return a cost: the price, the number of tokens, or the median seconds of a request."""
+        if kind == "price":
+            return self.price
+        if kind == "tokens":
+            return self.tokens
+        return self.cost.seconds[0] if self.cost.seconds else None
 
 
 def cost_tables(views: Sequence[RunView]) -> list[Table]:
-    """One table of all runs, with a column for the price where one is given and for the front of several runs."""
-    lines = [line for view in views for line in _lines(view)]
-    if not lines:
+    """Return one table of all runs, or no table if no cost is known.
+
+    It has a column for the price if a run has prices, and one for the Pareto front if there are several runs.
+    """
+    rows: list[_CostRow] = []
+    for view in views:
+        rows += _cost_rows(view)
+    if not rows:
         return []
-    has_price, several = any(line.price is not None for line in lines), len(views) > 1
-    header = (*HEADER, *(f"p{p} seconds" for p in PERCENTILES), *(("price",) if has_price else ()))
-    rows = tuple(
-        (
-            *_row(line),
-            *((_text(line.price, 4),) if has_price else ()),
-            *((_on_front(line, lines),) if several else ()),
+
+    columns: list[Column[_CostRow]] = [
+        Column("run", lambda row: row.view.label, is_label=True),
+        Column("benchmark", lambda row: row.cost.benchmark, is_label=True),
+        Column("protocol", lambda row: row.cost.protocol, is_label=True),
+        Column("metric", lambda row: metric_title(row.metric), is_label=True),
+        Column("score", _score_cell, "the benchmark's headline"),
+        Column("requests", lambda row: row.cost.answered),
+        Column("failed", lambda row: row.cost.failed),
+        Column(
+            "tokens read",
+            lambda row: row.cost.usage.prompt_tokens or 0 if row.cost.usage else DASH,
+            "as counted by the model",
+        ),
+        Column(
+            "tokens written",
+            lambda row: row.cost.usage.completion_tokens or 0 if row.cost.usage else DASH,
+        ),
+    ]
+    columns += [_seconds_column(index) for index in range(len(PERCENTILES))]
+    if any(row.price is not None for row in rows):
+        columns.append(
+            Column("price", _price_text, "for all these requests; tokens of batches count half")
         )
-        for line in lines
-    )
-    header = (*header, *(("front",) if several else ()))
-    hints = {name: hint for name, hint in HINTS.items() if name in header}
-    return [Table("Quality and cost", header, rows, label_columns=4, notes=(NOTE,), hints=hints)]
+    if len(views) > 1:
+        columns.append(Column("front", lambda row: _front_text(row, rows), FRONT_HINT))
+    return [tabulate("Quality and cost", columns, rows, [NOTE])]
 
 
-def _lines(view: RunView) -> list[_Line]:
-    lines = []
+def _cost_rows(view: RunView) -> list[_CostRow]:
+    rows: list[_CostRow] = []
     for cost in view.run.costs:
         scored = view.benchmark(cost.benchmark)
         if scored is None:
             continue
         metric = leading_headline(scored)
         result = view.results_by_key.get((cost.protocol, metric, cost.benchmark, "", ""))
-        unit, estimate = (result.unit, result.estimate) if result else ("", None)
-        lines.append(_Line(view, scored, cost, metric, unit, estimate))
-    return lines
+        if result is None:
+            rows.append(_CostRow(view, scored, cost, metric, "", None))
+        else:
+            rows.append(_CostRow(view, scored, cost, metric, result.unit, result.estimate))
+    return rows
 
 
-def _row(line: _Line) -> tuple[Cell, ...]:
-    cost = line.cost
-    usage: tuple[Cell, Cell] = (DASH, DASH)
-    if cost.usage:
-        usage = (cost.usage.prompt_tokens or 0, cost.usage.completion_tokens or 0)
-    seconds = [decimal_text(value, 3) for value in cost.seconds] or [DASH] * len(PERCENTILES)
-    score: Cell = DASH if line.estimate is None else NumberCell(line.unit, line.estimate)
-    title = metric_title(line.metric)
-    return (
-        line.view.label,
-        cost.benchmark,
-        cost.protocol,
-        title,
-        score,
-        cost.answered,
-        cost.failed,
-        *usage,
-        *seconds,
-    )
+def _score_cell(row: _CostRow) -> Cell:
+    return DASH if row.estimate is None else NumberCell(row.unit, row.estimate)
 
 
-def _text(value: float | None, digits: int) -> str:
-    return DASH if value is None else decimal_text(value, digits)
+def _seconds_column(index: int) -> Column[_CostRow]:
+    """Return the column of a percentile of the seconds per request, by its index in `PERCENTILES`."""
+    percentile = PERCENTILES[index]
+
+    def seconds_text(row: _CostRow) -> str:
+        return decimal_text(row.cost.seconds[index], 3) if row.cost.seconds else DASH
+
+    hint = f"{percentile}% of the requests took at most this long"
+    return Column(f"p{percentile} seconds", seconds_text, hint)
 
 
-def _on_front(line: _Line, lines: Sequence[_Line]) -> str:
-    """`yes` or `no`, among those that have the kind of cost that most have, as in a chart of that kind; a dash for the
-    others, where fewer than two have it, and for what is asked without the pictures."""
-    place = line.cost.benchmark, line.metric
+def _price_text(row: _CostRow) -> str:
+    return DASH if row.price is None else decimal_text(row.price, 4)
+
+
+# --- Pareto front ----------------------------------------------------------------------------------------------------
+
+
+def _front_text(row: _CostRow, rows: Sequence[_CostRow]) -> str:
+    """Return `yes` if a row is on the Pareto front of its benchmark, `no` if not, or a dash if that is undefined.
+
+    Cost is of the kind that most rows of the benchmark have. It is undefined for rows without this cost, if fewer than
+    two rows have it, and for controls, which do not stand for their model.
+    """
     rivals = [
-        line
-        for line in lines
-        if (line.cost.benchmark, line.metric) == place and line.stands_for_model
+        other
+        for other in rows
+        if other.cost.benchmark == row.cost.benchmark
+        and other.metric == row.metric
+        and other.stands_for_model
     ]
-    if line not in rivals:
+    if row not in rivals:
         return DASH
-    sign = -1 if declared(line.metric).better == "lower" else 1
-    kinds = [_points(rivals, kind, sign) for kind in range(len(line.costs))]
-    points = max(kinds, key=len)  # of as many price goes before tokens, and these before seconds
-    [own] = _points([line], kinds.index(points), sign) or [None]
-    return DASH if own is None or len(points) < 2 else "yes" if on_front(own, points) else "no"
+
+    # Of kinds that as many rows have, max takes the first.
+    kind = max(COST_KINDS, key=lambda kind: len(_score_and_cost(rivals, kind)))
+    points = _score_and_cost(rivals, kind)
+    own_point = _score_and_cost([row], kind)
+    if not own_point or len(points) < 2:
+        return DASH
+    return "yes" if on_front(own_point[0], points) else "no"
 
 
-def _points(lines: Sequence[_Line], kind: int, sign: int) -> list[tuple[float, float]]:
-    """Score and cost of a kind, of those lines that have both."""
-    return [
-        (sign * line.estimate.value, cost)
-        for line in lines
-        if line.estimate
-        and line.estimate.value is not None
-        and (cost := line.costs[kind]) is not None
-    ]
+def _score_and_cost(rows: Sequence[_CostRow], kind: CostKind) -> list[tuple[float, float]]:
+    """Return (score, cost) of the rows that have both. The score of a metric where lower is better is negated."""
+    points: list[tuple[float, float]] = []
+    for row in rows:
+        cost = row.cost_in(kind)
+        if row.estimate is None or row.estimate.value is None or cost is None:
+            continue
+        sign = -1 if declared_row(row.metric).better == "lower" else 1
+        points.append((sign * row.estimate.value, cost))
+    return points
 
 
 def on_front(point: tuple[float, float], points: Sequence[tuple[float, float]]) -> bool:
-    """Whether no other (score, cost) is at least as good in both and better in one."""
+    """Return whether a (score, cost) is on the Pareto front: no other one is at least as good in both and better in one.
+
+    Examples:
+        >>> on_front((0.5, 10.0), [(0.5, 10.0), (0.6, 20.0)])
+        True
+        >>> on_front((0.5, 30.0), [(0.5, 30.0), (0.6, 20.0)])
+        False
+    """
     score, cost = point
-    return not any(s >= score and c <= cost and (s > score or c < cost) for s, c in points)
+    for other_score, other_cost in points:
+        is_as_good = other_score >= score and other_cost <= cost
+        if is_as_good and (other_score > score or other_cost < cost):
+            return False
+    return True

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from snellen.report.samples import question_entries
-from snellen.report.table import Table
+from snellen.report.table import Column, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
 FLIPS_NOTE = (
-    "A question counts as right if every reply to it was: under circular, in each order of the options. One that is "
-    "only right so far, as not all was asked, is not settled, and does not count."
+    "A question counts as correct if every reply to it is correct (under circular, in each option order). A "
+    "question with missing presentations that is correct so far is undecided and does not count."
 )
 VERDICTS = ("right", "wrong", "unparsed")
 """The outcomes that runs can differ by."""
@@ -19,50 +20,74 @@ QuestionKey = tuple[str, str, str, int]
 """Protocol, benchmark, sample and round."""
 
 
+class _FlipCounts(NamedTuple):
+    """Questions of one protocol that two runs settled."""
+
+    runs: str
+    protocol: str
+    only_first: int
+    only_second: int
+    settled: int
+
+
 def flip_tables(runs: Sequence[ScoredRun], pairs: Iterable[tuple[str, str]]) -> list[Table]:
-    """A row for each pair of runs and protocol; no table where no question has a verdict in both runs of a pair."""
-    verdicts = {label: _verdicts(run) for label, run in zip(run_labels(runs), runs, strict=True)}
+    """Return a table with a row for each pair of runs and protocol.
+
+    There is no table if no question has a verdict in both runs of a pair.
+
+    Args:
+        runs: The runs.
+        pairs: Labels of the runs to compare.
+    """
+    verdicts_by_label: dict[str, dict[QuestionKey, bool]] = {}
+    for label, run in zip(run_labels(runs), runs, strict=True):
+        verdicts_by_label[label] = _verdicts(run)
     pairs = list(dict.fromkeys(pairs))
-    rows = [(pair, row) for pair in pairs for row in _flips(verdicts[pair[0]], verdicts[pair[1]])]
+    rows: list[_FlipCounts] = []
+    for first, second in pairs:
+        rows += _count_flips(first, second, verdicts_by_label)
     if not rows:
         return []
+
     is_one_pair = len(pairs) == 1
     first, second = pairs[0] if is_one_pair else ("the first", "the second")
-    header = ("protocol", f"only {first} right", f"only {second} right", "settled in both")
-    if is_one_pair:
-        return [
-            Table(
-                "Questions that flipped", header, tuple(row for _, row in rows), notes=(FLIPS_NOTE,)
-            )
-        ]
-    named = ((", ".join(pair), *row) for pair, row in rows)
-    return [
-        Table(
-            "Questions that flipped",
-            ("runs", *header),
-            tuple(named),
-            label_columns=2,
-            notes=(FLIPS_NOTE,),
-        )
+    columns: list[Column[_FlipCounts]] = [
+        Column("protocol", lambda row: row.protocol, is_label=True),
+        Column(f"only {first} correct", lambda row: row.only_first),
+        Column(f"only {second} correct", lambda row: row.only_second),
+        Column("decided in both", lambda row: row.settled),
     ]
+    if not is_one_pair:
+        columns.insert(0, Column("runs", lambda row: row.runs, is_label=True))
+    return [tabulate("Questions that flipped", columns, rows, [FLIPS_NOTE])]
 
 
 def _verdicts(run: ScoredRun) -> dict[QuestionKey, bool]:
-    """Whether each question was right in all of its presentations, where that can be said."""
-    return {
-        (entry.protocol, scored.spec.name, entry.sample.id, entry.turn): entry.outcome == "right"
-        for scored in run.benchmarks
-        for entry in question_entries(0, scored)
-        if entry.outcome in VERDICTS
-    }
+    """Return whether each question was right in all of its presentations, without questions that are not settled."""
+    verdicts: dict[QuestionKey, bool] = {}
+    for scored in run.benchmarks:
+        for entry in question_entries(0, scored):
+            if entry.outcome in VERDICTS:
+                key = (entry.protocol, scored.spec.name, entry.sample.id, entry.turn)
+                verdicts[key] = entry.outcome == "right"
+    return verdicts
 
 
-def _flips(
-    verdicts: dict[QuestionKey, bool], others: dict[QuestionKey, bool]
-) -> Iterator[tuple[str, int, int, int]]:
-    """By protocol, how many questions only the first has right, only the second, and are right or not in both."""
-    counts: dict[str, Counter[tuple[bool, bool]]] = {}
-    for key in sorted(verdicts.keys() & others.keys()):
-        counts.setdefault(key[0], Counter())[verdicts[key], others[key]] += 1
-    for protocol, of_protocol in counts.items():
-        yield protocol, of_protocol[True, False], of_protocol[False, True], of_protocol.total()
+def _count_flips(
+    first: str, second: str, verdicts_by_label: Mapping[str, dict[QuestionKey, bool]]
+) -> list[_FlipCounts]:
+    """Count by protocol the questions that only one of two runs has right, and those that both settled."""
+    first_verdicts = verdicts_by_label[first]
+    second_verdicts = verdicts_by_label[second]
+    counts: dict[str, Counter[tuple[bool, bool]]] = defaultdict(Counter)
+    for key in sorted(first_verdicts.keys() & second_verdicts.keys()):
+        protocol = key[0]
+        counts[protocol][first_verdicts[key], second_verdicts[key]] += 1
+
+    rows: list[_FlipCounts] = []
+    for protocol, outcomes in counts.items():
+        only_first = outcomes[True, False]
+        only_second = outcomes[False, True]
+        pair = f"{first}, {second}"
+        rows.append(_FlipCounts(pair, protocol, only_first, only_second, outcomes.total()))
+    return rows

@@ -1,4 +1,8 @@
-"""What a gate found, for a terminal, a comment on a merge request (Markdown), a test report (JUnit XML) and JSON."""
+"""The result of a gate as a table, a comment on a merge request (Markdown), a test report (JUnit XML) and JSON.
+
+A gate decides whether a candidate is worse than its baseline. It has a rule for each benchmark or dimension, with a
+margin: the candidate may be worse by so much.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +15,38 @@ import msgspec
 from snellen.analysis.paired.gate import GateOutcome, GatePlan, GateResult
 from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import SHARE
-from snellen.records import Estimate
-from snellen.report.markdown import escape, markdown_tables
-from snellen.report.table import (
-    AbsentCell,
-    Cell,
-    NumberCell,
-    Table,
+from snellen.report.markdown import escape_markdown, markdown_tables
+from snellen.report.number_text import (
     decimal_text,
     interval_text,
-    percent,
+    number_or_dash,
+    percent_text,
     unit_of_difference,
     value_text,
 )
+from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
 MARKS = {"pass": "✅ pass", "fail": "❌ fail", "not enough evidence": "❔ not enough evidence"}
 
 
 def verdict_sentence(result: GateResult) -> str:
-    """Return the verdict over a release in one sentence."""
+    """Return the verdict on a release in one sentence: `Pass: B against A: no worse than allowed.`"""
     names = f"{result.candidate} against {result.baseline}"
-    failed = [outcome.on for outcome in result.outcomes if outcome.verdict == "fail"]
-    open_rules = [
-        outcome for outcome in result.outcomes if outcome.verdict == "not enough evidence"
-    ]
+    failed: list[str] = []
+    undecided: list[GateOutcome] = []
+    for outcome in result.outcomes:
+        if outcome.verdict == "fail":
+            failed.append(outcome.on)
+        elif outcome.verdict == "not enough evidence":
+            undecided.append(outcome)
     if failed:
         return f"Fail: {names}: worse than allowed in {', '.join(failed)}."
-    if not open_rules:
+    if not undecided:
         return f"Pass: {names}: no worse than allowed."
-    more = [outcome.more for outcome in open_rules if outcome.more]
-    advice = f" (about {max(more):,} more questions)" if more else ""
-    return f"Not enough evidence{advice}: {names}: {', '.join(each.on for each in open_rules)}."
+    most_needed = max(outcome.more or 0 for outcome in undecided)
+    advice = f" (about {most_needed:,} more questions)" if most_needed else ""
+    rules = ", ".join(outcome.on for outcome in undecided)
+    return f"Not enough evidence{advice}: {names}: {rules}."
 
 
 def margin_text(margin: float, unit: str) -> str:
@@ -54,40 +59,32 @@ def margin_text(margin: float, unit: str) -> str:
 
 def gate_table(result: GateResult) -> Table:
     """Return a row for each rule."""
-    rows = tuple(_outcome_row(outcome) for outcome in result.outcomes)
-    level = percent(1 - 2 * result.alpha).replace(".0%", "%")
-    notes = (
-        f"Difference: {result.candidate} minus {result.baseline}, on the same questions, with its {level} interval. "
-        f"A rule passes if that is above minus the margin, and fails if it is below. "
-        f"False alarms and misses are at most {percent(result.alpha)} each.",
+    columns: list[Column[GateOutcome]] = [
+        Column("rule", lambda outcome: outcome.on, is_label=True),
+        Column("candidate", lambda outcome: number_or_dash(outcome.candidate, outcome.unit)),
+        Column("baseline", lambda outcome: number_or_dash(outcome.baseline, outcome.unit)),
+        Column("difference", _difference_cell),
+        Column("may be worse by", lambda outcome: margin_text(outcome.margin, outcome.unit)),
+        Column("verdict", lambda outcome: outcome.verdict),
+        Column("", _advice),
+    ]
+    level = percent_text(1 - 2 * result.alpha).replace(".0%", "%")
+    note = (
+        f"Difference: {result.candidate} minus {result.baseline} on the same questions, with its {level} "
+        "interval. A rule passes if the interval is above minus the margin, and fails if it is below. The rates "
+        f"of false alarms and misses are at most {percent_text(result.alpha)} each."
     )
-    header = ("rule", "candidate", "baseline", "difference", "may be worse by", "verdict", "")
-    return Table("Gate", header, rows, notes=notes)
+    return tabulate("Gate", columns, result.outcomes, [note])
 
 
-def _outcome_row(outcome: GateOutcome) -> tuple[Cell, ...]:
-    return (
-        outcome.on,
-        _value(outcome.candidate, outcome.unit),
-        _value(outcome.baseline, outcome.unit),
-        _difference(outcome),
-        margin_text(outcome.margin, outcome.unit),
-        outcome.verdict,
-        _advice(outcome),
-    )
-
-
-def _value(value: float | None, unit: str) -> str:
-    return value_text(Estimate(value, None, None, None, 0), unit)
-
-
-def _difference(outcome: GateOutcome) -> Cell:
+def _difference_cell(outcome: GateOutcome) -> Cell:
     if outcome.difference.value is None:
-        return AbsentCell("no question in common has a value")
+        return AbsentCell("no common question has a value")
     return NumberCell(unit_of_difference(outcome.unit), outcome.difference)
 
 
 def _advice(outcome: GateOutcome) -> str:
+    """Return how many more questions an undecided rule needs, or what else there is to say about it."""
     if outcome.more:
         return f"about {outcome.more:,} more questions"
     return outcome.detail
@@ -95,31 +92,21 @@ def _advice(outcome: GateOutcome) -> str:
 
 def plan_table(plans: Sequence[GatePlan], alpha: float) -> Table:
     """Return what the questions of two runs can detect, a row for each rule."""
-    rows = tuple(_plan_row(plan) for plan in plans)
-    header = (
-        "rule",
-        "questions",
-        "may be worse by",
-        "an equal one passes",
-        "drop that fails 4 times in 5",
-        "questions for 4 passes in 5",
+    columns: list[Column[GatePlan]] = [
+        Column("rule", lambda plan: plan.on, is_label=True),
+        Column("questions", lambda plan: f"{plan.questions:,}"),
+        Column("may be worse by", lambda plan: margin_text(plan.margin, plan.unit)),
+        Column("an equal candidate passes", lambda plan: percent_text(plan.passes_equal)),
+        Column(
+            "drop that fails in 4 of 5 runs", lambda plan: margin_text(plan.detectable, plan.unit)
+        ),
+        Column("questions needed to pass in 4 of 5 runs", lambda plan: f"{plan.needed:,}"),
+    ]
+    note = (
+        "Estimated from the variance of the differences between these two runs, for error rates of at most "
+        f"{percent_text(alpha)}. An equal candidate is as good as the baseline."
     )
-    notes = (
-        "From how much the differences of these two runs vary, for errors of at most "
-        f"{percent(alpha)}. An equal candidate is as good as the baseline.",
-    )
-    return Table("What these questions can detect", header, rows, notes=notes)
-
-
-def _plan_row(plan: GatePlan) -> tuple[Cell, ...]:
-    return (
-        plan.on,
-        f"{plan.questions:,}",
-        margin_text(plan.margin, plan.unit),
-        percent(plan.passes_equal),
-        margin_text(plan.detectable, plan.unit),
-        f"{plan.needed:,}",
-    )
+    return tabulate("What these questions can detect", columns, plans, [note])
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -164,18 +151,22 @@ def outcome_sentence(outcome: GateOutcome) -> str:
     """Return what a rule found in one sentence."""
     difference = value_text(outcome.difference, unit_of_difference(outcome.unit))
     interval = interval_text(outcome.difference, unit_of_difference(outcome.unit))
+    margin = margin_text(outcome.margin, outcome.unit)
+    sentence = f"{outcome.on}: {outcome.verdict}: {difference} {interval}, may be worse by {margin}"
     advice = _advice(outcome)
-    return (
-        f"{outcome.on}: {outcome.verdict}: {difference} {interval}, "
-        f"may be worse by {margin_text(outcome.margin, outcome.unit)}"
-        + (f"; {advice}" if advice else "")
-    )
+    return f"{sentence}; {advice}" if advice else sentence
 
 
 def gate_comment(result: GateResult) -> str:
     """Return a comment for a merge request: the verdict, then a table."""
-    lines = [f"### Snellen: {MARKS[result.verdict]}", "", escape(verdict_sentence(result)), ""]
-    return "\n".join([*lines, *markdown_tables([gate_table(result)], 4)[2:]])
+    lines = [
+        f"### Snellen: {MARKS[result.verdict]}",
+        "",
+        escape_markdown(verdict_sentence(result)),
+        "",
+    ]
+    table_lines = markdown_tables([gate_table(result)], 4)[2:]  # without the heading
+    return "\n".join([*lines, *table_lines])
 
 
 def gate_json(result: GateResult) -> str:

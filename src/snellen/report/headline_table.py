@@ -1,6 +1,9 @@
-"""The first table of every form of a report: the headline of each benchmark by model, and the mean last.
+"""The first two tables of every report.
 
-The second table has what says something about these numbers: unparsed replies, lost requests, stability.
+The first has the headline of each benchmark, which is the value of its most important metric, for each model, and the
+mean last. The second has what limits these numbers: unparsed replies, lost questions, instability.
+
+A model has a row (`ModelMethodRow`, here called a line) for each method that its run used: generation, likelihood.
 """
 
 from __future__ import annotations
@@ -8,10 +11,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from snellen.analysis.headline import ALL, headlines_of
+from msgspec import Struct
+
+from snellen.analysis.headline import OVERALL, headline_metrics
 from snellen.analysis.ranks import mean_ranks
-from snellen.metrics.declaration import SHARE, as_read, declared
+from snellen.catalogue import published_number_of
+from snellen.catalogue.published_number import OWN_NUMBER
+from snellen.metrics.declaration import SHARE, as_read, declared_row, find_metric
 from snellen.records import Estimate, Result
+from snellen.report.number_text import DASH, decimal_text, metric_title, percent_text
 from snellen.report.reply_notes import grader_notes, unread_notes
 from snellen.report.run_view import (
     OVER,
@@ -22,21 +30,11 @@ from snellen.report.run_view import (
     each_choice_benchmark,
     method_rows,
 )
-from snellen.report.table import (
-    DASH,
-    AbsentCell,
-    Cell,
-    NumberCell,
-    Table,
-    decimal_text,
-    metric_title,
-    percent,
-)
+from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
 MOST_NOTES = 3
 """Footnotes below the first table; a report and `--details` have all others."""
 LONGEST_TITLE = 20
-LABELS = ("benchmark", "metric", "guessing")
 SIDE_METRICS = (
     "circular_accuracy",
     "instability",
@@ -46,65 +44,113 @@ SIDE_METRICS = (
     "pass_at_k",
     "majority_vote",
 )
-"""The rows of the second table, if they say something."""
+"""Metrics of the second table."""
+
+
+# --- the first table -------------------------------------------------------------------------------------------------
+
+
+class _HeadlineRow(Struct, frozen=True):
+    """The headline of one benchmark, or the mean of all, for each line of the report."""
+
+    label: str
+    """Name of the benchmark, or what the mean is over."""
+    metric: str
+    guessing: str
+    """Chance level, or the range of levels if the models were asked different questions."""
+    cells: tuple[Cell, ...]
+    """One for each line."""
 
 
 def headline_table(views: Sequence[RunView], *, values_alone: bool = False) -> Table:
     """Return the headline of each benchmark, a column for each model and method, and the mean in the last row.
 
-    With `values_alone` only the mean has its interval, so that more models fit side by side.
+    Args:
+        views: The runs.
+        values_alone: Leave out the intervals except for that of the mean, so that more models fit side by side.
     """
     lines = method_rows(views)
-    rows: list[tuple[Cell, ...]] = []
-    for name in benchmarks_of(views):
-        cells = [_benchmark_cell(line, name) for line in lines]
-        if values_alone:
-            cells = [_value_alone(cell) for cell in cells]
-        metrics = dict.fromkeys(_metric_of(line, name) for line in lines)
-        levels = [line.chances.get(name) for line in lines if name in line.headlines]
-        rows.append((name, " or ".join(filter(None, metrics)), _chance_cell(levels), *cells))
+    rows = [_benchmark_row(lines, name) for name in benchmarks_of(views)]
+    if values_alone:
+        rows = [_without_intervals(row) for row in rows]
     if len(rows) > 1:
         rows.append(_mean_row(lines))
-    return Table(
-        title="Result",
-        header=(*LABELS, *_column_names(lines)),
-        rows=tuple(rows),
-        label_columns=len(LABELS),
-        notes=tuple(_notes(lines)),
-        most_notes=MOST_NOTES,
-    )
+
+    columns: list[Column[_HeadlineRow]] = [
+        Column("benchmark", lambda row: row.label, is_label=True),
+        Column("metric", lambda row: row.metric, is_label=True),
+        Column("guessing", lambda row: row.guessing, is_label=True),
+    ]
+    names = _line_names(lines)
+    for index, line in enumerate(lines):
+        columns.append(_line_column(names[line.label], index))
+    return tabulate("Result", columns, rows, _notes(lines), most_notes=MOST_NOTES)
+
+
+def _line_column(heading: str, index: int) -> Column[_HeadlineRow]:
+    return Column(heading, lambda row: row.cells[index])
 
 
 def headline_by_model(views: Sequence[RunView]) -> Table:
-    """Return the same numbers with a row for each model and method, for more models than fit side by side."""
-    table = headline_table(views)
-    names = [str(row[0]) for row in table.rows]
-    is_mean_last = len(names) > 1
-    order = [len(names) - 1, *range(len(names) - 1)] if is_mean_last else [0]
+    """Return the same numbers with a row for each model and method, for more models than fit side by side.
+
+    The first number is the mean with its interval; those of the benchmarks have none.
+    """
+    lines = method_rows(views)
+    benchmark_rows = [_benchmark_row(lines, name) for name in benchmarks_of(views)]
+    first_row = benchmark_rows[0]
+    other_rows = benchmark_rows[1:]
+    if other_rows:
+        first_row = _mean_row(lines)
+        other_rows = benchmark_rows
+
+    names = _line_names(lines)
     rows: list[tuple[Cell, ...]] = []
-    for column, name in enumerate(table.header[len(LABELS) :], len(LABELS)):
-        cells = [table.rows[place][column] for place in order]
-        rows.append((name, cells[0], *map(_value_alone, cells[1:])))
-    header = ("model", *(names[place] for place in order))
-    return Table(table.title, header, tuple(rows), notes=table.notes, most_notes=MOST_NOTES)
+    for index, line in enumerate(lines):
+        values = [_value_alone(row.cells[index]) for row in other_rows]
+        rows.append((names[line.label], first_row.cells[index], *values))
+    header = ("model", first_row.label, *(row.label for row in other_rows))
+    return Table("Result", header, tuple(rows), notes=tuple(_notes(lines)), most_notes=MOST_NOTES)
+
+
+def _line_names(lines: Sequence[ModelMethodRow]) -> dict[str, str]:
+    """Return the name of each line in tables, by its label: `{"A, generation": "A"}`.
+
+    It has no method if all lines have the same one.
+    """
+    methods = {line.method for line in lines}
+    names: dict[str, str] = {}
+    for line in lines:
+        names[line.label] = line.label if len(methods) > 1 else line.view.label
+    return names
+
+
+def _benchmark_row(lines: Sequence[ModelMethodRow], benchmark: str) -> _HeadlineRow:
+    metrics: dict[str, None] = {}
+    levels: list[float | None] = []
+    cells: list[Cell] = []
+    for line in lines:
+        headline = line.headlines.get(benchmark)
+        if headline is None:
+            cells.append(AbsentCell(_why_absent(line, benchmark)))
+            continue
+        metrics[short_title(headline.metric)] = None
+        levels.append(line.chances.get(benchmark))
+        cells.append(NumberCell(headline.unit, headline.estimate, _as_read(line, headline)))
+    return _HeadlineRow(benchmark, " or ".join(metrics), _chance_text(levels), tuple(cells))
+
+
+def _without_intervals(row: _HeadlineRow) -> _HeadlineRow:
+    cells = tuple(_value_alone(cell) for cell in row.cells)
+    return _HeadlineRow(row.label, row.metric, row.guessing, cells)
 
 
 def _value_alone(cell: Cell) -> Cell:
+    """Return the text of a number without its interval: `62.5%` or `0.693`. Other cells are unchanged."""
     if not isinstance(cell, NumberCell):
         return cell
     value = cell.estimate.value or 0.0
-    return percent(value) if cell.unit == SHARE else decimal_text(value, 3)
-
-
-def _column_names(lines: Sequence[ModelMethodRow]) -> list[str]:
-    """Return the label of each model, with the method if the runs have several."""
-    methods = {line.method for line in lines}
-    return [line.label if len(methods) > 1 else line.view.label for line in lines]
-
-
-def _metric_of(line: ModelMethodRow, benchmark: str) -> str:
-    row = line.headlines.get(benchmark)
-    return short_title(row.metric) if row else ""
+    return percent_text(value) if cell.unit == SHARE else decimal_text(value, 3)
 
 
 def short_title(metric: str) -> str:
@@ -113,19 +159,12 @@ def short_title(metric: str) -> str:
     return title if len(title) <= LONGEST_TITLE else metric.replace("_", " ")
 
 
-def _chance_cell(levels: Sequence[float | None]) -> str:
-    """Return the level of guessing, or the range of levels if the models were asked different questions."""
-    known = sorted({percent(level) for level in levels if level is not None})
-    if not known or None in levels:
+def _chance_text(levels: Sequence[float | None]) -> str:
+    """Return the chance level of some models: `25.0%`, `25.0% to 33.3%`, or a dash if one of them has none."""
+    if not levels or None in levels:
         return DASH
-    return known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
-
-
-def _benchmark_cell(line: ModelMethodRow, benchmark: str) -> Cell:
-    row = line.headlines.get(benchmark)
-    if row is not None:
-        return NumberCell(row.unit, row.estimate, _as_read(line, row))
-    return AbsentCell(_why_absent(line, benchmark))
+    texts = sorted({percent_text(level) for level in levels if level is not None})
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
 
 
 def _why_absent(line: ModelMethodRow, benchmark: str) -> str:
@@ -133,7 +172,7 @@ def _why_absent(line: ModelMethodRow, benchmark: str) -> str:
     scored = line.view.benchmark(benchmark)
     if scored is None:
         return "not part of the run"
-    for metric in headlines_of(scored):
+    for metric in headline_metrics(scored):
         number = line.lookup(metric, benchmark)
         if number is not None:
             return why_without_value(line, number, metric, benchmark)
@@ -143,166 +182,241 @@ def _why_absent(line: ModelMethodRow, benchmark: str) -> str:
 def why_without_value(
     line: ModelMethodRow, number: HeadlineEstimate, metric: str, benchmark: str = ""
 ) -> str:
-    """Return why an estimate has no value."""
+    """Return why an estimate has no value.
+
+    Args:
+        line: The model and method.
+        number: The estimate, without a value.
+        metric: The metric row.
+        benchmark: Name of the benchmark, or an empty text for a mean over benchmarks.
+    """
     estimate = number.estimate
     if number.reason:
         return number.reason
-    if estimate.n and declared(metric).undefined:
-        return declared(metric).undefined
+    if estimate.n and declared_row(metric).undefined:
+        return declared_row(metric).undefined
     if estimate.unanswered and not estimate.unscored:
-        seen = "answered; see the errors" if estimate.errors else "asked to the end"
-        return f"no question was {seen}"
-    scored = [each for each in line.view.run.benchmarks if benchmark in ("", each.spec.name)]
-    if not any(each.answers for each in scored):
+        if estimate.errors:
+            return "no question was answered; see the errors"
+        return "no question was asked to the end"
+    scored_benchmarks = [
+        scored for scored in line.view.run.benchmarks if benchmark in ("", scored.spec.name)
+    ]
+    if not any(scored.answers for scored in scored_benchmarks):
         return "the answers are hidden"
-    return "no answer could be scored; see the counts"
+    return "no reply could be scored; see the counts"
 
 
-# --- the last row ----------------------------------------------------------------------------------------------------
+# --- its last row ----------------------------------------------------------------------------------------------------
 
 
-def _mean_row(lines: Sequence[ModelMethodRow]) -> tuple[Cell, ...]:
+def _mean_row(lines: Sequence[ModelMethodRow]) -> _HeadlineRow:
     """Return the row of the mean; if benchmarks have no common scale, the mean rank of each model."""
-    numbers = [line.headline for line in lines]
-    if not any(number and number.estimate.value is not None for number in numbers):
-        return ("mean rank", "", "", *_rank_cells(lines))
-    over = dict.fromkeys(number.over for number in numbers if number and number.over)
-    label = " or ".join(OVER[each] for each in over)
-    most = max(len(line.headlines) for line in lines)
-    cells = [_mean_cell(line, most) for line in lines]
-    return (label, "", _chance_cell([line.chance for line in lines if line.headlines]), *cells)
+    headlines = [line.headline for line in lines if line.headline is not None]
+    if all(headline.estimate.value is None for headline in headlines):
+        return _HeadlineRow("mean rank", "", "", tuple(_rank_cells(lines)))
+
+    labels = dict.fromkeys(OVER[headline.over] for headline in headlines if headline.over)
+    levels = [line.chance for line in lines if line.headlines]
+    n_most = max(len(line.headlines) for line in lines)
+    cells = tuple(_mean_cell(line, n_most) for line in lines)
+    return _HeadlineRow(" or ".join(labels), "", _chance_text(levels), cells)
 
 
-def _mean_cell(line: ModelMethodRow, most: int) -> Cell:
-    number = line.headline
-    if number is None:
+def _mean_cell(line: ModelMethodRow, n_most: int) -> Cell:
+    """Return the mean of a model, with a note if another model has values on more benchmarks (`n_most`)."""
+    headline = line.headline
+    if headline is None:
         return AbsentCell("no benchmark has a value")
-    if number.estimate.value is None:
-        return AbsentCell(f"{number.detail} have no common scale")
-    count = len(line.headlines)
-    note = f"of {count} of {most} benchmarks" if count < most else ""
-    return NumberCell(number.unit, number.estimate, _as_read(line, number), note)
+    if headline.estimate.value is None:
+        return AbsentCell(f"{headline.detail} have no common scale")
+    n_benchmarks = len(line.headlines)
+    note = ""
+    if n_benchmarks < n_most:
+        note = f"of {n_benchmarks} of {n_most} benchmarks"
+    return NumberCell(headline.unit, headline.estimate, _as_read(line, headline), note)
 
 
-def _as_read(line: ModelMethodRow, row: Result) -> tuple[tuple[str, Estimate], ...]:
-    """Return the number as read, with its label, if labels of replies have corrected it."""
-    read = as_read(declared(row.metric))
-    dimension = row.dimension if row.benchmark == ALL else ""
-    key = (row.protocol, read.name, row.benchmark, dimension, "")
+def _as_read(line: ModelMethodRow, result: Result) -> tuple[tuple[str, Estimate], ...]:
+    """Return the uncorrected number with its label, if labels of replies (`snellen audit`) have corrected `result`."""
+    uncorrected = as_read(declared_row(result.metric))
+    dimension = result.dimension if result.benchmark == OVERALL else ""
+    key = (result.protocol, uncorrected.name, result.benchmark, dimension, "")
     number = line.view.results_by_key.get(key)
-    return ((read.label, number.estimate),) if number else ()
+    if number is None:
+        return ()
+    return ((uncorrected.label, number.estimate),)
 
 
 def _rank_cells(lines: Sequence[ModelMethodRow]) -> list[Cell]:
     """Return the mean rank of each model among those of its method, over the benchmarks that all of them have."""
-    by_method: dict[str, list[ModelMethodRow]] = defaultdict(list)
+    lines_by_method: dict[str, list[ModelMethodRow]] = defaultdict(list)
     for line in lines:
-        by_method[line.method].append(line)
+        lines_by_method[line.method].append(line)
+
     cells: dict[str, Cell] = {}
-    for members in by_method.values():
+    for members in lines_by_method.values():
         ranks = mean_ranks([line.headlines for line in members])
         for line, rank in zip(members, ranks, strict=True):
             if rank is None:
-                cells[line.label] = AbsentCell("no common scale; one model alone has no rank")
+                cells[line.label] = AbsentCell("no common scale, and ranks need several models")
             else:
                 cells[line.label] = decimal_text(rank, 2)
     return [cells[line.label] for line in lines]
 
 
-# --- notes -----------------------------------------------------------------------------------------------------------
+# --- its notes -------------------------------------------------------------------------------------------------------
 
 
 def _notes(lines: Sequence[ModelMethodRow]) -> list[str]:
     """Return what changes the meaning of the table: odd replies, other questions, and other rules."""
-    shown = list({line.view.label: line.view for line in lines}.values())
-    notes = [*grader_notes(shown), *unread_notes(shown)]
-    by_method: dict[str, set[str]] = defaultdict(set)
+    views = list({line.view.label: line.view for line in lines}.values())
+    notes = [*grader_notes(views), *unread_notes(views)]
+
+    members_by_method: dict[str, set[str]] = defaultdict(set)
     for line in lines:
         if line.headline is not None:
-            by_method[line.method].add(line.headline.members)
-    for method, members in by_method.items():
+            members_by_method[line.method].add(line.headline.members)
+    for method, members in members_by_method.items():
         if len(members) > 1:
             notes.append(
-                f"By {method} the models were not asked the same questions: their means do not compare."
+                f"Under {method}, the models answered different questions, so their means are not comparable."
             )
-    views = {line.view.label: line.view for line in lines}
-    for view in views.values():
+
+    for view in views:
         if view.run.convention != "standard":
             extractors = " and ".join(view.run.extractors)
-            notes.append(f"{view.label}: as published; replies are read by {extractors}.")
-    return notes
+            notes.append(f"{view.label}: as published; replies are parsed with {extractors}.")
+    return [*notes, *_own_number_notes(views)]
+
+
+def _own_number_notes(views: Sequence[RunView]) -> list[str]:
+    """Return a line that names the benchmarks whose printed figures were never reproduced, if there are any."""
+    own: dict[str, None] = {}
+    for name in benchmarks_of(views):
+        for view in views:
+            for scored in view.run.benchmarks:
+                number = published_number_of(scored.spec) if scored.spec.name == name else None
+                if number and not number.is_reproduced:
+                    own[name] = None
+    if not own:
+        return []
+    return [f"{OWN_NUMBER}, no printed figure of it was reproduced: {', '.join(own)}."]
 
 
 # --- the second table ------------------------------------------------------------------------------------------------
 
 
 def side_table(views: Sequence[RunView]) -> Table | None:
-    """Return what says something about the headlines, a row for each model and method; None if nothing does.
+    """Return a row for each model and method with what limits its headlines, or None if nothing does.
 
-    A column is left out if it has no value, or if it is at the end that says nothing: no unparsed reply, every reply
-    in the form that was asked for.
+    A column is left out if no model has a value, or if its values say nothing, such as no unparsed reply.
     """
     lines = method_rows(views)
-    columns: dict[str, list[Cell]] = {}
+    names = _line_names(lines)
+    metric_columns: list[Column[ModelMethodRow]] = []
     for metric in SIDE_METRICS:
-        numbers = [line.overall(metric) for line in lines]
-        if any(number is not None and _is_telling(metric, number.estimate) for number in numbers):
-            columns[metric_title(metric)] = [
-                _side_cell(line, number) for line, number in zip(lines, numbers, strict=True)
-            ]
-    for title, counts in _lost_questions(lines).items():
-        if any(counts):
-            columns[title] = list(counts)
-    if not columns:
+        if any(_limits(metric, line.overall(metric)) for line in lines):
+            metric_columns.append(_side_column(metric))
+    count_columns: list[Column[ModelMethodRow]] = [
+        Column("requests failed", _n_failed),
+        Column("no reply", _n_without_reply),
+        Column("not asked", _n_not_asked),
+        Column("no ground truth", _n_unscored),
+    ]
+    count_columns = [column for column in count_columns if any(column.cell(line) for line in lines)]
+    if not metric_columns and not count_columns:
         return None
 
-    names = _column_names(lines)
-    rows = tuple(zip(names, *columns.values(), strict=True))
     notes: list[str] = []
-    scopes = {_option_count(view) for view in views}
-    if any(metric_title(metric) in columns for metric in SIDE_METRICS) and scopes != {""}:
+    scopes = {_option_scope(view) for view in views}
+    if metric_columns and scopes != {""}:
         notes.append(f"Over benchmarks with options: {', '.join(sorted(scopes - {''}))}.")
-    return Table("Replies and stability", ("model", *columns), rows, notes=tuple(notes))
+    model_column = Column[ModelMethodRow]("model", lambda line: names[line.label], is_label=True)
+    columns = [model_column, *metric_columns, *count_columns]
+    return tabulate("Replies and stability", columns, lines, notes)
 
 
-def _is_telling(metric: str, estimate: Estimate) -> bool:
-    if estimate.value is None:
+def _limits(metric: str, number: HeadlineEstimate | None) -> bool:
+    """Return whether the value of a metric of `SIDE_METRICS` says something about the headlines."""
+    if number is None or number.estimate.value is None:
         return False
     if metric in ("unparsed_rate", "unsure_rate"):
-        return estimate.value > 0
+        return number.estimate.value > 0
     if metric == "hit_rate":
-        return estimate.value < 1
+        return number.estimate.value < 1
     return True
 
 
-def _side_cell(line: ModelMethodRow, number: HeadlineEstimate | None) -> Cell:
+def _side_column(metric: str) -> Column[ModelMethodRow]:
+    return Column(metric_title(metric), lambda line: _side_cell(line, metric))
+
+
+def _side_cell(line: ModelMethodRow, metric: str) -> Cell:
+    number = line.overall(metric)
     if number is None or number.estimate.value is None:
         return DASH
+    note = ""
     accuracy = line.overall("accuracy")
-    is_of_fewer = accuracy is not None and accuracy.members != number.members
-    note = f"of {number.members} alone" if is_of_fewer else ""
+    if accuracy is not None and accuracy.members != number.members:
+        note = f"of {number.members} only"
     return NumberCell(number.unit, number.estimate, note=note)
 
 
-def _lost_questions(lines: Sequence[ModelMethodRow]) -> dict[str, list[int]]:
-    """Return how many requests failed, and how many questions of the headlines have no value for which reason."""
-    counts: dict[str, list[int]] = {
-        "requests failed": [],
-        "no reply": [],
-        "not asked": [],
-        "no ground truth": [],
-    }
-    for line in lines:
-        estimates = [row.estimate for row in line.headlines.values()]
-        is_first = line.view.method_rows[0].method == line.method
-        counts["requests failed"].append(line.view.run.failed if is_first else 0)
-        counts["no reply"].append(sum(each.errors + each.absent for each in estimates))
-        counts["not asked"].append(sum(each.not_asked for each in estimates))
-        counts["no ground truth"].append(sum(each.unscored for each in estimates))
-    return counts
+def _n_failed(line: ModelMethodRow) -> int:
+    """Return the failed requests of a run, in the row of its first method; they are not counted by method."""
+    is_first = line.view.method_rows[0].method == line.method
+    return line.view.run.failed if is_first else 0
 
 
-def _option_count(view: RunView) -> str:
-    every = len(view.run.benchmarks)
-    with_options = len(list(each_choice_benchmark(view)))
-    return "" if with_options == every else f"{with_options} of {every}"
+def _n_without_reply(line: ModelMethodRow) -> int:
+    """Return the questions of the headlines that lost their reply, summed over benchmarks."""
+    estimates = [headline.estimate for headline in line.headlines.values()]
+    return sum(estimate.errors + estimate.absent for estimate in estimates)
+
+
+def _n_not_asked(line: ModelMethodRow) -> int:
+    return sum(headline.estimate.not_asked for headline in line.headlines.values())
+
+
+def _n_unscored(line: ModelMethodRow) -> int:
+    return sum(headline.estimate.unscored for headline in line.headlines.values())
+
+
+def _option_scope(view: RunView) -> str:
+    """Return on how many benchmarks of a run questions have options: `12 of 14`; empty if on all."""
+    n_benchmarks = len(view.run.benchmarks)
+    n_with_options = len(list(each_choice_benchmark(view)))
+    if n_with_options == n_benchmarks:
+        return ""
+    return f"{n_with_options} of {n_benchmarks}"
+
+
+def requested_metrics_table(views: Sequence[RunView]) -> Table | None:
+    """Return the numbers of metrics that runs were scored by on request, but for those that are headlines anyway.
+
+    Returns:
+        A row for each run, benchmark and metric; None if nothing was requested.
+    """
+    rows: list[tuple[RunView, Result]] = []
+    for view in views:
+        requested = set[str]()
+        for name in view.run.scoring.metrics:
+            requested.update(find_metric(name).names)
+        headlines = set[tuple[str, str]]()
+        for of_method in view.headlines.values():
+            headlines.update((row.benchmark, row.metric) for row in of_method.values())
+        for row in view.rows:
+            is_headline = (row.benchmark, row.metric) in headlines
+            is_of_benchmark = row.benchmark != OVERALL and not row.slice
+            if row.metric in requested and is_of_benchmark and not is_headline:
+                rows.append((view, row))
+    if not rows:
+        return None
+    columns: list[Column[tuple[RunView, Result]]] = [
+        Column("run", lambda pair: pair[0].label, is_label=True),
+        Column("benchmark", lambda pair: pair[1].benchmark, is_label=True),
+        Column("metric", lambda pair: metric_title(pair[1].metric), is_label=True),
+        Column("value", lambda pair: NumberCell(pair[1].unit, pair[1].estimate)),
+    ]
+    return tabulate("Metrics on request", columns, rows)

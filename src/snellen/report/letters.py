@@ -1,4 +1,9 @@
-"""Which letters of options models like: a table, and the verdict in words."""
+"""Position bias: which option letters a model chooses more or less often than they are correct.
+
+For each letter there is a choice rate, how often it is the correct one, and the difference of both. A letter is
+favoured (avoided) if the corrected interval of its difference is above (below) zero. Intervals are corrected for all
+letters of questions with as many options, since one of many letters would seem favoured by luck.
+"""
 
 from __future__ import annotations
 
@@ -6,128 +11,150 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.analysis.paired.significance import LEVEL
-from snellen.analysis.statistics import z
+from snellen.analysis.quantiles import z
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
+from snellen.report.number_text import capitalised, decimal_text, unit_of_difference
 from snellen.report.run_view import RunView
-from snellen.report.table import (
-    AbsentCell,
-    Cell,
-    NumberCell,
-    Table,
-    capitalised,
-    decimal_text,
-    unit_of_difference,
-)
+from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
-HEADER = ("run", "protocol", "letter", "chosen [95%] n", "right answer there", "difference")
 NOTES = (
-    "Over the replies that name an option, in all benchmarks, by how many options a question has; 95% intervals are by "
-    "picture. Above 0, a letter is chosen more often than it is right; the interval of a difference allows for the "
-    "number of letters, as the verdict does.",
-    "If a protocol ends a question with its first failure, only the first order of the options counts, as later ones "
-    "were asked only of questions that had not failed yet. If all orders were asked, all count.",
+    "Over parsed replies in all benchmarks, separately for each number of options, with 95% intervals by image. "
+    "A difference above 0 means that the letter is chosen more often than it is correct. The intervals of "
+    "differences, and the verdict, are corrected for the number of letters.",
+    "If a protocol stops at the first failure of a question, only the first option order counts, because later "
+    "orders were used only for questions that had not failed. Otherwise all orders count.",
 )
 NUMBER_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 
 
+class _LetterRow(Struct, frozen=True):
+    """A letter of one run, with the corrected interval of its difference."""
+
+    run: str
+    letter: LetterPreference
+
+
 def letter_tables(views: Sequence[RunView]) -> list[Table]:
-    """Which letters the runs like, under each protocol that shows any; none where no protocol does."""
-    rows: list[tuple[Cell, ...]] = []
+    """Return the table of letters by run and protocol, or no table if no protocol shows letters.
+
+    Its first notes say which letters are favoured or avoided, and that no other one is.
+    """
+    rows: list[_LetterRow] = []
     verdicts: list[str] = []
-    is_known = False
     for view in views:
-        for protocol, of_protocol in groupby(
-            letter_preferences(view.run.benchmarks), lambda each: each.protocol
-        ):
+        preferences = letter_preferences(view.run.benchmarks)
+        for protocol, of_protocol in groupby(preferences, lambda letter: letter.protocol):
             letters = corrected_letters(list(of_protocol))
-            is_known |= any(letter.difference.value is not None for letter in letters)
-            rows += [
-                (view.label, protocol, f"{each.label} of {each.options}", *_cells(each))
-                for each in letters
-            ]
-            verdicts += [
-                f"{view.label} under {protocol}, with {_count_words(count)}: {words}."
-                for count, words in _verdicts(letters)
-                if words
-            ]
+            rows += [_LetterRow(view.label, letter) for letter in letters]
+            for n_options, verdict in _verdicts(letters):
+                if verdict:
+                    place = f"{view.label} under {protocol}, with {_options_text(n_options)}"
+                    verdicts.append(f"{place}: {verdict}.")
     if not rows:
         return []
-    if is_known:
-        verdicts.append(f"No {'other ' * bool(verdicts)}letter is clearly favoured or avoided.")
-    return [
-        Table("Option letters", HEADER, tuple(rows), label_columns=3, notes=(*verdicts, *NOTES))
+
+    if any(row.letter.difference.value is not None for row in rows):
+        which = "No other letter" if verdicts else "No letter"
+        verdicts.append(f"{which} is significantly favoured or avoided.")
+    columns: list[Column[_LetterRow]] = [
+        Column("run", lambda row: row.run, is_label=True),
+        Column("protocol", lambda row: row.letter.protocol, is_label=True),
+        Column("letter", lambda row: f"{row.letter.label} of {row.letter.options}", is_label=True),
+        Column("chosen [95%] n", lambda row: NumberCell(SHARE, row.letter.choice_rate)),
+        Column("correct answer there", lambda row: _cell(row.letter.correct, SHARE)),
+        Column(
+            "difference",
+            lambda row: _cell(row.letter.difference, unit_of_difference(SHARE)),
+        ),
     ]
+    return [tabulate("Option letters", columns, rows, [*verdicts, *NOTES])]
 
 
-def _cells(letter: LetterPreference) -> Iterator[Cell]:
-    yield NumberCell(SHARE, letter.chosen)
-    for estimate, unit in ((letter.correct, SHARE), (letter.difference, unit_of_difference(SHARE))):
-        yield (
-            AbsentCell("the answers are hidden")
-            if estimate.value is None
-            else NumberCell(unit, estimate)
-        )
+def _cell(estimate: Estimate, unit: str) -> Cell:
+    """Return a cell with a number that needs the correct answers."""
+    if estimate.value is None:
+        return AbsentCell("the answers are hidden")
+    return NumberCell(unit, estimate)
 
 
 def letter_sentences(letters: Sequence[LetterPreference]) -> list[str]:
-    """Which letters one run favours under one protocol: a sentence for each number of options. No sentence where the
-    answers are hidden."""
-    return [
-        f"{capitalised(f'with {_count_words(count)}')}, {words or 'no letter is clearly favoured'}."
-        for count, words in _verdicts(corrected_letters(letters))
-    ]
+    """Return which letters a run favours under one protocol, a sentence for each number of options.
+
+    There is no sentence if the answers are hidden.
+
+    Args:
+        letters: All letters of the protocol, not yet corrected.
+    """
+    sentences: list[str] = []
+    for n_options, verdict in _verdicts(corrected_letters(letters)):
+        opening = capitalised(f"with {_options_text(n_options)}")
+        sentences.append(f"{opening}, {verdict or 'no letter is clearly favoured'}.")
+    return sentences
 
 
 def corrected_letters(letters: Sequence[LetterPreference]) -> list[LetterPreference]:
-    """The letters of one protocol, each with the interval of its difference that holds for all letters of questions
-    with so many options together."""
-    known = Counter(letter.options for letter in letters if letter.difference.value is not None)
+    """Widen the interval of each difference, so that all intervals of questions with as many options hold together."""
+    family_sizes: Counter[int] = Counter()
+    for letter in letters:
+        if letter.difference.value is not None:
+            family_sizes[letter.options] += 1
     return [
-        replace(letter, difference=_corrected(letter.difference, known[letter.options]))
+        replace(letter, difference=_widened(letter.difference, family_sizes[letter.options]))
         for letter in letters
     ]
 
 
-def _verdicts(corrected: Sequence[LetterPreference]) -> Iterator[tuple[int, str]]:
-    """For each number of options which letters are favoured or avoided, in words; empty where none is clearly."""
-    for count, of_count in groupby(corrected, lambda letter: letter.options):
+def _widened(difference: Estimate, family_size: int) -> Estimate:
+    """Return a difference of shares with an interval for a family of that size (Bonferroni), within -1 and 1."""
+    value = difference.value
+    if value is None or difference.low is None or difference.high is None:
+        return difference
+    factor = z(LEVEL / family_size) / z()
+    low = value - factor * (value - difference.low)
+    high = value + factor * (difference.high - value)
+    return replace(difference, low=max(low, -1.0), high=min(high, 1.0))
+
+
+def _verdicts(letters: Sequence[LetterPreference]) -> Iterator[tuple[int, str]]:
+    """Yield each number of options with its verdict, empty if no letter is favoured or avoided.
+
+    Args:
+        letters: Corrected letters of one protocol, sorted by number of options.
+    """
+    for n_options, of_count in groupby(letters, lambda letter: letter.options):
         known = [letter for letter in of_count if letter.difference.value is not None]
         if not known:
             continue
-        words = []
+        clauses: list[str] = []
         for letter in known:
-            low, high = letter.difference.low or 0.0, letter.difference.high or 0.0
+            low = letter.difference.low or 0.0
+            high = letter.difference.high or 0.0
             if low > 0:
-                words.append(
-                    f"{letter.label} is favoured, {_points(low, high)} points more often chosen than right"
+                points = _points_text(low, high)
+                clauses.append(
+                    f"{letter.label} is favoured: chosen {points} points more often than it is correct"
                 )
-            elif high < 0 and count > 2:  # of two letters, one is avoided as the other is favoured
-                words.append(
-                    f"{letter.label} is avoided, {_points(-high, -low)} points less often chosen than right"
+            elif (
+                high < 0 and n_options > 2
+            ):  # of two letters, one is avoided as the other is favoured
+                points = _points_text(-high, -low)
+                clauses.append(
+                    f"{letter.label} is avoided: chosen {points} points less often than it is correct"
                 )
-        yield count, "; ".join(words)
+        yield n_options, "; ".join(clauses)
 
 
-def _corrected(difference: Estimate, family: int) -> Estimate:
-    value, low, high = difference.value, difference.low, difference.high
-    if value is None or low is None or high is None:
-        return difference
-    wider = z(LEVEL / family) / z()
-    return replace(
-        difference,
-        low=max(value - wider * (value - low), -1.0),
-        high=min(value + wider * (high - value), 1.0),
-    )
-
-
-def _points(low: float, high: float) -> str:
+def _points_text(low: float, high: float) -> str:
+    """Return an interval of shares in percentage points: `3.1 to 8.2`."""
     return f"{decimal_text(100 * low, 1)} to {decimal_text(100 * high, 1)}"
 
 
-def _count_words(options: int) -> str:
-    return f"{NUMBER_WORDS.get(options, options)} options"
+def _options_text(n_options: int) -> str:
+    """Return `four options`, or `12 options` for a number without a short word."""
+    return f"{NUMBER_WORDS.get(n_options, n_options)} options"

@@ -1,4 +1,4 @@
-"""The report as Markdown."""
+"""A report as Markdown."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from collections.abc import Sequence
 
 from snellen.formats.shown_text import short_name
 from snellen.report.findings import findings
+from snellen.report.number_text import superscript
 from snellen.report.paired_tables import compare_views, standard_comparison
 from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView
-from snellen.report.table import Cell, Table, cell_text, superscript
+from snellen.report.table import Cell, Table, cell_text
 
 
 def markdown_report(views: Sequence[RunView], further: Sequence[ReportSection] = ()) -> str:
-    """All tables of a report."""
+    """Return the findings and all tables of a report.
+
+    Args:
+        views: The runs.
+        further: Sections of this report alone.
+    """
     comparisons = compare_views(views)
-    sentences = findings(views, standard_comparison(comparisons))
-    lines = ["# Snellen report", "", *(f"- {escape(sentence)}" for sentence in sentences), ""]
+    lines = ["# Snellen report", ""]
+    for sentence in findings(views, standard_comparison(comparisons)):
+        lines.append(f"- {escape_markdown(sentence)}")
+    lines.append("")
     for title, tables in report_tables(views, comparisons, further).items():
         if tables:
             lines += [f"## {title}", "", *markdown_tables(tables, 3)]
@@ -26,41 +34,57 @@ def markdown_report(views: Sequence[RunView], further: Sequence[ReportSection] =
 
 
 def markdown_tables(tables: Sequence[Table], level: int) -> list[str]:
-    """Lines of tables, each under a heading of that level."""
-    return [
-        line
-        for table in tables
-        for line in (f"{'#' * level} {escape(table.title)}", "", *_table(table), "")
-    ]
+    """Return tables as lines, each under a heading of a level.
 
-
-def _table(table: Table) -> list[str]:
-    notes = table.footnotes()
-    lines = [
-        _line([escape(name) for name in table.header]),
-        "|" + "|".join(_rule(table, i) for i in range(len(table.header))) + "|",
-    ]
-    lines += [_line([_text(cell, notes) for cell in row]) for row in table.rows]
-    for note in (*table.all_notes, *(f"{superscript(i)} {note}" for note, i in notes.items())):
-        lines += ["", escape(note)]
+    Examples:
+        >>> print("\\n".join(markdown_tables([Table("Songs", ("bird", "songs"), (("wren", 3),))], 2)).rstrip())
+        ## Songs
+        <BLANKLINE>
+        | bird | songs |
+        | --- | ---: |
+        | wren | 3 |
+    """
+    lines: list[str] = []
+    for table in tables:
+        lines += [f"{'#' * level} {escape_markdown(table.title)}", "", *_table_lines(table), ""]
     return lines
 
 
-def _rule(table: Table, column: int) -> str:
-    return " ---: " if table.has_numbers(column) else " --- "
+def _table_lines(table: Table) -> list[str]:
+    """Return the rows of a table, and its notes and footnotes below."""
+    footnotes = table.footnotes()
+    rules = [
+        " ---: " if table.has_numbers(column) else " --- " for column in range(len(table.header))
+    ]
+    lines = [
+        _row_line([escape_markdown(heading) for heading in table.header]),
+        f"|{'|'.join(rules)}|",
+    ]
+    for row in table.rows:
+        lines.append(_row_line([_cell_text(cell, footnotes) for cell in row]))
+    for note in table.all_notes:
+        lines += ["", escape_markdown(note)]
+    for note, number in footnotes.items():
+        lines += ["", escape_markdown(f"{superscript(number)} {note}")]
+    return lines
 
 
-def _line(cells: Sequence[str]) -> str:
+def _row_line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _text(cell: Cell, notes: dict[str, int]) -> str:
-    text = cell_text(cell, notes)
-    return escape(text) if isinstance(cell, str) else text
+def _cell_text(cell: Cell, footnotes: dict[str, int]) -> str:
+    text = cell_text(cell, footnotes)
+    return escape_markdown(text) if isinstance(cell, str) else text
 
 
-def escape(text: str) -> str:
-    """Text that Markdown shows literally, on one line of a table."""
+def escape_markdown(text: str) -> str:
+    """Return a text that Markdown shows literally, on one line.
+
+    Examples:
+        >>> escape_markdown("a*b | c")
+        'a\\\\*b \\\\| c'
+    """
     one_line = " ".join(short_name(text).split())
     marked = re.sub(r"([\\`*<>|\[\]~])", r"\\\1", one_line)
     # An underscore within a word is not emphasis.

@@ -1,52 +1,78 @@
-"""Why metrics that were asked for have no value: what they need, and the questions lack."""
+"""Sentences that say why a requested metric has no value.
+
+A metric has no value on a benchmark if it does not apply to the questions (ROUGE-L needs questions without options),
+if it is undefined for all of them, or if each question lacks something, such as a box in its ground truth.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from snellen.metrics.declaration import declared, find_metric
+from snellen.metrics.declaration import declared_row, find_metric
 from snellen.records import Result
+from snellen.report.number_text import metric_title
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
 
 def missing_values(runs: Iterable[ScoredRun], rows: Sequence[Result]) -> list[str]:
-    """Return a sentence for each metric of open questions or of groups that has no value on a benchmark."""
+    """Return a sentence for each metric that has no value on a benchmark, such as `CIDEr has no value for mine: ...`.
+
+    Args:
+        runs: The runs. Metrics are those of each benchmark and those requested for the run.
+        rows: All results of the runs.
+    """
     sentences: dict[str, None] = {}
     for run in runs:
         for scored in run.benchmarks:
-            for name in dict.fromkeys((*scored.spec.metrics, *run.scoring.metrics)):
-                if sentence := _why(scored, name, rows):
+            for metric in dict.fromkeys((*scored.spec.metrics, *run.scoring.metrics)):
+                sentence = _missing_value_sentence(scored, metric, rows)
+                if sentence:
                     sentences[sentence] = None
     return list(sentences)
 
 
-def _why(scored: ScoredBenchmark, name: str, rows: Sequence[Result]) -> str:
-    """Why a metric has no value on a benchmark; empty if it has one."""
-    names = find_metric(name).names
-    own = [
-        row
-        for row in rows
-        if row.metric in names and row.benchmark == scored.spec.name and not row.slice
-    ]
-    if any(row.estimate.value is not None for row in own):
-        return ""
-    heading = declared(names[0]).title
-    if not own:
-        kind = "options" if scored.spec.formulation == "choice" else "no options"
-        return f"{heading} has no value for {scored.spec.name}, whose questions have {kind}."
-    undefined = declared(names[0]).undefined if any(row.estimate.n for row in own) else ""
-    detail = undefined or _commonest_detail(scored, (name, *names))
-    return f"{heading} has no value for {scored.spec.name}: {detail}." if detail else ""
+def _missing_value_sentence(scored: ScoredBenchmark, metric: str, rows: Sequence[Result]) -> str:
+    """Return why a metric has no value on a benchmark; empty if it has one, or if the reason is unknown."""
+    row_names = find_metric(metric).names
+    has_rows = False
+    has_questions = False
+    for row in rows:
+        if row.metric not in row_names or row.benchmark != scored.spec.name or row.slice:
+            continue
+        if row.estimate.value is not None:
+            return ""
+        has_rows = True
+        if row.estimate.n:
+            has_questions = True
+
+    declaration = declared_row(row_names[0])
+    opening = f"{metric_title(row_names[0])} has no value for {scored.spec.name}"
+    if not has_rows:
+        options = "options" if scored.spec.formulation == "choice" else "no options"
+        return f"{opening}, whose questions have {options}."
+
+    reason = ""
+    if has_questions:
+        reason = declaration.undefined
+    if not reason:
+        reason = _most_common_detail(scored, (metric, *row_names))
+    return f"{opening}: {reason}." if reason else ""
 
 
-def _commonest_detail(scored: ScoredBenchmark, names: Sequence[str]) -> str:
-    """What most questions without a value lack."""
+def _most_common_detail(scored: ScoredBenchmark, metrics: Sequence[str]) -> str:
+    """Return what most questions lack for these metrics, such as `the ground truth has no box`; empty if unknown."""
     details: Counter[str] = Counter()
     for tally in scored.tallies:
-        if tally.metric in names and tally.detail:
+        if tally.metric in metrics and tally.detail:
             details[tally.detail] += 1
     for (_, _, metric), scores in scored.score_rows.items():
-        if metric in names:
-            details.update(score.detail for score in scores if score.value is None and score.detail)
-    return details.most_common(1)[0][0] if details else ""
+        if metric not in metrics:
+            continue
+        for score in scores:
+            if score.value is None and score.detail:
+                details[score.detail] += 1
+    if not details:
+        return ""
+    [(most_common, _)] = details.most_common(1)
+    return most_common

@@ -18,13 +18,13 @@ from snellen.formats.shown_text import csv_table
 from snellen.formats.whole_files import write_in_form
 from snellen.records import Estimate, Result
 from snellen.report.content import (
-    Block,
     ChartBlock,
     Fold,
-    Head,
     Kind,
+    PageBlock,
+    PageHead,
+    PageSection,
     SamplesBlock,
-    Section,
     SentencesBlock,
     TableBlock,
     TitledBlock,
@@ -32,9 +32,10 @@ from snellen.report.content import (
 )
 from snellen.report.figures import report_figures
 from snellen.report.findings import findings
+from snellen.report.latex import latex_report
 from snellen.report.markdown import markdown_report, markdown_tables
+from snellen.report.page_table import FOLDED
 from snellen.report.paired_tables import compare_views, standard_comparison, tables_of
-from snellen.report.paper_files import latex_report
 from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_section import ReportSection
 from snellen.report.report_tables import report_sections
@@ -48,7 +49,6 @@ from snellen.report.run_view import (
 )
 from snellen.report.sample_cards import sample_card
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery
-from snellen.report.table import FOLDED
 from snellen.scoring.scored_run import ScoredRun, flat_row
 
 MOST_NAMES = 6
@@ -57,6 +57,7 @@ MOST_NAMES = 6
 
 FIGURES = {
     "summary": (("", "headline"),),
+    "training": (("", "training"),),
     "stability": (("", "instability"), ("By template", "templates")),
     "methods": (("", "methods"),),
     "benchmarks": (
@@ -64,10 +65,10 @@ FIGURES = {
         ("", "benchmarks"),
         ("", "metrics"),
     ),
-    "parts": (("", "tags"),),
+    "parts": (("", "tag-radar"), ("", "tags")),
     "places": (
         ("Share of replies that choose each letter", "positions-chosen"),
-        ("Accuracy by letter of the right answer", "positions-correct"),
+        ("Accuracy by letter of the correct answer", "positions-correct"),
     ),
     "controls": (("", "doses"),),
     "cost": (("", "cost"),),
@@ -75,7 +76,7 @@ FIGURES = {
 """Figures above the tables of each section, with their headings. `_dimension_figures` adds those of dimensions."""
 FOLDED_TABLES = ("dimensions", "parts")
 """Sections whose tables are folded, each under its title."""
-FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
+FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open", "training": "open"}
 """Initial state of the sections that are not folded."""
 
 
@@ -100,7 +101,7 @@ def _title(views: Sequence[RunView]) -> str:
     return f"Snellen report: {len(labels)} runs"
 
 
-def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
+def _head(views: Sequence[RunView], sentences: Sequence[str]) -> PageHead:
     dates = sorted({view.run.manifest.started[:10] for view in views})
     period = ""
     if len(dates) == 1:
@@ -114,7 +115,7 @@ def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
         more = f"{len(names)} runs"
         names = ()
     facts = _head_facts(views)
-    return Head(f"Snellen report · {period}", names, more, facts, tuple(sentences[:1]))
+    return PageHead(f"Snellen report · {period}", names, more, facts, tuple(sentences[:1]))
 
 
 def _head_facts(views: Sequence[RunView]) -> tuple[tuple[int, str], ...]:
@@ -133,8 +134,8 @@ def _head_facts(views: Sequence[RunView]) -> tuple[tuple[int, str], ...]:
     return (
         (len(views), "run" if len(views) == 1 else "runs"),
         (len(evaluated), f"{benchmark_words} evaluated"),
-        (sum(view.run.asked for view in views), "requests"),
-        (unparsed, f"of {replies:,} replies to multiple-choice questions could not be read"),
+        (sum(view.run.distinct_requests for view in views), "requests"),
+        (unparsed, f"of {replies:,} replies to multiple-choice questions could not be parsed"),
         (sum(view.run.failed for view in views), "requests failed"),
     )
 
@@ -144,16 +145,16 @@ def _sections(
     gallery: Gallery,
     sentences: Sequence[str],
     shown_sections: Sequence[ReportSection],
-) -> list[Section]:
+) -> list[PageSection]:
     figures = report_figures(views)
     sample_queries = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
     for index, view in enumerate(views):
         sample_queries[view.label] = urlencode({"model": index})
 
-    sections: list[Section] = []
+    sections: list[PageSection] = []
     for section in shown_sections:
         anchor = section.anchor
-        blocks: list[Block] = []
+        blocks: list[PageBlock] = []
         if anchor == "samples":
             blocks.append(_samples(views, gallery))
         if anchor == "dimensions":
@@ -173,7 +174,7 @@ def _sections(
             linked = replace(table, samples=sample_queries)
             blocks.append(TableBlock(linked, kind, table_fold))
         fold = FOLDS.get(anchor, "folded")
-        sections.append(Section(anchor, section.title, tuple(blocks), section.lead, fold))
+        sections.append(PageSection(anchor, section.title, tuple(blocks), section.lead, fold))
     return sections
 
 
@@ -188,17 +189,17 @@ def _best_first(views: Sequence[RunView]) -> list[RunView]:
     return sorted(views, key=best_headline, reverse=True)
 
 
-def _figure(heading: str, figure: ChartBlock) -> list[Block]:
+def _figure(heading: str, figure: ChartBlock) -> list[PageBlock]:
     if not figure.panels:
         return []
     return [TitledBlock(heading, (figure,)) if heading else figure]
 
 
-def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[Block]:
+def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[PageBlock]:
     """Return the radar with a switch to bars, or bars alone if there are few dimensions; then the heat map."""
     radar = figures["radar"]
     bars = figures["dimensions"]
-    blocks: list[Block] = []
+    blocks: list[PageBlock] = []
     if radar.panels:
         blocks.append(ViewsBlock(radar, bars))
     else:

@@ -1,17 +1,20 @@
-"""Tables of a comparison: paired differences, ranks with intervals, how many questions flipped.
+"""Tables of a comparison of runs: paired differences, and ranks.
 
-Runs that a rule stopped: their estimates for whole benchmarks, and how much they did not ask.
+A paired difference is the value of one run minus the value of another over the questions that both answered, so the
+difficulty of the questions cancels out. An orientation is the choice of which run comes first. A family is the set
+of differences whose p-values are corrected together.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.coverage import few_names
-from snellen.analysis.headline import ALL
+from snellen.analysis.headline import OVERALL
 from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 from snellen.analysis.paired.differences import (
     Comparison,
@@ -19,376 +22,426 @@ from snellen.analysis.paired.differences import (
     QuestionFlip,
     RankInterval,
     corrected_estimate,
-    seen_from,
+    oriented_from,
 )
-from snellen.analysis.sequential import (
-    SequentialDifference,
-    SequentialEstimate,
-    sequential_estimates,
-)
-from snellen.building.benchmark import RandomPart
+from snellen.analysis.paired.significance import LEVEL
 from snellen.errors import DataError, MissingExtraError, SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.reasons import word_reason
-from snellen.records import Estimate
-from snellen.report.run_view import RunView, is_of_first_alone
-from snellen.report.table import (
+from snellen.report.number_text import (
     DASH,
-    AbsentCell,
-    Cell,
-    NumberCell,
-    Table,
     decimal_text,
     dimension_title,
     metric_title,
-    percent,
+    number_or_dash,
+    percent_text,
     unit_of_difference,
-    value_text,
 )
+from snellen.report.run_view import RunView, is_of_first_alone
+from snellen.report.table import FEW_GROUPS, AbsentCell, Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun
 
 CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg"}
 Comparisons = Mapping[str, ComparedRuns | SnellenError]
-"""Of the runs of each convention, or why there is none."""
+"""The comparison of the runs of each scoring convention, or the error that prevents it."""
 
 
-def comparison_tables(comparison: Comparison, first: str = "") -> list[Table]:
-    """Differences by benchmark, means of them, and ranks of more than two runs. Of all pairs that were compared, or of
-    the run `first` with each other one, which then are corrected for all pairs nevertheless."""
-    shown = [
-        seen_from(difference, first) if first else difference
-        for difference in comparison.differences
-        if first in ("", difference.first, difference.second)
-    ]
-    single = [difference for difference in shown if difference.scope == "benchmark"]
-    means = [mean_difference for mean_difference in shown if mean_difference.scope != "benchmark"]
-    tables = [_benchmark_table(single, comparison)]
-    if means:
-        tables.append(_mean_table(means))
-    if comparison.ranks and len(comparison.labels) > 2:
-        tables.append(_ranks(comparison))
-    return tables
-
-
-def tables_of(comparison: Comparison, first: str = "") -> list[Table]:
-    """Differences in headlines and in circular accuracy, which is not a benchmark's headline, as in
-    `comparison_tables`; none where runs have nothing in common."""
-    both = (comparison, comparison.in_circular)
-    return [table for each in both if each.differences for table in comparison_tables(each, first)]
+# --- which runs are compared -----------------------------------------------------------------------------------------
 
 
 def compare_views(views: Sequence[RunView]) -> Comparisons:
-    """The runs of a report that were scored by the same rules, compared, by their convention."""
-    runs: dict[str, list[ScoredRun]] = defaultdict(list)
+    """Compare the runs of a report that were scored by the same rules.
+
+    Returns:
+        The comparison by convention, such as `standard`. Conventions with a single run are left out.
+    """
+    runs_by_convention: dict[str, list[ScoredRun]] = defaultdict(list)
     for view in views:
-        runs[view.run.convention].append(view.run)
-    return {convention: _compare(alike) for convention, alike in runs.items() if len(alike) > 1}
+        runs_by_convention[view.run.convention].append(view.run)
+
+    comparisons: dict[str, ComparedRuns | SnellenError] = {}
+    for convention, runs in runs_by_convention.items():
+        if len(runs) < 2:
+            continue
+        try:
+            comparisons[convention] = ComparedRuns(runs, compare_runs(runs, with_flips=False))
+        except (DataError, MissingExtraError) as error:
+            comparisons[convention] = error
+    return comparisons
 
 
 def standard_comparison(comparisons: Comparisons) -> ComparedRuns | None:
-    """That of the runs which sentences are about, where there is one."""
+    """Return the comparison of the runs scored by the standard rules, which sentences are about; None without one."""
     compared = comparisons.get("standard")
     return compared if isinstance(compared, ComparedRuns) else None
 
 
-def _compare(runs: Sequence[ScoredRun]) -> ComparedRuns | SnellenError:
-    try:
-        return ComparedRuns(runs, compare_runs(runs, with_flips=False))
-    except (DataError, MissingExtraError) as error:
-        return error
-
-
 def paired_tables(views: Sequence[RunView], comparisons: Comparisons) -> list[Table]:
-    """Each run of a report beside the first scored by the same rules, and ranks; none where runs have nothing in
-    common."""
-    is_mixed = len({view.run.convention for view in views}) > 1
-    return [
-        replace(table, title=f"{table.title}, {convention}") if is_mixed else table
-        for convention, compared in comparisons.items()
-        for table in _report_tables(compared)
-    ]
+    """Return the tables of a report: each run against the first one scored by the same rules, and ranks.
+
+    If a report mixes conventions, the title of each table names its convention.
+    """
+    conventions = {view.run.convention for view in views}
+    tables: list[Table] = []
+    for convention, compared in comparisons.items():
+        if isinstance(compared, SnellenError):
+            note = f"Not compared: {compared}"
+            of_convention = [Table("Paired differences", ("runs",), (), notes=(note,))]
+        else:
+            of_convention = tables_of(compared.in_both, compared.headline.labels[0])
+        for table in of_convention:
+            if len(conventions) > 1:
+                tables.append(replace(table, title=f"{table.title}, {convention}"))
+            else:
+                tables.append(table)
+    return tables
 
 
-def _report_tables(compared: ComparedRuns | SnellenError) -> list[Table]:
-    if isinstance(compared, SnellenError):
-        return [Table("Paired differences", ("runs",), (), notes=(f"Not compared: {compared}",))]
-    return tables_of(compared.in_both, compared.headline.labels[0])
+def tables_of(comparison: Comparison, first: str = "") -> list[Table]:
+    """Return the tables of the headlines, then those of circular accuracy, each as in `comparison_tables`.
+
+    Runs that have nothing in common have no table.
+    """
+    tables: list[Table] = []
+    for part in (comparison, comparison.in_circular):
+        if part.differences:
+            tables += comparison_tables(part, first)
+    return tables
+
+
+def comparison_tables(comparison: Comparison, first: str = "") -> list[Table]:
+    """Return the differences by benchmark, their means, and the ranks of more than two runs.
+
+    Args:
+        comparison: The comparison.
+        first: Label of the run to compare with each other run. By default all compared pairs are shown. The p-values are
+            corrected for all pairs in either case.
+    """
+    single: list[PairedDifference] = []
+    means: list[PairedDifference] = []
+    for difference in comparison.differences:
+        if first and first not in (difference.first, difference.second):
+            continue
+        shown = oriented_from(difference, first) if first else difference
+        if shown.scope == "benchmark":
+            single.append(shown)
+        else:
+            means.append(shown)
+
+    tables = [_benchmark_table(single, comparison)]
+    if means:
+        tables.append(_mean_table(means, comparison))
+    if comparison.ranks and len(comparison.labels) > 2:
+        tables.append(_rank_table(comparison))
+    return tables
+
+
+# --- differences -----------------------------------------------------------------------------------------------------
 
 
 def _benchmark_table(differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
-    metrics = [_metric_words(difference) for difference in differences]
-    places = [difference.benchmark for difference in differences]
-    more = {
-        "only first better": [_count(difference.only_first) for difference in differences],
-        "only second better": [_count(difference.only_second) for difference in differences],
-        "needed": [needed_words(difference) for difference in differences],
-    }
+    """Return a row for each difference on one benchmark."""
+    subject = Column[PairedDifference]("benchmark", lambda row: row.benchmark, is_label=True)
+    columns = [*_label_columns(subject, _metric_under_protocol, differences)]
+    columns += _value_columns(comparison)
+    columns += [
+        Column(
+            "only first better",
+            lambda row: _count_or_dash(row.only_first),
+            "questions on which the first model did better",
+        ),
+        Column(
+            "only second better",
+            lambda row: _count_or_dash(row.only_second),
+            "questions on which the second model did better",
+        ),
+        Column(
+            "needed",
+            needed_words,
+            "questions needed to detect a difference of this size at the 5% level with 80% power",
+        ),
+    ]
+
     notes = [
-        "Differences are taken question by question, over those that both have a value for, so what is hard for all "
-        "cancels out; intervals and p-values go by picture.",
+        "Differences are paired by question, over the questions for which both have a value, so the difficulty "
+        "of questions cancels out. Intervals and p-values are clustered by image.",
     ]
-    if left_out := sum(difference.only_one_has_value for difference in differences):
+    left_out = sum(difference.only_one_has_value for difference in differences)
+    if left_out:
         notes.append(
-            f"{left_out:,} questions have a value in only one of two runs, and are left out."
+            f"{left_out:,} questions have a value in only one of two runs and are excluded."
         )
-    notes += [
-        f"{name}: only in {', '.join(holders)}." for name, holders in comparison.partial.items()
-    ]
-    return _table("benchmark", places, metrics, differences, more, "", notes, _hints(comparison))
+    for benchmark, holders in comparison.partial.items():
+        notes.append(f"{benchmark}: only in {', '.join(holders)}.")
+    title = _title("", _metric_under_protocol, differences)
+    return tabulate(title, columns, differences, notes)
 
 
-def _mean_table(means: Sequence[PairedDifference]) -> Table:
-    alike = "Benchmarks of one scale count equally, or questions where the suites say so; columns are as above."
-    titles = ["shares" if mean.metric == SHARE else metric_title(mean.metric) for mean in means]
-    metrics = [f"{title} by {mean.method}" for title, mean in zip(titles, means, strict=True)]
-    places = [_dimension(mean.dimension) for mean in means]
-    return _table("dimension", places, metrics, means, {}, ", means over benchmarks", (alike,), {})
+def _mean_table(means: Sequence[PairedDifference], comparison: Comparison) -> Table:
+    """Return a row for each difference of means over benchmarks."""
+    subject = Column[PairedDifference](
+        "dimension", lambda row: _dimension_label(row.dimension), is_label=True
+    )
+    columns = [*_label_columns(subject, _metric_by_method, means), *_value_columns(comparison)]
+    note = (
+        "Benchmarks with the same scale have equal weights; if the suites say so, questions do. Columns are as "
+        "above."
+    )
+    title = _title(", means over benchmarks", _metric_by_method, means)
+    table = tabulate(title, columns, means, [note])
+    return replace(table, hints={})  # the table above explains the columns
 
 
-def _table(
-    place: str,
-    places: Sequence[str],
-    metrics: Sequence[str],
+def _title(
+    scope: str,
+    metric_text: Callable[[PairedDifference], str],
     differences: Sequence[PairedDifference],
-    more: Mapping[str, Sequence[Cell]],
-    means: str,
-    notes: Sequence[str],
-    hints: Mapping[str, str],
-) -> Table:
-    """A row for each difference. What all rows have in common, metric or models, stands in the title."""
-    pairs = [f"{difference.first} - {difference.second}" for difference in differences]
-    columns: dict[str, Sequence[Cell]] = {place: places, "metric": metrics, "models": pairs}
+) -> str:
+    """Return `Paired differences of accuracy: A minus B`, with the metric and the models if all rows share them."""
+    metrics = {metric_text(difference) for difference in differences}
+    pairs = {(difference.first, difference.second) for difference in differences}
     title = "Paired differences"
-    if len(set(metrics)) == 1:
-        title += f" of {metrics[0]}"
-        del columns["metric"]
-    title += means
-    if len(set(pairs)) == 1:
-        title += f": {differences[0].first} minus {differences[0].second}"
-        del columns["models"]
-    label_columns = len(columns)
-    columns |= {
-        "first": [_value(difference, difference.first_value) for difference in differences],
-        "second": [_value(difference, difference.second_value) for difference in differences],
-        "difference": [_difference(difference) for difference in differences],
-        "p corrected": [_p(difference.p_adjusted) for difference in differences],
-        "p alone": [_p(difference.p) for difference in differences],
-        **more,
-    }
-    hints = {name: hint for name, hint in hints.items() if name in columns}
-    rows = tuple(zip(*columns.values(), strict=True))
-    return Table(
-        title, tuple(columns), rows, label_columns=label_columns, notes=tuple(notes), hints=hints
-    )
+    if len(metrics) == 1:
+        title += f" of {metrics.pop()}"
+    title += scope
+    if len(pairs) == 1:
+        first, second = pairs.pop()
+        title += f": {first} minus {second}"
+    return title
 
 
-def _metric_words(difference: PairedDifference | QuestionFlip) -> str:
-    """`accuracy under circular (first order alone)`: not to be taken for circular accuracy."""
-    words = f"{metric_title(difference.metric)} under {difference.protocol}"
-    return (
-        f"{words} (first order alone)"
-        if is_of_first_alone(difference.metric, difference.protocol)
-        else words
-    )
+def _label_columns(
+    subject: Column[PairedDifference],
+    metric_text: Callable[[PairedDifference], str],
+    differences: Sequence[PairedDifference],
+) -> list[Column[PairedDifference]]:
+    """Return the columns on the left.
+
+    They are the subject, the metric unless all rows have the same, and the models unless all rows compare the same two:
+    the title of the table names what is the same in all rows.
+    """
+    columns = [subject]
+    metrics = {metric_text(difference) for difference in differences}
+    if len(metrics) != 1:
+        columns.append(Column("metric", metric_text, is_label=True))
+    pairs_of_models = {(difference.first, difference.second) for difference in differences}
+    if len(pairs_of_models) != 1:
+        columns.append(Column("models", lambda row: f"{row.first} - {row.second}", is_label=True))
+    return columns
 
 
-def _hints(comparison: Comparison) -> dict[str, str]:
-    return {
-        "first": "the first model's value on the common questions",
-        "second": "the second model's",
-        "difference": "first minus second, so below 0 where the second is higher; its 95% interval is corrected as the "
-        "p beside it is, and excludes 0 where that is below 0.05",
-        "p corrected": _correction(comparison),
-        "p alone": "as if this comparison were the only one, by sign-flip test (for single right or wrong answers "
-        "McNemar's) and interval, the larger",
-        "only first better": "questions on which the first model did better",
-        "only second better": "questions on which the second model did better",
-        "needed": "questions that would show a difference of this size at the 5% level four times in five",
-    }
+def _value_columns(comparison: Comparison) -> list[Column[PairedDifference]]:
+    """Return the columns of both values, their difference and its p-values."""
+    return [
+        Column(
+            "first",
+            lambda row: number_or_dash(row.first_value, row.unit),
+            "the first model's value on the common questions",
+        ),
+        Column(
+            "second",
+            lambda row: number_or_dash(row.second_value, row.unit),
+            "the second model's",
+        ),
+        Column(
+            "difference",
+            _difference_cell,
+            "first minus second, so below 0 if the second is higher; its 95% interval is corrected like the "
+            "p-value next to it and excludes 0 if that is below 0.05",
+        ),
+        Column("p corrected", lambda row: _p_text(row.p_adjusted), _correction_text(comparison)),
+        Column(
+            "p alone",
+            lambda row: _p_text(row.p),
+            "uncorrected p-value: the larger one of a sign-flip test (McNemar's test for binary scores) and of "
+            "the interval",
+        ),
+    ]
 
 
-def _correction(comparison: Comparison) -> str:
-    """How p-values are corrected and for what."""
+def _metric_under_protocol(difference: PairedDifference | QuestionFlip) -> str:
+    """Return the metric with its protocol: `accuracy under vanilla`.
+
+    Accuracy under a circular protocol may cover only the first option order. It is marked, so that nobody takes it for
+    circular accuracy: `accuracy under circular (first order only)`.
+    """
+    text = f"{metric_title(difference.metric)} under {difference.protocol}"
+    if is_of_first_alone(difference.metric, difference.protocol):
+        text += " (first order only)"
+    return text
+
+
+def _metric_by_method(mean: PairedDifference) -> str:
+    """Return the metric of a mean over benchmarks with its method: `accuracy by generation`."""
+    title = "shares" if mean.metric == SHARE else metric_title(mean.metric)
+    return f"{title} by {mean.method}"
+
+
+def _correction_text(comparison: Comparison) -> str:
+    """Return how p-values are corrected: `corrected by Holm for all pairs, by kind (benchmarks, dimensions, overall)`."""
     if comparison.correction == "none":
         return "not corrected for their number"
-    pairs = (
-        f"{family_words(comparison)}, by kind"
-        if len(comparison.labels) > 2
-        else "the comparisons of their kind"
-    )
+
+    has_many_runs = len(comparison.labels) > 2
+    family = "the comparisons of their kind"
+    if has_many_runs:
+        family = f"{family_words(comparison)}, by kind"
+
+    kinds = "benchmarks, dimensions, overall"
     methods = {difference.method for difference in comparison.differences}
-    kinds = f"benchmarks, dimensions, overall{'; by each method apart' if len(methods) > 1 else ''}"
-    is_mixed = (
-        0 < len(comparison.instruments) < len(comparison.labels) and len(comparison.labels) > 2
-    )
-    apart = f"; pairs with {few_names(comparison.instruments)}, no models but instruments, are corrected apart"
-    return f"corrected {CORRECTIONS[comparison.correction]} for {pairs} ({kinds}){apart if is_mixed else ''}"
+    if len(methods) > 1:
+        kinds += "; by each method apart"
+
+    text = f"corrected {CORRECTIONS[comparison.correction]} for {family} ({kinds})"
+    n_instruments = len(comparison.instruments)
+    if has_many_runs and 0 < n_instruments < len(comparison.labels):
+        text += (
+            f"; pairs with {few_names(comparison.instruments)}, which are instruments and not models, are "
+            "corrected separately"
+        )
+    return text
 
 
 def family_words(comparison: Comparison) -> str:
-    """The differences that are corrected together: `all pairs`, `all pairs with A`, of two runs `all comparisons`."""
+    """Return which differences are corrected together: `all pairs`, `all pairs with A`, or `all comparisons` of two runs."""
     if len(comparison.labels) < 3:
         return "all comparisons"
-    return f"all pairs with {comparison.baseline}" if comparison.baseline else "all pairs"
+    if comparison.baseline:
+        return f"all pairs with {comparison.baseline}"
+    return "all pairs"
 
 
 def flips_line(comparison: Comparison) -> str:
-    """How many questions the comparison lists, and by what they differ."""
-    count = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
-    metrics = {_metric_words(flip) for flip in comparison.flips}
-    where = f"in {metrics.pop()}" if len(metrics) == 1 else "in what is compared"
-    return f"{count:,} {'question differs' if count == 1 else 'questions differ'} {where}; -o FILE.json lists them."
+    """Return how many questions have another value in another run: `12 questions differ in accuracy under vanilla; ...`."""
+    questions = {(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips}
+    metrics = {_metric_under_protocol(flip) for flip in comparison.flips}
+    subject = "question differs" if len(questions) == 1 else "questions differ"
+    place = f"in {metrics.pop()}" if len(metrics) == 1 else "in what is compared"
+    return f"{len(questions):,} {subject} {place}; -o FILE.json lists them."
 
 
 def mean_label(difference: PairedDifference) -> str:
-    """Return what a mean over benchmarks is called in a row of its own."""
-    if difference.dimension == ALL:
-        return "mean of all"
+    """Return the label of a mean over benchmarks, in a table that also has benchmarks: `mean of spatial understanding`."""
+    if difference.dimension == OVERALL:
+        return "overall mean"
     return f"mean of {dimension_title(difference.dimension)}"
 
 
+def _dimension_label(dimension: str) -> str:
+    """Return the label of a mean over benchmarks, in a table that has only means."""
+    return "all benchmarks" if dimension == OVERALL else dimension_title(dimension)
+
+
 NO_DIFFERENCE = "no difference in sight"
-FARTHEST = 20
-"""More times the questions that there are is no useful advice."""
+MAX_NEEDED_RATIO = 20
+"""Questions needed, in multiples of those that exist, above which the number is no useful advice."""
 
 
 def needed_words(difference: PairedDifference) -> str:
-    """Return how many questions would show a difference of the observed size, or that none is in sight."""
-    questions = difference.difference.n
-    if difference.difference.value is None or not questions:
+    """Return how many questions would detect a difference of the observed size.
+
+    It is `1,200`, or `no difference in sight`. A number that follows from few images is only a lower bound, and so is that
+    of a difference which would be decided already by its own number: `at least 30`, `more than 40`.
+    """
+    estimate = difference.difference
+    if estimate.value is None or not estimate.n:
         return DASH
-    if not difference.difference.stderr and difference.difference.value:
+    is_certain = not estimate.stderr
+    if is_certain and estimate.value:
         return DASH
-    if difference.needed is None or difference.needed > FARTHEST * questions:
+    if difference.needed is None or difference.needed > MAX_NEEDED_RATIO * estimate.n:
         return NO_DIFFERENCE
+    p = difference.p if difference.p_adjusted is None else difference.p_adjusted
+    is_undecided = p is not None and p >= LEVEL
+    if is_undecided and difference.needed <= estimate.n:
+        return f"more than {estimate.n:,}"
+    if estimate.groups < FEW_GROUPS:
+        return f"at least {difference.needed:,}"
     return f"{difference.needed:,}"
 
 
-def _dimension(name: str) -> str:
-    return "all benchmarks" if name == ALL else dimension_title(name)
+def _count_or_dash(count: int | None) -> Cell:
+    return DASH if count is None else count
 
 
-def _count(number: int | None) -> Cell:
-    return DASH if number is None else number
-
-
-def _value(difference: PairedDifference, value: float | None) -> str:
-    return value_text(Estimate(value, None, None, None, 0), difference.unit)
-
-
-def _difference(difference: PairedDifference) -> NumberCell | AbsentCell:
+def _difference_cell(difference: PairedDifference) -> NumberCell | AbsentCell:
     if difference.difference.value is None:
         return AbsentCell(word_reason(difference.reason))
     return NumberCell(unit_of_difference(difference.unit), corrected_estimate(difference))
 
 
-def _p(p: float | None) -> str:
+def _p_text(p: float | None) -> str:
+    """Return a p-value as `0.042`, `0.0042` or `<0.0001`."""
     if p is None:
         return DASH
-    return "<0.0001" if p < 0.0001 else decimal_text(p, 4 if p < 0.01 else 3)
+    if p < 0.0001:
+        return "<0.0001"
+    digits = 4 if p < 0.01 else 3
+    return decimal_text(p, digits)
 
 
-def _ranks(comparison: Comparison) -> Table:
-    places: dict[tuple[str, str, str], dict[str, RankInterval]] = defaultdict(dict)
+# --- ranks -----------------------------------------------------------------------------------------------------------
+
+
+class _RankedMetric(Struct, frozen=True):
+    """What runs are ranked on: a benchmark or an average over benchmarks, and a metric."""
+
+    benchmark: str
+    """`*` for an average of ranks."""
+    dimension: str
+    """Dimension of an average; `*` for all."""
+    metric: str
+    """Such as `accuracy by generation`."""
+
+    @property
+    def label(self) -> str:
+        if self.benchmark != OVERALL:
+            return self.benchmark
+        if self.dimension == OVERALL:
+            return "average rank"
+        return _dimension_label(self.dimension)
+
+
+class _RankRow(Struct, frozen=True):
+    """A row of the table of ranks: the rank of each run, by its label."""
+
+    ranked_on: _RankedMetric
+    rank_by_model: dict[str, RankInterval]
+
+
+def _rank_table(comparison: Comparison) -> Table:
+    """Return the rank of each run, a row for each benchmark or average."""
+    ranks: dict[_RankedMetric, dict[str, RankInterval]] = defaultdict(dict)
     for rank in comparison.ranks:
-        places[rank.benchmark, rank.dimension, f"{metric_title(rank.metric)} by {rank.method}"][
-            rank.model
-        ] = rank
-    metrics = {metric for _, _, metric in places}
-    rows = tuple(
-        (
-            benchmark
-            if benchmark != ALL
-            else "average rank"
-            if dimension == ALL
-            else _dimension(dimension),
-            *([metric] if len(metrics) > 1 else []),
-            *(_rank(by_model[label]) for label in comparison.labels),
-        )
-        for (benchmark, dimension, metric), by_model in places.items()
+        metric = f"{metric_title(rank.metric)} by {rank.method}"
+        ranks[_RankedMetric(rank.benchmark, rank.dimension, metric)][rank.model] = rank
+    rows = [_RankRow(ranked_on, by_model) for ranked_on, by_model in ranks.items()]
+
+    metrics = {row.ranked_on.metric for row in rows}
+    columns = [Column[_RankRow]("ranked on", lambda row: row.ranked_on.label, is_label=True)]
+    title = "Ranks"
+    if len(metrics) > 1:
+        columns.append(Column("metric", lambda row: row.ranked_on.metric, is_label=True))
+    else:
+        title += f" in {metrics.pop()}"
+    columns += [_rank_column(label) for label in comparison.labels]
+    note = (
+        "Rank, with the ranks that corrected pairwise tests allow in brackets, and the share of "
+        f"{comparison.resamples:,} resamples of images (the same for all models) in which the model is first, "
+        "alone or tied. An average rank is within its bounds in 95% of the resamples. Over the questions for "
+        "which all models have a value."
     )
-    notes = (
-        "Rank, in brackets the places that corrected tests of all pairs leave, and in what share of "
-        f"{comparison.resamples:,} resamples of pictures, the same for all models, the model comes first, alone or "
-        "tied. An average rank is between its ends in 95% of these. Over the questions for which all have a value.",
-    )
-    labels = ("ranked on", "metric") if len(metrics) > 1 else ("ranked on",)
-    title = "Ranks" if len(metrics) > 1 else f"Ranks in {metrics.pop()}"
-    return Table(title, (*labels, *comparison.labels), rows, label_columns=len(labels), notes=notes)
+    return tabulate(title, columns, rows, [note])
 
 
-def _rank(rank: RankInterval) -> str:
-    """`2 [1 to 3], first in 8.3%`"""
-    text = f"{rank.rank:g}" if rank.rank == int(rank.rank) else decimal_text(rank.rank, 2)
+def _rank_column(model: str) -> Column[_RankRow]:
+    return Column(model, lambda row: _rank_text(row.rank_by_model[model]))
+
+
+def _rank_text(rank: RankInterval) -> str:
+    """Return a rank with its bounds and how often it is the best: `2 [1 to 3], first in 8.3%`."""
+    is_whole = rank.rank == int(rank.rank)
+    text = f"{rank.rank:g}" if is_whole else decimal_text(rank.rank, 2)
     if rank.low is None or rank.high is None or rank.best is None:
         return f"{text} [no interval]"
-    return f"{text} [{rank.low:.3g} to {rank.high:.3g}], first in {percent(rank.best)}"
-
-
-INTERVAL_NOTE = (
-    "The interval is anytime-valid: it holds the value of the whole benchmark with probability 95%, whenever one looks"
-    " and stops (a confidence sequence by betting, Waudby-Smith and Ramdas 2023, over pictures without replacement)."
-)
-PART_NOTE = (
-    "Numbers are over a random part of the pictures. Other intervals of this run are for a number of pictures that is "
-    "fixed beforehand: too narrow for one that a rule stopped."
-)
-GOES_ON = "`snellen run` with the same words but the rule goes on to the whole benchmark; nothing is asked twice."
-DECISION_NOTE = (
-    "Verdicts are about the questions of the benchmark, each wrong with probability 5% at most; asked to its end, a"
-    " benchmark has one value. What its questions tell of others, `snellen compare RUN RUN` says."
-)
-
-
-def sequential_tables(views: Sequence[RunView]) -> list[Table]:
-    """One table of all runs that were asked in a random order until a rule stopped them; none without such a run."""
-    rows = [
-        _row(view.label, estimate) for view in views for estimate in sequential_estimates(view.run)
-    ]
-    if not rows:
-        return []
-    header = ("run", "benchmark", "protocol", "metric", "value", "stopped by", *_PART_HEADER)
-    notes = (INTERVAL_NOTE, PART_NOTE, GOES_ON)
-    return [Table("Stopped by a rule", header, tuple(rows), label_columns=4, notes=notes)]
-
-
-_PART_HEADER = ("pictures", "questions", "not asked")
-
-
-def _row(label: str, estimate: SequentialEstimate) -> tuple[Cell, ...]:
-    cell = NumberCell(
-        estimate.unit, Estimate(estimate.value, None, estimate.low, estimate.high, estimate.n)
-    )
-    return (
-        label,
-        estimate.benchmark,
-        estimate.protocol,
-        metric_title(estimate.metric),
-        cell,
-        f"{estimate.part.rule} (not yet)" if estimate.is_open else estimate.part.rule,
-        *_part(estimate.part, estimate.asked),
-    )
-
-
-def _part(part: RandomPart, n_asked: int) -> tuple[Cell, ...]:
-    saved = 1 - n_asked / part.questions if part.questions else 0.0
-    return f"{part.pictures:,} of {part.of:,}", f"{n_asked:,} of {part.questions:,}", percent(saved)
-
-
-def decision_table(differences: Sequence[SequentialDifference]) -> Table:
-    """Two models asked the same pictures in a random order until it was decided which is better."""
-    rows: list[tuple[Cell, ...]] = []
-    for difference in differences:
-        estimate = Estimate(difference.value, None, difference.low, difference.high, difference.n)
-        cell = NumberCell(unit_of_difference(difference.unit), estimate)
-        better = {
-            "first": f"{difference.first} is better",
-            "second": f"{difference.second} is better",
-        }
-        verdict = better.get(difference.verdict, difference.verdict)
-        labels = difference.benchmark, difference.protocol, metric_title(difference.metric)
-        rows.append((*labels, cell, verdict, *_part(difference.part, difference.asked)))
-    header = ("benchmark", "protocol", "metric", "difference", "verdict", *_PART_HEADER)
-    names = f"{differences[0].first} minus {differences[0].second}" if differences else ""
-    notes = (f"Difference: {names}.", INTERVAL_NOTE, DECISION_NOTE, GOES_ON)
-    return Table("Compared until decided", header, tuple(rows), label_columns=3, notes=notes)
+    return f"{text} [{rank.low:.3g} to {rank.high:.3g}], first in {percent_text(rank.best)}"

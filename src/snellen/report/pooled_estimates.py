@@ -1,4 +1,8 @@
-"""Estimates pooled over the questions of all benchmarks: by tag, by option position, by template."""
+"""Estimates pooled over the questions of all benchmarks: by tag, by option position, by prompt template.
+
+A pool collects one value per question or presentation, each with the number of its group: the image (or dialogue) that
+questions share, by which intervals are clustered. A line is a model and a method.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from snellen.analysis.aggregate import value_of
+from snellen.analysis.choice_values import value_of
+from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.option_letters import order_shown
-from snellen.analysis.statistics import estimate_mean
 from snellen.records import Estimate, Prediction, Sample
 from snellen.report.run_view import ModelMethodRow
 from snellen.scoring.scored_run import ScoredBenchmark
@@ -23,96 +27,119 @@ OptionPosition = tuple[int, int]
 
 
 class PositionEstimates(Struct, frozen=True):
-    """For each position: how often it is chosen, and how often the answer is right when the gold is there."""
+    """Estimates by position of an option."""
 
-    chosen: dict[OptionPosition, Estimate]
+    choice_rate: dict[OptionPosition, Estimate]
+    """How often the position is chosen."""
     right: dict[OptionPosition, Estimate]
+    """How often the reply is correct if the correct option is there."""
     labels: dict[int, set[tuple[str, ...]]]
-    """What options were called in their positions, by their number."""
+    """Labels of the options from the first position on, such as `("A", "B")`, by number of options."""
     protocols: frozenset[str]
 
 
-def accuracy_by_tag(line: ModelMethodRow) -> dict[str, dict[str, Estimate]]:
-    """Accuracy by tag and value, over the benchmarks that carry the tag; tags with 2 to 12 values."""
+def accuracy_by_tag(
+    line: ModelMethodRow, most_values: int = MOST_VALUES
+) -> dict[str, dict[str, Estimate]]:
+    """Return accuracy by tag and value, such as `{"level": {"easy": ..., "hard": ...}}`.
+
+    It is over the benchmarks whose questions have the tag. Tags with a single value or with more than `most_values` are
+    left out.
+    """
     pools: dict[str, dict[str, ValuePool]] = defaultdict(lambda: defaultdict(ValuePool))
     groups = Groups()
-    for scored, protocol in _measured(line):
+    for scored, protocol in _protocols_with_accuracy(line):
         for score in scored.scores_of("accuracy", protocol):
-            if score.value is not None:
-                sample = scored.samples[score.sample_id]
-                group = groups.number(scored, sample)
-                for tag, value in sample.tags.items():
-                    if value in pools[tag] or len(pools[tag]) <= MOST_VALUES:
-                        pools[tag][value].add(score.value, group)
-    return {
-        tag: {value: values[value].estimate() for value in sorted(values, key=_level)}
-        for tag, values in sorted(pools.items())
-        if 2 <= len(values) <= MOST_VALUES
-    }
+            if score.value is None:
+                continue
+            sample = scored.samples[score.sample_id]
+            group = groups.number(scored, sample)
+            for tag, value in sample.tags.items():
+                # One value too many is kept, which shows that the tag has too many.
+                if value in pools[tag] or len(pools[tag]) <= most_values:
+                    pools[tag][value].add(score.value, group)
+
+    accuracies: dict[str, dict[str, Estimate]] = {}
+    for tag, pool_by_value in sorted(pools.items()):
+        if 2 <= len(pool_by_value) <= most_values:
+            values = sorted(pool_by_value, key=_value_order)
+            accuracies[tag] = {value: pool_by_value[value].estimate() for value in values}
+    return accuracies
 
 
 def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
-    """Accuracy of presentations by template, for template families of which several were used."""
+    """Return the accuracy of presentations by template, such as `{"choice.1": ..., "choice.2": ...}`.
+
+    The family of a template is its name up to the last dot. Families of which one template was used are left out.
+    """
     pools: dict[str, ValuePool] = defaultdict(ValuePool)
     groups = Groups()
-    for scored, protocol in _measured(line):
+    for scored, protocol in _protocols_with_accuracy(line):
         for prediction, sample in with_samples(scored):
-            if (
-                prediction.protocol == protocol
-                and (value := value_of(scored, prediction)) is not None
-            ):
+            if prediction.protocol != protocol:
+                continue
+            value = value_of(scored, prediction)
+            if value is not None:
                 pools[prediction.variant.template].add(value, groups.number(scored, sample))
-    families: dict[str, list[str]] = defaultdict(list)
-    for name in pools:
-        families[name.rpartition(".")[0]].append(name)
-    return {
-        name: pools[name].estimate()
-        for names in families.values()
-        if len(names) > 1
-        for name in sorted(names)
-    }
+
+    templates_by_family: dict[str, list[str]] = defaultdict(list)
+    for template in pools:
+        family, _, _ = template.rpartition(".")
+        templates_by_family[family].append(template)
+    accuracies: dict[str, Estimate] = {}
+    for templates in templates_by_family.values():
+        if len(templates) > 1:
+            for template in sorted(templates):
+                accuracies[template] = pools[template].estimate()
+    return accuracies
 
 
 def by_option_position(line: ModelMethodRow) -> PositionEstimates:
-    """Estimates by option position, from replies only: likelihoods do not depend on position."""
-    chosen: dict[int, ValuePool] = defaultdict(ValuePool)  # by number of options: which position
-    right: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
+    """Return estimates by option position, from replies only: likelihoods do not depend on position."""
+    chosen: dict[int, ValuePool] = defaultdict(ValuePool)  # positions, by number of options
+    correct: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
     labels: dict[int, set[tuple[str, ...]]] = defaultdict(set)
-    protocols, groups = set(), Groups()
-    for scored, protocol in _measured(line):
+    protocols: set[str] = set()
+    groups = Groups()
+    for scored, protocol in _protocols_with_accuracy(line):
         protocols.add(protocol)
         for prediction, sample in with_samples(scored):
-            places = order_shown(prediction) if prediction.protocol == protocol else None
-            if places is None or prediction.error is not None:
+            if prediction.protocol != protocol or prediction.error is not None:
                 continue
+            order = order_shown(prediction)
+            if order is None:
+                continue
+            n_options = len(order)
             group = groups.number(scored, sample)
-            labels[len(places)].add(prediction.variant.labels)
+            labels[n_options].add(prediction.variant.labels)
             if prediction.choice is not None:
-                chosen[len(places)].add(places.index(prediction.choice), group)
+                chosen[n_options].add(order.index(prediction.choice), group)
+
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
             if answer and len(answer.options) == 1:
-                gold = answer.options[0]
-                right[len(places), places.index(gold)].add(float(prediction.choice == gold), group)
-    return PositionEstimates(
-        {
-            (count, place): chosen[count].share_of(place)
-            for count in sorted(chosen)
-            for place in range(count)
-        },
-        {place: right[place].estimate() for place in sorted(right)},
-        labels,
-        frozenset(protocols),
-    )
+                correct_option = answer.options[0]
+                is_correct = prediction.choice == correct_option
+                position = order.index(correct_option)
+                correct[n_options, position].add(float(is_correct), group)
+
+    choice_rate: dict[OptionPosition, Estimate] = {}
+    for n_options in sorted(chosen):
+        for position in range(n_options):
+            choice_rate[n_options, position] = chosen[n_options].share_of(position)
+    accuracy = {place: correct[place].estimate() for place in sorted(correct)}
+    return PositionEstimates(choice_rate, accuracy, labels, frozenset(protocols))
 
 
-def _measured(line: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
-    """Each benchmark, with the protocol whose accuracy the tables show."""
+def _protocols_with_accuracy(line: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
+    """Yield each benchmark that has an accuracy, with the protocol whose accuracy the tables show."""
     for scored in line.view.run.benchmarks:
-        if number := line.lookup("accuracy", scored.spec.name):
+        number = line.lookup("accuracy", scored.spec.name)
+        if number is not None:
             yield scored, number.protocol
 
 
-def _level(value: str) -> tuple[int, float, str]:
+def _value_order(value: str) -> tuple[int, float, str]:
+    """Return the sort key of a tag's value: easy, medium, hard; then numbers by size; then texts."""
     if value in ORDERED:
         return ORDERED.index(value), 0.0, value
     try:
@@ -125,18 +152,18 @@ def _level(value: str) -> tuple[int, float, str]:
 
 
 class Groups:
-    """Numbers for groups (pictures of a benchmark), the same number for the same group."""
+    """Numbers of groups over several benchmarks, in order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def number(self, scored: ScoredBenchmark, sample: Sample) -> int:
-        """The number of a sample's group."""
+        """Return the number of the group that a sample belongs to, a new one for a new group."""
         return self._numbers.setdefault((scored.spec.name, sample.group), len(self._numbers))
 
 
 class ValuePool:
-    """Pooled values, and the numbers of the groups that they come from."""
+    """Values and the numbers of their groups."""
 
     def __init__(self) -> None:
         self._values = array("d")
@@ -153,12 +180,13 @@ class ValuePool:
         return estimate_mean(self._values, self._groups)
 
     def share_of(self, value: float) -> Estimate:
-        """How often a value occurs."""
-        return estimate_mean(array("d", (stored == value for stored in self._values)), self._groups)
+        """Estimate the share of the pooled values that are equal to a value."""
+        is_equal = array("d", (pooled == value for pooled in self._values))
+        return estimate_mean(is_equal, self._groups)
 
 
 def with_samples(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, Sample]]:
-    """Each presentation with its sample, which is looked up once for all of its presentations that follow."""
+    """Yield each prediction with its sample, which is looked up once for its consecutive predictions."""
     sample = None
     for prediction in scored.predictions:
         if sample is None or sample.id != prediction.sample_id:

@@ -1,4 +1,4 @@
-"""Scores that others published, as a table of models and benchmarks, shown next to the runs."""
+"""Scores that others published, read from a table of models and benchmarks, and shown next to the runs."""
 
 from __future__ import annotations
 
@@ -10,68 +10,92 @@ from typing import Any
 from msgspec import Struct
 
 from snellen.errors import DataError
-from snellen.formats.rows import read_rows, text_encoding
+from snellen.formats.rows import read_rows
+from snellen.formats.text_encoding import text_encoding
 from snellen.metrics.declaration import SHARE
+from snellen.report.number_text import decimal_text
 from snellen.report.run_view import RunView, benchmarks_of, method_rows
-from snellen.report.table import Cell, NumberCell, Table, decimal_text
+from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
 
-MODELS = ("model", "models", "model_name", "method", "name")
-BENCHMARKS = ("benchmark", "dataset", "task")
-SCORES = ("score", "value", "accuracy", "result", "overall")
+MODEL_COLUMNS = ("model", "models", "model_name", "method", "name")
+BENCHMARK_COLUMNS = ("benchmark", "dataset", "task")
+SCORE_COLUMNS = ("score", "value", "accuracy", "result", "overall")
+MOST_UNMATCHED = 6
+"""Names of benchmarks without a run that are listed."""
 
 
 class PublishedScore(Struct, frozen=True):
-    """A number of a model on a benchmark, as it was published."""
+    """A score of a model on a benchmark, as it was published."""
 
     model: str
     benchmark: str
+    """Name as it was published."""
     score: float
     where: str
+    """File and row."""
 
 
 def read_leaderboard(path: Path) -> list[PublishedScore]:
-    """Read a table of published scores: a row for each model and benchmark, or a column for each benchmark.
+    """Read published scores: a row for each model and benchmark, or a column for each benchmark.
 
     Raises:
         DataError: No column names models, or no cell is a number.
     """
     rows = [row for row in read_rows(path, text_encoding(path)) if not row.fault]
-    columns = {_folded(name): name for row in rows for name in row.cells}
-    model = _first(columns, MODELS)
-    if not model:
+    columns: dict[str, str] = {}
+    for row in rows:
+        for name in row.cells:
+            columns[_folded(name)] = name
+    model_column = _first_column(columns, MODEL_COLUMNS)
+    if not model_column:
         raise DataError(
-            f"{path}: no column names models; there are {', '.join(map(repr, columns.values()))}; call it `model`"
+            f"{path}: no column with model names among {', '.join(map(repr, columns.values()))}; name it `model`"
         )
-    benchmark, score = _first(columns, BENCHMARKS), _first(columns, SCORES)
+    benchmark_column = _first_column(columns, BENCHMARK_COLUMNS)
+    score_column = _first_column(columns, SCORE_COLUMNS)
+
     published: list[PublishedScore] = []
     for row in rows:
-        name = str(row.cells.get(model, "")).strip()
-        if not name:
+        model = str(row.cells.get(model_column, "")).strip()
+        if not model:
             continue
-        if benchmark and score:
-            entries = [(str(row.cells.get(benchmark, "")).strip(), row.cells.get(score))]
+        if benchmark_column and score_column:
+            benchmark = str(row.cells.get(benchmark_column, "")).strip()
+            entries = [(benchmark, row.cells.get(score_column))]
         else:
-            entries = [(column, cell) for column, cell in row.cells.items() if column != model]
-        for own_benchmark, cell in entries:
-            number = _number(cell)
-            if number is not None and own_benchmark:
-                published.append(PublishedScore(name, own_benchmark, number, row.where))
+            entries = [(name, cell) for name, cell in row.cells.items() if name != model_column]
+        for benchmark, cell in entries:
+            score = _number(cell)
+            if score is not None and benchmark:
+                published.append(PublishedScore(model, benchmark, score, row.where))
     if not published:
         raise DataError(
-            f"{path}: no cell is a score; write columns model, benchmark and score, or a column for each benchmark"
+            f"{path}: no cell contains a score; use the columns model, benchmark and score, or one column per "
+            "benchmark"
         )
     return published
 
 
 def _folded(name: str) -> str:
+    """Return the name of a column as it is compared: `model_name` for `Model-Name`."""
     return "_".join(name.strip().casefold().replace("-", " ").split())
 
 
-def _first(columns: Mapping[str, str], names: Sequence[str]) -> str:
-    return next((columns[name] for name in names if name in columns), "")
+def _first_column(columns: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return the column with the first of these names that there is; empty if there is none.
+
+    Args:
+        columns: Columns by folded name.
+        names: Folded names.
+    """
+    for name in names:
+        if name in columns:
+            return columns[name]
+    return ""
 
 
 def _number(cell: Any) -> float | None:
+    """Return the number in a cell, such as 1234.5 for `1,234.5` or 62.5 for `62.5%`; None for another text."""
     if isinstance(cell, bool) or cell is None:
         return None
     if isinstance(cell, (int, float)):
@@ -82,56 +106,76 @@ def _number(cell: Any) -> float | None:
         return None
 
 
-def published_table(views: Sequence[RunView], published: Sequence[PublishedScore]) -> Table:
-    """Return the published scores on the benchmarks of the runs, the runs among them, the best first.
+class _ScoreRow(Struct, frozen=True):
+    """A row of the table: a published score, or that of a run."""
 
-    A number of a run has its interval; published ones have none. Whether they were computed by the same rules is not
-    known (`snellen reconcile` tells, where the replies are there).
+    benchmark: str
+    model: str
+    score: float
+    """In percent if it is a share."""
+    cell: Cell
+
+
+def published_table(views: Sequence[RunView], published: Sequence[PublishedScore]) -> Table:
+    """Return the published scores on the benchmarks of the runs with those of the runs, the best of a benchmark first.
+
+    A score of a run has its interval; published ones have none. Whether they follow the same rules is unknown
+    (`snellen reconcile` finds out if the replies are available).
     """
     benchmarks = benchmarks_of(views)
-    by_benchmark: dict[str, list[tuple[float, str, Cell]]] = defaultdict(list)
+    rows_by_benchmark: dict[str, list[_ScoreRow]] = defaultdict(list)
     unmatched: dict[str, None] = {}
     for entry in published:
-        name = _matching(entry.benchmark, benchmarks)
-        if name:
-            by_benchmark[name].append((entry.score, entry.model, decimal_text(entry.score, 2)))
-        else:
+        name = _matching_benchmark(entry.benchmark, benchmarks)
+        if not name:
             unmatched[entry.benchmark] = None
+            continue
+        row = _ScoreRow(name, entry.model, entry.score, decimal_text(entry.score, 2))
+        rows_by_benchmark[name].append(row)
     for line in method_rows(views):
         for name in benchmarks:
-            row = line.headlines.get(name)
-            if row is None or row.estimate.value is None:
+            headline = line.headlines.get(name)
+            if headline is None or headline.estimate.value is None:
                 continue
-            percent = 100.0 if row.unit == SHARE else 1.0
-            cell = NumberCell(row.unit, row.estimate)
-            by_benchmark[name].append((row.estimate.value * percent, f"{line.label} (run)", cell))
-    rows: list[tuple[Cell, ...]] = []
+            score = headline.estimate.value * (100.0 if headline.unit == SHARE else 1.0)
+            cell = NumberCell(headline.unit, headline.estimate)
+            rows_by_benchmark[name].append(_ScoreRow(name, f"{line.label} (run)", score, cell))
+
+    rows: list[_ScoreRow] = []
     for name in benchmarks:
-        ranked = sorted(by_benchmark[name], key=lambda entry: -entry[0])
-        rows += [(name, model, cell) for _, model, cell in ranked]
-    notes = ["Published scores are as printed, without intervals and perhaps by other rules."]
+        rows += sorted(rows_by_benchmark[name], key=lambda row: -row.score)
+    columns: list[Column[_ScoreRow]] = [
+        Column("benchmark", lambda row: row.benchmark, is_label=True),
+        Column("model", lambda row: row.model, is_label=True),
+        Column("score", lambda row: row.cell),
+    ]
+    notes = [
+        "Published scores are shown as printed, without intervals; they may follow other scoring rules."
+    ]
     if unmatched:
         names = list(unmatched)
-        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-        notes.append(f"Not of these runs: {', '.join(names[:6])}{more}.")
-    return Table(
-        "Published scores and runs",
-        ("benchmark", "model", "score"),
-        tuple(rows),
-        label_columns=2,
-        notes=tuple(notes),
-    )
+        listed = ", ".join(names[:MOST_UNMATCHED])
+        if len(names) > MOST_UNMATCHED:
+            listed += f" and {len(names) - MOST_UNMATCHED} more"
+        notes.append(f"Not in these runs: {listed}.")
+    return tabulate("Published scores and runs", columns, rows, notes)
 
 
-def _matching(written: str, benchmarks: Sequence[str]) -> str:
-    """The benchmark of the runs that a written name stands for; empty if none does."""
+def _matching_benchmark(written: str, benchmarks: Sequence[str]) -> str:
+    """Return the benchmark of the runs that a published name stands for; empty if there is none.
+
+    `MMStar` and `MMStar (val)` stand for `modern/mmstar`.
+    """
     key = _letters(written)
     for name in benchmarks:
         short = _letters(name.rpartition("/")[2])
-        if key in (short, _letters(name)) or (len(short) > 2 and key.startswith(short)):
+        if key in (short, _letters(name)):
+            return name
+        if len(short) > 2 and key.startswith(short):
             return name
     return ""
 
 
 def _letters(name: str) -> str:
+    """Return the letters and digits of a name in lower case."""
     return "".join(filter(str.isalnum, name.casefold()))

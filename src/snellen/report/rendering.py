@@ -17,33 +17,34 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from snellen.formats.shown_text import strip_controls
-from snellen.report.charts import CHART_WIDTH, MARKS, ChartDrawing, series_class
-from snellen.report.content import Head, Section
+from snellen.report.content import PageHead, PageSection
+from snellen.report.drawing import CHART_WIDTH, MARKS, ChartDrawing, series_class
+from snellen.report.number_text import DASH, decimal_text
+from snellen.report.page_table import figure_of, page_table
 from snellen.report.sample_cards import LONGEST, SIGNS
-from snellen.report.table import DASH, decimal_text, figure_of, shown_table
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, BytecodeCache, Environment
     from markupsafe import Markup
 
 TOKENS, CHART_STYLE, PAGE_STYLE = "tokens.css", "charts.css", "page.css"
-"""Colours, light and dark; what charts look like by them; all else of a page."""
+"""Style sheets: colours in light and dark, charts, and the rest of a page."""
 FEW_NOTES = 3
-"""Notes up to which those of a table are not folded."""
+"""Notes of a table that are shown without folding. If there are more, they are folded."""
 PAPER = "text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; }\n"
 
 
 def templates(package: str = "snellen.report", **values: Any) -> Environment:
-    """The templates of a package, in its folder `templates`, which may import those of reports and know `values`."""
+    """Return the environment of the templates in the folder `templates` of a package (see `template_environment`)."""
     from jinja2 import PackageLoader
 
     return template_environment(PackageLoader(package), **values)
 
 
 def _bytecode_cache() -> BytecodeCache:
-    """Compiled templates in the user's own cache folder, by Jinja's key of their text: a page's take 0.06 s to compile.
+    """Return a cache of compiled templates in the user's cache folder, because compiling those of a page takes 0.06 s.
 
-    A folder that cannot be written is done without.
+    If the folder cannot be written, nothing is cached.
     """
     from pickle import UnpicklingError
 
@@ -72,8 +73,16 @@ def _bytecode_cache() -> BytecodeCache:
 
 
 def template_environment(loader: BaseLoader, **values: Any) -> Environment:
-    """Templates that may import those of reports, escape what they are given, and raise for what they are not given.
-    All of them know `values` by name."""
+    """Return a template environment that escapes all values and raises for undefined ones.
+
+    Its templates can import those of reports, and use `values` by name.
+
+    Examples:
+        >>> from jinja2 import DictLoader
+        >>> environment = template_environment(DictLoader({"bird.html": "<b>{{ bird }}</b>"}), bird="<wren>")
+        >>> environment.get_template("bird.html").render()
+        '<b>&lt;wren&gt;</b>'
+    """
     # Jinja takes its time to load, and most commands write no page.
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -87,12 +96,10 @@ def template_environment(loader: BaseLoader, **values: Any) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # By Jinja's types these hold what it puts there itself, and nothing else.
-    names, filters = (
-        cast(dict[str, Any], environment.globals),
-        cast(dict[str, Any], environment.filters),
-    )
-    names |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
+    # Jinja's type hints allow only its own values in these dicts.
+    names = cast(dict[str, Any], environment.globals)
+    filters = cast(dict[str, Any], environment.filters)
+    names |= {"figure_of": figure_of, "page_table": page_table, "DASH": DASH}
     names |= {"marks": MARKS, "series_class": series_class, "broad": CHART_WIDTH}
     names |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES, **values}
     filters |= {
@@ -105,7 +112,7 @@ def template_environment(loader: BaseLoader, **values: Any) -> Environment:
 
 
 def escaped(content: object) -> Markup:
-    """Text escaped for element content and quoted attributes, without characters that control how it is shown."""
+    """Escape text for elements and quoted attributes, and remove control characters. Markup is returned unchanged."""
     from markupsafe import Markup
 
     if isinstance(content, Markup):
@@ -114,25 +121,32 @@ def escaped(content: object) -> Markup:
 
 
 def render_page(template: str, /, **values: Any) -> str:
-    """A page of the templates of reports."""
+    """Render a template of reports."""
     return _own().get_template(template).render(values)
 
 
 def part(template: str, name: str) -> Callable[..., str]:
-    """A macro of the templates of reports, which gives markup."""
+    """Return a macro of a template of reports as a function that returns markup."""
     macro = getattr(_own().get_template(template).module, name)
     return lambda *arguments: str(macro(*arguments))
 
 
 def page_style() -> str:
-    """The style of a page with charts."""
+    """Return the style sheet of a page with charts.
+
+    Examples:
+        >>> "table" in page_style()
+        True
+    """
     return "".join(map(report_asset, (TOKENS, CHART_STYLE, PAGE_STYLE)))
 
 
 @cache
 def paper_style() -> str:
-    """The style of a chart that is a file of its own: light, with the colours written out, as not every program that
-    draws SVG knows variables."""
+    """Return the style sheet of a chart in a separate file.
+
+    It is light, and has colours instead of CSS variables, which some SVG programs do not support.
+    """
     tokens = dict(re.findall(r"(--[\w-]+): ([^;]+);", report_asset(TOKENS).partition("@media")[0]))
     return PAPER + re.sub(
         r"var\((--[\w-]+)\)", lambda match: tokens[match[1]], report_asset(CHART_STYLE)
@@ -149,21 +163,26 @@ def _own() -> Environment:
 
 
 def _coded(sentence: str) -> Markup:
-    """A sentence, escaped; what stands between two backticks in it, a command or the name of a column, as code."""
+    """Escape a sentence, and mark text between two backticks, such as a command, as code."""
     from markupsafe import Markup
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escaped(sentence))))  # noqa: S704
 
 
 def _pixels(length: float) -> Markup:
-    """A length in a drawing, to a tenth, as short as can be."""
+    """Format a length in pixels with at most one decimal."""
     from markupsafe import Markup
 
     return Markup(f"{length:.1f}".removesuffix(".0"))  # noqa: S704
 
 
 class OfflinePage(Struct, frozen=True):
-    """The frame of such a page (`templates/offline.html`): its only style, and its only script with what it reads."""
+    """The frame of a page that works offline (`templates/offline.html`): its style, its script and the script's data.
+
+    Examples:
+        >>> OfflinePage("My page", "h1 { color: teal }").policy[:19]
+        "default-src 'none';"
+    """
 
     title: str
     style: str
@@ -172,7 +191,7 @@ class OfflinePage(Struct, frozen=True):
     """Identifier of the JSON element that the script reads."""
     content: Any = None
     talks: bool = False
-    """Whether the script may send to the place that the page is from."""
+    """Whether the script may send requests to the server of the page."""
 
     @property
     def policy(self) -> str:
@@ -191,14 +210,25 @@ def _digest(content: str) -> str:
 
 def offline_document(
     title: str,
-    head: Head,
-    sections: Sequence[Section],
+    head: PageHead,
+    sections: Sequence[PageSection],
     *,
     script: str = "",
     pictures: Sequence[str] = (),
 ) -> str:
-    """A whole page; sections without content are left out. `pictures` are data URIs for the script, which stands beside
-    that of charts."""
+    """Return a complete page that works offline. Sections without content are left out.
+
+    `script` is added to the script of charts, and `pictures` are data URIs that it can read.
+
+    Examples:
+        >>> from snellen.report.content import TableBlock
+        >>> from snellen.plugin_api import Table
+        >>> table = Table("Songs", ("bird",), (("wren",),))
+        >>> head = PageHead("Report · birds", ("Birds",))
+        >>> section = PageSection("songs", "Songs", (TableBlock(table),))
+        >>> offline_document("Birds", head, [section])[:15]
+        '<!DOCTYPE html>'
+    """
     page = OfflinePage(
         title, page_style(), report_asset("charts.js") + script, "pictures", list(pictures)
     )
@@ -211,5 +241,5 @@ def offline_document(
 
 
 def stand_alone(drawing: ChartDrawing) -> str:
-    """A chart as a file of its own, with its style in it."""
+    """Return a chart as SVG text that contains its style."""
     return part("drawing.html", "drawing")(drawing, paper_style()) + "\n"

@@ -17,7 +17,8 @@ def unread_notes(views: Sequence[RunView]) -> list[str]:
             for limit in reading_limits(view.run, scored):
                 unread[limit].add(scored.spec.name)
     return [
-        f"Right replies may go unread: {limit} ({min(names)}{f' and {len(names) - 1} more' if len(names) > 1 else ''})."
+        f"Correct replies may remain unparsed: {limit} "
+        f"({min(names)}{(f' and {len(names) - 1} more' if len(names) > 1 else '')})."
         for limit, names in unread.items()
     ]
 
@@ -30,10 +31,10 @@ def grader_notes(views: Sequence[RunView]) -> list[str]:
         if speaking:
             first = speaking[0]
             replies = (
-                f"{len(speaking):,} {'reply speaks' if len(speaking) == 1 else 'replies speak'}"
+                f"{len(speaking):,} {('reply speaks' if len(speaking) == 1 else 'replies speak')}"
             )
             notes.append(
-                f"{replies} to the grader ({view.label}; {first.sample_id}: {first.addresses_grader!r}); read as any "
-                "other."
+                f"{replies} to the grader ({view.label}; {first.sample_id}: {first.addresses_grader!r}); they are "
+                "parsed like any other reply."
             )
     return notes

@@ -41,10 +41,10 @@ class ReportSection(Struct, frozen=True):
 
 
 def with_registered_sections(
-    own: Sequence[ReportSection], registered: Sequence[ReportSection]
+    builtin_sections: Sequence[ReportSection], registered: Sequence[ReportSection]
 ) -> tuple[ReportSection, ...]:
     """Insert each registered section behind the one it names, or at the end if that section is unknown."""
-    sections = list(own)
+    sections = list(builtin_sections)
     for section in registered:
         anchors = [each.anchor for each in sections]
         if section.after in anchors:

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.headline import (
-    ALL,
     HEADLINE,
+    OVERALL,
+    aggregation_unit,
     benchmark_weights,
-    counted_alike,
     first_text_metric,
     headline_chance,
     headline_rows,
@@ -29,14 +29,14 @@ from snellen.metrics.declaration import (
     SHARE,
     MetricRow,
     as_read,
-    declared,
+    declared_row,
     of_answered,
     unit_multiplier,
 )
 from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.reasons import word_reason
 from snellen.records import METHODS, Estimate, MeanOver, Method, Prediction, Result
-from snellen.report.table import percent
+from snellen.report.number_text import percent_text
 from snellen.scoring.choice_metrics import CHOICE_METRICS
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
@@ -76,7 +76,7 @@ class RotationCounts(Struct, frozen=True):
     total: int
 
     @property
-    def avoided(self) -> int:
+    def n_avoided(self) -> int:
         return self.total - self.presented
 
 
@@ -185,6 +185,23 @@ OVER: dict[MeanOver, str] = {
     "questions": "over all questions",
 }
 """Description of a mean by what has equal weight in it."""
+
+
+def average_words(n_benchmarks: int, over: str) -> str:
+    """Return what a mean is over, as a sentence says it.
+
+    Where dimensions count alike, a mean differs from that of the benchmarks that a table shows.
+
+    Examples:
+        >>> average_words(3, "dimensions")
+        'on average over the dimensions of 3 benchmarks'
+        >>> average_words(3, "benchmarks")
+        'on average over 3 benchmarks'
+    """
+    of_dimensions = "the dimensions of " if over == "dimensions" else ""
+    return f"on average over {of_dimensions}{n_benchmarks} benchmarks"
+
+
 OF_UNBIASED = ("accuracy", "hit_rate", "unparsed_rate")
 """Rows computed over unbiased presentations, which do not depend on earlier replies."""
 
@@ -218,7 +235,7 @@ class RunView(Struct, frozen=True, dict=True):
         """Results by key."""
         results: dict[ResultKey, Result] = {}
         for row in self.rows:
-            dimension = row.dimension if row.benchmark == ALL else ""
+            dimension = row.dimension if row.benchmark == OVERALL else ""
             results[row.protocol, row.metric, row.benchmark, dimension, row.slice] = row
         return results
 
@@ -228,7 +245,7 @@ class RunView(Struct, frozen=True, dict=True):
         return Counter(
             (row.protocol, row.metric)
             for row in self.rows
-            if not row.slice and row.benchmark != ALL and row.estimate.value is not None
+            if not row.slice and row.benchmark != OVERALL and row.estimate.value is not None
         )
 
     @cached_property
@@ -308,7 +325,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     @property
     def headline(self) -> Result | None:
         """The headline of the run: the mean of those of its benchmarks."""
-        return self.view.results_by_key.get((self.method, HEADLINE, ALL, ALL, ""))
+        return self.view.results_by_key.get((self.method, HEADLINE, OVERALL, OVERALL, ""))
 
     @cached_property
     def chances(self) -> Mapping[str, float]:
@@ -345,7 +362,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
     def overall(self, metric: str) -> HeadlineEstimate | None:
         """Return the mean over all benchmarks, by the protocol of `lookup`."""
-        return self.lookup(metric, ALL, ALL)
+        return self.lookup(metric, OVERALL, OVERALL)
 
     def lookup(
         self, metric: str, benchmark: str, dimension: str = "", slice_name: str = ""
@@ -388,7 +405,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
         # They differ from the headline only if a reply is unparsed or missing.
         if not differs:
             secondary.clear()
-        as_read_row = as_read(declared(metric))
+        as_read_row = as_read(declared_row(metric))
         uncorrected = same_place(as_read_row.name)
         if uncorrected:
             secondary.append((as_read_row.label, uncorrected.estimate))
@@ -406,7 +423,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
 
 def secondary_rows(metric: str) -> list[MetricRow]:
     """Return the rows shown next to a headline row: without missing replies, and without unparsed ones."""
-    rows = [of_answered(declared(metric))]
+    rows = [of_answered(declared_row(metric))]
     for choice_metric in CHOICE_METRICS:
         rows += [row for row in choice_metric.rows if row.secondary_to == metric and row.label]
     return rows
@@ -418,6 +435,13 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
     Args:
         runs: The runs.
         rows: Their results, from `results_of_all`.
+
+    Examples:
+        >>> from snellen.plugin_api import aggregate_run
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [view] = run_views(results.runs, aggregate_run(results.runs[0]))
+        >>> view.label
+        'snellen:oracle'
     """
     rows_by_model: dict[str, list[Result]] = defaultdict(list)
     for row in rows:
@@ -448,7 +472,14 @@ def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
 
 
 def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
-    """Return the rows of all runs, one per method of each."""
+    """Return the rows of all runs, one per method of each.
+
+    Examples:
+        >>> from snellen.plugin_api import aggregate_run
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [row.method for row in method_rows(run_views(results.runs, aggregate_run(results.runs[0])))]
+        ['generation']
+    """
     return [line for view in views for line in view.method_rows]
 
 
@@ -465,7 +496,7 @@ def pools_of(views: Sequence[RunView]) -> list[str]:
     """Return the names of the pools of benchmarks that have rows of their own."""
     names: dict[str, None] = {}
     for view in views:
-        names.update(dict.fromkeys(row.benchmark for row in view.rows if row.benchmark != ALL))
+        names.update(dict.fromkeys(row.benchmark for row in view.rows if row.benchmark != OVERALL))
     return [name for name in names if all(view.benchmark(name) is None for view in views)]
 
 
@@ -494,6 +525,13 @@ def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
     """Return the chance level of a mean over benchmarks; None if no benchmark has options.
 
     It is a mean over their questions if the suites declare that questions have equal weight.
+
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> from snellen.plugin_api import score_run
+        >>> mean_chance(score_run(results.runs[0].folder, sn.ScoringSpec()).benchmarks)
+        0.25
     """
     with_options: list[ScoredBenchmark] = []
     levels: list[float] = []
@@ -505,7 +543,7 @@ def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
     if not levels:
         return None
     weights = [1] * len(levels)
-    if counted_alike(scored.spec for scored in with_options) == "questions":
+    if aggregation_unit(scored.spec for scored in with_options) == "questions":
         weights = [scored.n_with_options for scored in with_options]
     return math.fsum(map(mul, weights, levels)) / sum(weights)
 
@@ -532,7 +570,7 @@ def chance_levels(
 
 def common_chance(levels: Mapping[str, float]) -> float | None:
     """Return the chance level of all runs, or None if the printed levels differ."""
-    printed = {percent(level) for level in levels.values()}
+    printed = {percent_text(level) for level in levels.values()}
     return next(iter(levels.values())) if len(printed) == 1 else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from snellen.metrics.declaration import SHARE, declared
+from snellen.metrics.declaration import SHARE, declared_row
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
@@ -24,8 +24,7 @@ from snellen.records import (
     Step,
     Variant,
 )
-from snellen.report.samples import Gallery, GalleryEntry, Outcome, outcome_of
-from snellen.report.table import (
+from snellen.report.number_text import (
     DASH,
     capitalised,
     decimal_text,
@@ -33,6 +32,7 @@ from snellen.report.table import (
     metric_title,
     shorten,
 )
+from snellen.report.samples import Gallery, GalleryEntry, Outcome, outcome_of
 
 LONGEST = 4000
 """Longest text that a page shows, in characters."""
@@ -206,12 +206,12 @@ def _picture(
     image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Mapping[str, int]
 ) -> Picture:
     if image.digest in numbers:
-        words = f"Picture of {entry.sample.id}, {image.width} by {image.height} pixels"
+        words = f"Image of {entry.sample.id}, {image.width} by {image.height} pixels"
         return Picture(numbers[image.digest], words, image.width, image.height)
-    reason = "left out: the page is full"
+    reason = "omitted: the page is full"
     if image.digest in gallery.missing:
         reason = "missing from the benchmark's folder"
-    return Picture(None, f"picture {image.digest[:12]} {reason}")
+    return Picture(None, f"image {image.digest[:12]} {reason}")
 
 
 def _count_of_replies(entry: GalleryEntry) -> str:
@@ -328,14 +328,14 @@ def score_meanings(scores: Iterable[Score]) -> str:
 
 
 def _is_shown(score: Score) -> bool:
-    return not declared(score.metric).secondary_to and score.reason != "not asked"
+    return not declared_row(score.metric).secondary_to and score.reason != "not asked"
 
 
 def _score_value(score: Score) -> str:
     """Format a value: `100%` for shares, which have no decimals because they are of few replies."""
     if score.value is None:
         return DASH
-    if declared(score.metric).unit == SHARE:
+    if declared_row(score.metric).unit == SHARE:
         return f"{score.value:.0%}"
     return f"{score.value:.3g}"
 
@@ -391,12 +391,12 @@ def shown_reading(prediction: Prediction, options: Sequence[str]) -> Reading:
     if prediction.error:
         return Reading("nothing: no answer came")
     if prediction.text is not None:
-        return Reading("text, as it came")
+        return Reading("text as received")
     if prediction.choice is None:
         return Reading(f"nothing ({word_reason(prediction.reason, prediction.detail)})")
     words = f"by {prediction.extraction_method or ''}"
     if prediction.follows_format:
-        words += ", in the form asked for"
+        words += ", in the requested format"
     return Reading(words, _option(prediction.choice, options, prediction.variant))
 
 

@@ -21,7 +21,7 @@ from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.records import Answer, Exchange, Prediction, Sample, Score, Variant
 from snellen.report.run_view import RunView, question_metric
 from snellen.runs.journal import read_exchanges
-from snellen.runs.own_questions import RunPictures
+from snellen.runs.own_questions import RunImages
 from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.scored_run import ScoredBenchmark
 
@@ -355,10 +355,10 @@ def _read_images(
 
     The images of the first entries of each model and benchmark come first. Images that do not fit are left out.
     """
-    stores: dict[tuple[int, str], RunPictures] = {}
+    stores: dict[tuple[int, str], RunImages] = {}
     for model, view in enumerate(views):
         for use in view.run.manifest.benchmarks:
-            stores[model, use.name] = RunPictures(use, view.run.folder)
+            stores[model, use.name] = RunImages(use, view.run.folder)
 
     uris: dict[str, str] = {}
     missing: set[str] = set()

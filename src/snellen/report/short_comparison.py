@@ -1,10 +1,10 @@
-"""A comparison on one screen: a verdict, one table, what to do next. `--details` has all other tables."""
+"""A comparison on one screen: one table, and what to do next. `--details` shows all other tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snellen.analysis.headline import ALL
+from snellen.analysis.headline import OVERALL
 from snellen.analysis.paired.comparison import differences_of
 from snellen.analysis.paired.differences import (
     Comparison,
@@ -13,18 +13,13 @@ from snellen.analysis.paired.differences import (
     gain,
     is_shown,
 )
+from snellen.callers import for_caller
 from snellen.reasons import word_reason
-from snellen.records import METHODS, Estimate, Method
+from snellen.records import METHODS, Method
 from snellen.report.headline_table import short_title
+from snellen.report.number_text import number_or_dash, unit_of_difference
 from snellen.report.paired_tables import NO_DIFFERENCE, family_words, mean_label, needed_words
-from snellen.report.table import (
-    AbsentCell,
-    Cell,
-    NumberCell,
-    Table,
-    unit_of_difference,
-    value_text,
-)
+from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
 MOST_ROWS = 14
 """Rows of the table; the verdict, the notes and the advice have room besides."""
@@ -38,52 +33,91 @@ def short_table(comparison: Comparison) -> Table:
 
 
 def _table_of_two(comparison: Comparison) -> Table:
+    """Return a row for each benchmark that two runs share, and the mean."""
     first, second = comparison.labels
+    is_one_dimension = len({each.dimension for each in comparison.differences}) == 1
     single: list[PairedDifference] = []
-    overall: list[PairedDifference] = []
+    means: list[PairedDifference] = []
     for method in METHODS:
         for difference in differences_of(comparison, first, second, method, ""):
             if difference.scope == "benchmark":
                 single.append(difference)
-            elif difference.scope == "overall" or (
-                len({each.dimension for each in comparison.differences}) == 1 and len(single) > 1
-            ):
-                overall.append(difference)
+            elif difference.scope == "overall":
+                means.append(difference)
+            elif is_one_dimension and len(single) > 1:
+                means.append(difference)  # the mean of the only dimension is the overall mean
 
-    hidden = max(0, len(single) - MOST_ROWS)
     methods = {difference.method for difference in single}
-    rows = [_row(difference, methods) for difference in [*single[:MOST_ROWS], *overall]]
+    columns: list[Column[PairedDifference]] = [
+        Column("benchmark", _subject, is_label=True),
+        Column("metric", lambda row: _metric_text(row, methods), is_label=True),
+        *_number_columns(first, second),
+    ]
     notes = [_what_is_shown(comparison, f"{first} minus {second}")]
-    if hidden:
-        notes.append(f"{hidden} more benchmarks: --details.")
+    n_hidden = len(single) - MOST_ROWS
+    if n_hidden > 0:
+        notes.append(f"{n_hidden} more benchmarks: {_all_tables()}.")
     notes += _uncompared(comparison)
-    return Table(
-        "Comparison",
-        ("benchmark", "metric", first, second, "difference", "sure?"),
-        tuple(rows),
-        label_columns=2,
-        notes=tuple(notes),
-    )
+    return tabulate("Comparison", columns, [*single[:MOST_ROWS], *means], notes)
 
 
-def _row(difference: PairedDifference, methods: set[Method]) -> tuple[Cell, ...]:
-    is_mean = difference.benchmark == ALL
-    name = mean_label(difference) if is_mean else difference.benchmark
-    metric = "" if is_mean else short_title(difference.metric)
+def _table_of_many(comparison: Comparison) -> Table:
+    """Return a row for each pair with the first run, or with the baseline."""
+    first = comparison.baseline or comparison.labels[0]
+    differences: list[PairedDifference] = []
+    for label in comparison.labels:
+        if label == first:
+            continue
+        for method in METHODS:
+            of_pair = list(differences_of(comparison, label, first, method, ""))
+            differences += _widest(of_pair)
+
+    columns: list[Column[PairedDifference]] = [
+        Column("run", lambda row: row.first, is_label=True),
+        Column("over", _subject, is_label=True),
+        *_number_columns("its number", first),
+    ]
+    notes = [_what_is_shown(comparison, f"each run minus {first}")]
+    n_hidden = len(differences) - MOST_ROWS
+    if n_hidden > 0:
+        notes.append(f"{n_hidden} more rows: {_all_tables()}.")
+    notes += _uncompared(comparison)
+    return tabulate("Comparison", columns, differences[:MOST_ROWS], notes)
+
+
+def _widest(differences: Sequence[PairedDifference]) -> list[PairedDifference]:
+    """Return the overall difference; without one, that of the only dimension, or those of the benchmarks."""
+    overall = [each for each in differences if each.scope == "overall"]
+    single = [each for each in differences if each.scope == "benchmark"]
+    dimensions = [each for each in differences if each.scope == "dimension"]
+    if not overall and len(single) > 1 and len(dimensions) == 1:
+        return dimensions
+    return overall or single
+
+
+def _subject(difference: PairedDifference) -> str:
+    """Return the benchmark of a difference, or what a mean is over."""
+    if difference.benchmark == OVERALL:
+        return mean_label(difference)
+    return difference.benchmark
+
+
+def _metric_text(difference: PairedDifference, methods: set[Method]) -> str:
+    """Return the metric of a benchmark, with the method if the table has several: `accuracy by generation`."""
+    metric = "" if difference.benchmark == OVERALL else short_title(difference.metric)
     if len(methods) > 1:
-        metric = f"{metric} by {difference.method}".strip()
-    return (
-        name,
-        metric,
-        _value(difference.first_value, difference),
-        _value(difference.second_value, difference),
-        _difference_cell(difference),
-        sureness(difference),
-    )
+        return f"{metric} by {difference.method}".strip()
+    return metric
 
 
-def _value(value: float | None, difference: PairedDifference) -> str:
-    return value_text(Estimate(value, None, None, None, 0), difference.unit)
+def _number_columns(first_heading: str, second_heading: str) -> list[Column[PairedDifference]]:
+    """Return the columns of both values and their difference."""
+    return [
+        Column(first_heading, lambda row: number_or_dash(row.first_value, row.unit)),
+        Column(second_heading, lambda row: number_or_dash(row.second_value, row.unit)),
+        Column("difference", _difference_cell),
+        Column("sure?", sureness),
+    ]
 
 
 def _difference_cell(difference: PairedDifference) -> Cell:
@@ -93,64 +127,19 @@ def _difference_cell(difference: PairedDifference) -> Cell:
 
 
 def sureness(difference: PairedDifference) -> str:
-    """Return which run is better, if that is shown."""
+    """Return which run is significantly better: `yes, A is better`, or `no`."""
     if difference.may_turn:
-        return "no, unsure readings"
+        return "no, uncertain readings"
     if not is_shown(difference):
         return "no"
-    return f"yes, {difference.first if gain(difference) > 0 else difference.second} is better"
-
-
-def _table_of_many(comparison: Comparison) -> Table:
-    """Return a row for each pair with the first run, or with the baseline."""
-    first = comparison.baseline or comparison.labels[0]
-    rows: list[tuple[Cell, ...]] = []
-    for label in comparison.labels:
-        if label == first:
-            continue
-        for method in METHODS:
-            of_pair = list(differences_of(comparison, label, first, method, ""))
-            rows += [_pair_row(difference) for difference in _widest(of_pair)]
-    hidden = max(0, len(rows) - MOST_ROWS)
-    notes = [_what_is_shown(comparison, f"each run minus {first}")]
-    if hidden:
-        notes.append(f"{hidden} more rows: --details.")
-    notes += _uncompared(comparison)
-    return Table(
-        "Comparison",
-        ("run", "over", "its number", first, "difference", "sure?"),
-        tuple(rows[:MOST_ROWS]),
-        label_columns=2,
-        notes=tuple(notes),
-    )
-
-
-def _widest(differences: Sequence[PairedDifference]) -> list[PairedDifference]:
-    """Return the overall difference; without one those of the benchmarks."""
-    overall = [each for each in differences if each.scope == "overall"]
-    single = [each for each in differences if each.scope == "benchmark"]
-    dimensions = [each for each in differences if each.scope == "dimension"]
-    if not overall and len(single) > 1 and len(dimensions) == 1:
-        return dimensions
-    return overall or single
-
-
-def _pair_row(difference: PairedDifference) -> tuple[Cell, ...]:
-    is_mean = difference.benchmark == ALL
-    return (
-        difference.first,
-        mean_label(difference) if is_mean else difference.benchmark,
-        _value(difference.first_value, difference),
-        _value(difference.second_value, difference),
-        _difference_cell(difference),
-        sureness(difference),
-    )
+    better = difference.first if gain(difference) > 0 else difference.second
+    return f"yes, {better} is better"
 
 
 def _what_is_shown(comparison: Comparison, minus: str) -> str:
-    corrected = (
-        "" if comparison.correction == "none" else f", corrected for {family_words(comparison)}"
-    )
+    corrected = ""
+    if comparison.correction != "none":
+        corrected = f", corrected for {family_words(comparison)}"
     return f"Difference: {minus}, on the same questions, with its 95% interval{corrected}."
 
 
@@ -163,9 +152,11 @@ def _uncompared(comparison: Comparison) -> list[str]:
         if difference.scope == "benchmark"
     )
     if left_out:
-        notes.append(f"{left_out:,} questions have a value in one run alone and are left out.")
+        notes.append(f"{left_out:,} questions have a value in only one run and are excluded.")
     if comparison.partial:
-        notes.append(f"Not in all runs, and left out: {', '.join(sorted(comparison.partial))}.")
+        notes.append(
+            f"Excluded, because not all runs have them: {', '.join(sorted(comparison.partial))}."
+        )
     return notes
 
 
@@ -175,8 +166,8 @@ def next_steps(comparison: Comparison) -> list[str]:
     single = [each for each in comparison.differences if each.scope == "benchmark"]
     if any(each.may_turn for each in comparison.differences):
         steps.append(
-            "Unsure readings of replies could turn a difference: score with --judge MODEL, or label some replies "
-            "(snellen audit)."
+            "Uncertain readings of replies could reverse a difference: score with --judge MODEL, or label some "
+            "replies (snellen audit)."
         )
     undecided = [each for each in single if not is_shown(each) and not each.may_turn]
     if undecided and len(comparison.labels) == 2:
@@ -184,27 +175,46 @@ def next_steps(comparison: Comparison) -> list[str]:
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
     if flipped:
         noun = "question differs" if flipped == 1 else "questions differ"
-        steps.append(f"{flipped:,} {noun}: -o FILE.json lists them. --details has all tables.")
+        file = for_caller("-o FILE.json lists them", "`flips` has them")
+        steps.append(f"{flipped:,} {noun}: {file}. {_all_tables()} shows all tables.")
     else:
-        steps.append("--details has all tables.")
+        steps.append(f"{_all_tables()} shows all tables.")
     return steps
 
 
+def _all_tables() -> str:
+    """Return what shows all rows of a comparison."""
+    return for_caller("--details", "table()")
+
+
 def _what_would_decide(undecided: Sequence[PairedDifference]) -> str:
-    """Return how many questions would show a difference of the observed size."""
+    """Return how many questions would detect each difference, as the end of a sentence.
+
+    For example `questions needed to detect differences of this size: about 1,200 for mmstar.`
+    """
     needs: list[str] = []
     hopeless: list[str] = []
     for difference in undecided:
-        words = needed_words(difference)
-        if words == NO_DIFFERENCE:
+        needed = needed_words(difference)
+        if needed == NO_DIFFERENCE:
             hopeless.append(difference.benchmark)
         elif difference.needed is not None:
-            needs.append(f"{difference.needed:,} for {difference.benchmark}")
-    parts: list[str] = []
+            about = "about " if needed[0].isdigit() else ""
+            needs.append(f"{about}{needed} for {difference.benchmark}")
+
+    clauses: list[str] = []
     if needs:
-        listed = ", ".join(needs[:3]) + (" ..." if len(needs) > 3 else "")
-        parts.append(f"differences of this size would show with about so many questions: {listed}")
+        clauses.append(
+            f"questions needed to detect differences of this size: {_first_three(needs)}"
+        )
     if hopeless:
-        listed = ", ".join(hopeless[:3]) + (" ..." if len(hopeless) > 3 else "")
-        parts.append(f"{NO_DIFFERENCE} in {listed}")
-    return "; ".join(parts) + "." if parts else "ask the runs more questions in common."
+        clauses.append(f"{NO_DIFFERENCE} in {_first_three(hopeless)}")
+    if not clauses:
+        return "run more common questions."
+    return f"{'; '.join(clauses)}."
+
+
+def _first_three(texts: Sequence[str]) -> str:
+    """Join texts by commas, cut after the third: `a, b, c ...`."""
+    listed = ", ".join(texts[:3])
+    return f"{listed} ..." if len(texts) > 3 else listed

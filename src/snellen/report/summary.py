@@ -1,17 +1,21 @@
-"""Accuracy, circular accuracy, stability and readability over all questions with options, by model and method."""
+"""The summary of questions with options: accuracy, circular accuracy, stability and parsing, by model and method.
+
+Each number is a mean over benchmarks, taken from one protocol of the run. A line is a model and a method.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import replace
 
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared_row
 from snellen.records import Method, Result
 from snellen.report.findings import findings
 from snellen.report.headline_table import headline_table, side_table, why_without_value
+from snellen.report.number_text import metric_meaning, metric_title, percent_text
 from snellen.report.rendering import part
 from snellen.report.reply_notes import grader_notes, unread_notes
 from snellen.report.run_view import (
@@ -24,28 +28,23 @@ from snellen.report.run_view import (
     method_rows,
     run_views,
 )
-from snellen.report.table import (
-    AbsentCell,
-    NumberCell,
-    Table,
-    metric_meaning,
-    metric_title,
-    percent,
-)
+from snellen.report.table import AbsentCell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredRun
 
-COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
-"""The metric rows of the summary."""
-COUNT_HINTS = {
-    "method": "generation reads the reply, likelihood compares how likely each option is",
-    "unscored": "questions whose answer is not known here",
-    "errors": "questions without an answer that the accuracy needs",
-    "not asked": "questions that the run has not asked as far as the accuracy needs",
+METRICS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
+"""Metric rows of the summary, in the order of its columns."""
+WEIGHTS = {
+    "benchmarks": "unweighted means over benchmarks",
+    "questions": "over all questions, with equal weights",
 }
+"""Description of means by what has equal weight in them, as suites declare it."""
 
 
 class SummaryRow(Struct, frozen=True):
-    """Numbers over all benchmarks with options, whose questions count alike where their suites say so."""
+    """Numbers of one model and method over all benchmarks with options.
+
+    Benchmarks have equal weight, or their questions if their suites declare that.
+    """
 
     model: str
     method: Method
@@ -54,214 +53,253 @@ class SummaryRow(Struct, frozen=True):
     instability: NumberCell | AbsentCell
     hit_rate: NumberCell | AbsentCell
     unparsed: NumberCell | AbsentCell
-    """Share of the replies of the accuracy column that name no option; they count as not right."""
+    """Share of the replies of the accuracy column from which no option was read; scored as wrong."""
     unscored: int
-    """Questions of the accuracy column that have no gold."""
+    """Questions of the accuracy column without ground truth."""
     errors: int
-    """Questions of the accuracy column without an answer that it needs."""
+    """Questions of the accuracy column without a reply that it needs."""
     not_asked: int = 0
-    """Questions of the accuracy column that a run which was stopped has not come to."""
+    """Questions of the accuracy column that an interrupted run has not reached."""
 
 
 def summary_rows(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[SummaryRow]:
-    """One row per model and method, in the order of the runs."""
-    return [_row(line) for line in method_rows(run_views(runs, rows))]
+    """Return one row per model and method, in the order of the runs."""
+    return [_summary_row(line) for line in method_rows(run_views(runs, rows))]
 
 
 def summary(views: Sequence[RunView]) -> Table:
-    """Return the table of questions with options, with notes on chance and on where the numbers come from."""
-    rows = [_row(line) for line in method_rows(views)]
-    counts = ("unscored", "errors", *(("not asked",) if any(row.not_asked for row in rows) else ()))
-    header = ("model", "method", *(metric_title(name) for name in COLUMNS), *counts)
-    return Table(
-        title="Questions with options",
-        header=header,
-        rows=tuple(astuple(row)[: len(header)] for row in rows),
-        label_columns=2,
-        hints={
-            **{metric_title(name): metric_meaning(name) for name in COLUMNS},
-            **{name: hint for name, hint in COUNT_HINTS.items() if name in header},
-        },
-        notes=(
-            f"value [95% interval] n questions; {_how_taken(views)}; instability in nats.",
-            *_coverage_notes(views),
-            *_convention_notes(views),
-            *unread_notes(views),
-            *_bound_notes(rows),
-            *_chance_notes(views),
-            *_source_notes(views),
-            *grader_notes(views),
+    """Return the table of questions with options, with notes on chance and on the protocol of each number."""
+    rows = [_summary_row(line) for line in method_rows(views)]
+    columns: list[Column[SummaryRow]] = [
+        Column("model", lambda row: row.model, is_label=True),
+        Column(
+            "method",
+            lambda row: row.method,
+            "generation parses the reply; likelihood compares the probabilities of the options",
+            is_label=True,
         ),
-    )
+        _metric_column("accuracy", lambda row: row.accuracy),
+        _metric_column("circular_accuracy", lambda row: row.circular_accuracy),
+        _metric_column("instability", lambda row: row.instability),
+        _metric_column("hit_rate", lambda row: row.hit_rate),
+        _metric_column("unparsed_rate", lambda row: row.unparsed),
+        Column("unscored", lambda row: row.unscored, "questions without an available answer"),
+        Column(
+            "errors", lambda row: row.errors, "questions without a reply that the accuracy requires"
+        ),
+    ]
+    if any(row.not_asked for row in rows):
+        columns.append(
+            Column(
+                "not asked",
+                lambda row: row.not_asked,
+                "questions that the run has not yet completed for the accuracy",
+            )
+        )
+    notes = [
+        f"value [95% interval] n questions; {_weights_text(views)}; instability in nats.",
+        *_coverage_notes(views),
+        *_convention_notes(views),
+        *unread_notes(views),
+        *_bound_notes(rows),
+        *_chance_notes(views),
+        *_source_notes(views),
+        *grader_notes(views),
+    ]
+    table = tabulate("Questions with options", columns, rows, notes)
+    # Notes explain the metrics first, then the other columns.
+    hints = {metric_title(metric): metric_meaning(metric) for metric in METRICS}
+    return replace(table, hints={**hints, **table.hints})
 
 
-def _row(line: ModelMethodRow) -> SummaryRow:
-    number = line.overall("accuracy")
-    accuracy, circular, instability, hits, unparsed = (
-        summary_cell(line, name, line.overall(name)) for name in COLUMNS
-    )
+def _metric_column(
+    metric: str, cell: Callable[[SummaryRow], NumberCell | AbsentCell]
+) -> Column[SummaryRow]:
+    return Column(metric_title(metric), cell)
+
+
+def _summary_row(line: ModelMethodRow) -> SummaryRow:
+    cells = {metric: summary_cell(line, metric, line.overall(metric)) for metric in METRICS}
+    accuracy = line.overall("accuracy")
+    estimate = None if accuracy is None else accuracy.estimate
     return SummaryRow(
         model=line.view.label,
         method=line.method,
-        accuracy=accuracy,
-        circular_accuracy=circular,
-        instability=instability,
-        hit_rate=hits,
-        unparsed=unparsed,
-        unscored=number.estimate.unscored if number else 0,
-        errors=number.estimate.errors + number.estimate.absent if number else 0,
-        not_asked=number.estimate.not_asked if number else 0,
+        accuracy=cells["accuracy"],
+        circular_accuracy=cells["circular_accuracy"],
+        instability=cells["instability"],
+        hit_rate=cells["hit_rate"],
+        unparsed=cells["unparsed_rate"],
+        unscored=estimate.unscored if estimate else 0,
+        errors=estimate.errors + estimate.absent if estimate else 0,
+        not_asked=estimate.not_asked if estimate else 0,
     )
 
 
 def summary_cell(
     line: ModelMethodRow, metric: str, number: HeadlineEstimate | None, benchmark: str = ""
 ) -> NumberCell | AbsentCell:
-    """A cell with the number (of one benchmark, if named), or with the reason why there is none."""
+    """Return a cell with a number, or with the reason why it is missing.
+
+    Args:
+        line: The model and method.
+        metric: The metric row.
+        number: The number, or None if the run has no such row.
+        benchmark: Name of the benchmark that the number is of, or an empty text for a mean over benchmarks.
+    """
     if number is None:
         return AbsentCell(absence_reason(line, metric))
     if number.estimate.value is None:
         return AbsentCell(why_without_value(line, number, metric, benchmark))
-    accuracy = None if benchmark else line.overall("accuracy")
-    is_of_fewer = accuracy is not None and accuracy.members != number.members != ""
-    return NumberCell(
-        number.unit,
-        number.estimate,
-        number.secondary,
-        f"of {number.members} alone" if is_of_fewer else "",
-    )
+    note = ""
+    if not benchmark and number.members:
+        accuracy = line.overall("accuracy")
+        if accuracy is not None and accuracy.members != number.members:
+            note = f"of {number.members} only"
+    return NumberCell(number.unit, number.estimate, number.secondary, note)
 
 
 def absence_reason(line: ModelMethodRow, metric: str) -> str:
-    """Why a choice metric does not apply to a row."""
-    if not any(True for _ in each_choice_benchmark(line.view)):
+    """Return why a choice metric does not apply to a model and method."""
+    has_options = any(True for _ in each_choice_benchmark(line.view))
+    if not has_options:
         return "no questions with options in this run"
-    reasons = declared(metric).absent_reasons
-    return (
-        reasons.get(line.method) or reasons.get("") or "not measured by the protocols of this run"
-    )
+    reasons = declared_row(metric).absent_reasons
+    reason = reasons.get(line.method) or reasons.get("")
+    return reason or "not measured by the protocols of this run"
 
 
-def _how_taken(views: Sequence[RunView]) -> str:
-    """What counts alike in the accuracies, as the suites of the runs declare it."""
-    words = {
-        "benchmarks": "unweighted means over benchmarks",
-        "questions": "over all questions, which count alike",
-    }
-    counted = {number.over for line in method_rows(views) if (number := line.overall("accuracy"))}
-    return (
-        " or ".join(phrase for over, phrase in words.items() if over in counted)
-        or words["benchmarks"]
-    )
+# --- notes -----------------------------------------------------------------------------------------------------------
+
+
+def _accuracies(views: Sequence[RunView]) -> dict[str, HeadlineEstimate]:
+    """Return the accuracy over all benchmarks by the label of its line, for the lines that have one."""
+    accuracies: dict[str, HeadlineEstimate] = {}
+    for line in method_rows(views):
+        accuracy = line.overall("accuracy")
+        if accuracy is not None:
+            accuracies[line.label] = accuracy
+    return accuracies
+
+
+def _weights_text(views: Sequence[RunView]) -> str:
+    """Return what has equal weight in the accuracies: `unweighted means over benchmarks`."""
+    weighted = {accuracy.over for accuracy in _accuracies(views).values()}
+    texts = [text for over, text in WEIGHTS.items() if over in weighted]
+    return " or ".join(texts) or WEIGHTS["benchmarks"]
 
 
 def _coverage_notes(views: Sequence[RunView]) -> list[str]:
-    """What accuracies lack of all that their suites name, and whether they are of the same questions."""
-    accuracies = {
-        line.label: number for line in method_rows(views) if (number := line.overall("accuracy"))
-    }
-    by_words: dict[str, list[str]] = defaultdict(list)
-    for label, number in accuracies.items():
-        if number.partial:
-            by_words[number.partial].append(label)
-    notes = []
-    for words, labels in by_words.items():
-        who = "" if len(labels) == len(accuracies) else f" ({'; '.join(labels)})"
-        notes.append(f"Partial{who}: {words}.")
-    by_method: dict[str, set[str]] = defaultdict(set)
+    """Return what the accuracies do not cover, and which are not of the same questions."""
+    accuracies = _accuracies(views)
+    labels_by_gap: dict[str, list[str]] = defaultdict(list)
+    for label, accuracy in accuracies.items():
+        if accuracy.partial:
+            labels_by_gap[accuracy.partial].append(label)
+    notes: list[str] = []
+    for gap, labels in labels_by_gap.items():
+        is_of_all = len(labels) == len(accuracies)
+        which = "" if is_of_all else f" ({'; '.join(labels)})"
+        notes.append(f"Partial{which}: {gap}.")
+
+    members_by_method: dict[str, set[str]] = defaultdict(set)
     for line in method_rows(views):
-        if number := accuracies.get(line.label):
-            by_method[line.method].add(number.members)
-    uneven = [method for method, members in by_method.items() if len(members) > 1]
-    return [
-        *notes,
-        *(
-            f"By {method} the models were not asked the same questions: these means do not compare."
-            for method in uneven
-        ),
-    ]
+        accuracy = accuracies.get(line.label)
+        if accuracy is not None:
+            members_by_method[line.method].add(accuracy.members)
+    for method, members in members_by_method.items():
+        if len(members) > 1:
+            notes.append(
+                f"Under {method}, the models answered different questions, so these means are not comparable."
+            )
+    return notes
 
 
 def _convention_notes(views: Sequence[RunView]) -> list[str]:
-    """Which rules the numbers of runs scored as published follow."""
-    notes = []
+    """Return the rules of runs that were scored as published, each once."""
+    notes: dict[str, None] = {}
     for view in views:
-        if view.run.convention == "as-published":
-            instead = "".join(
-                f"; {metric_title(row)} is {metric_title(substitute)}"
-                for row, substitute in view.substitutes.items()
-            )
-            notes.append(
-                f"As published: replies are read by {' and '.join(view.run.extractors)}{instead}."
-            )
-    return list(dict.fromkeys(notes))
+        if view.run.convention != "as-published":
+            continue
+        rules = f"replies are parsed with {' and '.join(view.run.extractors)}"
+        for row, substitute in view.substitutes.items():
+            rules += f"; {metric_title(row)} is {metric_title(substitute)}"
+        notes[f"As published: {rules}."] = None
+    return list(notes)
 
 
 def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
-    cells = [
-        cell
-        for row in rows
-        for cell in (row.accuracy, row.circular_accuracy)
-        if isinstance(cell, NumberCell)
-    ]
-    labels = {label for cell in cells for label, _ in cell.secondary}
-    notes = []
+    """Return what the numbers next to an accuracy mean, such as `of parsed`."""
+    labels: set[str] = set()
+    for row in rows:
+        for cell in (row.accuracy, row.circular_accuracy):
+            if isinstance(cell, NumberCell):
+                labels.update(label for label, _ in cell.secondary)
+    notes: list[str] = []
     if "of answered" in labels:
         notes.append(
-            "Answers that are not in the file, and requests that failed there, count as not right; `of answered` is of "
-            "the questions that were answered in full."
+            "Replies missing from the file, and requests that failed, are scored as wrong; `of answered` covers "
+            "only the completely answered questions."
         )
     if "after audit" in labels:
         notes.append(
-            "`after audit` is corrected for misread replies by labels of a drawn part of them (`snellen audit`)."
+            "`after audit` is corrected for misread replies, based on labels of a random sample (`snellen "
+            "audit`)."
         )
     if labels - {"of answered", "after audit"}:
         notes.append(
-            "Unparsed replies count as not right. `of parsed` leaves them out, and with them questions without "
-            "another reply; `at most` counts them as right. Both are bounds on the effect of unparsed replies, and do "
-            "not allow for replies that were misread."
+            "Unparsed replies are scored as wrong. `of parsed` excludes them, and questions without another "
+            "reply; `at most` scores them as correct. Both bound the effect of unparsed replies, but do not "
+            "account for misread replies."
         )
     return notes
 
 
 def _chance_notes(views: Sequence[RunView]) -> list[str]:
-    levels = {
-        view.label: percent(level)
-        for view in views
-        if (level := mean_chance(view.run.benchmarks)) is not None
-    }
-    if not levels:
+    """Return the chance level in one sentence, with that of each run if they differ; empty without options."""
+    level_by_run: dict[str, str] = {}
+    for view in views:
+        level = mean_chance(view.run.benchmarks)
+        if level is not None:
+            level_by_run[view.label] = percent_text(level)
+    if not level_by_run:
         return []
-    opening = "Guessing (mean of 1 / number of options) gives"
-    if len(set(levels.values())) == 1:
-        return [f"{opening} {next(iter(levels.values()))} accuracy."]
-    return [
-        f"{opening} an accuracy of "
-        + ", ".join(f"{level} ({label})" for label, level in levels.items())
-        + "."
-    ]
+
+    opening = "Chance (mean of 1 / number of options) gives"
+    levels = set(level_by_run.values())
+    if len(levels) == 1:
+        return [f"{opening} {levels.pop()} accuracy."]
+    listed = ", ".join(f"{level} ({label})" for label, level in level_by_run.items())
+    return [f"{opening} an accuracy of {listed}."]
 
 
 def _source_notes(views: Sequence[RunView]) -> list[str]:
-    """Which protocol each column comes from: one sentence if it is the same for all rows of a method."""
-    sentences: dict[str, None] = {}
+    """Return the protocol that the numbers of each method come from, each sentence once."""
+    notes: dict[str, None] = {}
     for line in method_rows(views):
-        numbers = {metric: number for metric in COLUMNS if (number := line.overall(metric))}
-        sources: dict[str, list[str]] = {}
-        for metric in ("accuracy", "circular_accuracy"):
-            if metric in numbers:
-                sources.setdefault(numbers[metric].protocol, []).append(metric_title(metric))
+        titles_by_protocol: dict[str, list[str]] = defaultdict(list)
+        first_only: list[str] = []
+        for metric in METRICS:
+            number = line.overall(metric)
+            if number is None:
+                continue
+            if metric in ("accuracy", "circular_accuracy"):
+                titles_by_protocol[number.protocol].append(metric_title(metric))
+            if is_of_first_alone(metric, number.protocol):
+                first_only.append(metric_title(metric))
+
+        sources = [
+            f"{' and '.join(titles)} from {protocol}"
+            for protocol, titles in titles_by_protocol.items()
+        ]
         if sources:
-            texts = (
-                f"{' and '.join(titles)} from {protocol}" for protocol, titles in sources.items()
-            )
-            sentences[f"By {line.method}: {' and '.join(texts)}."] = None
-        if first := [m for m, number in numbers.items() if is_of_first_alone(m, number.protocol)]:
-            names = " and ".join(
-                filter(None, (", ".join(map(metric_title, first[:-1])), metric_title(first[-1])))
-            )
-            sentences[f"Of each question's first presentation alone: {names}."] = None
-    return list(sentences)
+            notes[f"Under {line.method}: {' and '.join(sources)}."] = None
+        if first_only:
+            listed = first_only[-1]
+            if len(first_only) > 1:
+                listed = f"{', '.join(first_only[:-1])} and {listed}"
+            notes[f"Only the first presentation of each question: {listed}."] = None
+    return list(notes)
 
 
 def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:

@@ -33,7 +33,7 @@ from snellen.runs.interrupts import GRACE_SECONDS, StopRequest, stop_loop
 from snellen.runs.run_store import RunStore
 
 MOST_WAITING = 4096
-"""The largest number of items whose requests wait to be sent again while others take their slots."""
+"""Maximum number of items that wait for a retry while other items use their slots."""
 
 
 async def drive_async(
@@ -45,10 +45,11 @@ async def drive_async(
     budget: RunBudget = NO_BUDGET,
     progress: ProgressCallback = lambda update: None,
 ) -> None:
-    """Run all items with models behind a network, as many at once as they allow.
+    """Run all items with models behind a network, with as many requests in flight as the models allow.
 
-    Raises ModelError when a model is unusable, and Interrupted after a signal; what was answered before is stored, as
-    are replies that were on their way when the signal came.
+    Raises:
+        ModelError: A model is unusable. Replies that arrived before are stored.
+        Interrupted: A signal arrived. Replies that were in flight at that time are stored, too.
     """
     asker = _Asker({EVALUATED: model, **roles}, store, budget, progress)
     crew = _Crew(
@@ -78,7 +79,7 @@ async def drive_async(
 
 
 class _Asker:
-    """Asks the models of a run; of equal requests in flight only the first is sent."""
+    """Sends the requests of a run. Of equal requests in flight, only the first is sent."""
 
     def __init__(
         self,
@@ -87,37 +88,41 @@ class _Asker:
         budget: RunBudget,
         progress: ProgressCallback,
     ) -> None:
-        self._models, self._store, self._budget, self._progress = models, store, budget, progress
+        self._models = models
+        self._store = store
+        self._budget = budget
+        self._progress = progress
         self.distinct = list({id(model): model for model in models.values()}.values())
         in_flight = sum(model.concurrency for model in self.distinct)
-        # Twice as many as may be in flight, so that the next is at hand when one comes back.
+        # Twice as many as may be in flight, so that another one is ready when a reply arrives.
         self.slots = 2 * in_flight
-        # With a budget requests count when they are sent, so they do not queue inside a model.
+        # A budget counts requests when they are sent, so they must not queue inside a model.
         self._gate = asyncio.Semaphore(in_flight) if budget.is_limited else nullcontext()
         self._in_flight: dict[bytes, asyncio.Future[Response]] = {}
         self._sent: dict[bytes, tuple[str, Request]] = {}
-        """Protocol and request of those in flight."""
+        """Protocol and request of each request in flight, by identity."""
         self.is_stopping = False
-        """Whether nothing more is to be sent."""
+        """Whether no further request is sent."""
 
     def send_nothing_more(self) -> None:
-        """Leave off all that is not on its way, and say what is waited for."""
+        """Stop sending requests, and report how many replies are still awaited."""
         self.is_stopping = True
         for model in self.distinct:
             if isinstance(model, StopsSending):
                 model.stop_sending()
-        # The requests that were cancelled are gone with the next step of the event loop.
+        # Cancelled requests disappear with the next step of the event loop.
         asyncio.get_running_loop().call_later(0.1, self._say_what_is_waited_for)
 
     def _say_what_is_waited_for(self) -> None:
         if count := len(self._in_flight):
-            replies = "1 reply that is" if count == 1 else f"{count:,} replies that are"
+            replies = "1 reply" if count == 1 else f"{count:,} replies"
             attendance().say(
-                f"stopping, and waiting up to {GRACE_SECONDS:.0f} s for {replies} on the way; again stops at once"
+                f"stopping; waiting up to {GRACE_SECONDS:.0f} s for {replies} still pending; interrupt again to "
+                "stop immediately"
             )
 
     async def work_off(self, item: WorkItem) -> None:
-        """Carry out one item; when one of its requests raises, the others are cancelled."""
+        """Send all requests of an item. If one of them raises, the others are cancelled."""
         wave = item.start()
         responses: list[Response] = []
         while True:
@@ -127,20 +132,20 @@ class _Asker:
                 self._progress(ProgressUpdate(questions=questions_of(item)))
                 return
             if len(requests) == 1:
-                came = [await self._ask(item.label, requests[0], item.images)]
+                results = [await self._ask(item.label, requests[0], item.images)]
             else:
-                async with asyncio.TaskGroup() as together:
-                    asking = [
-                        together.create_task(self._ask(item.label, each, item.images))
-                        for each in requests
+                async with asyncio.TaskGroup() as group:
+                    tasks = [
+                        group.create_task(self._ask(item.label, request, item.images))
+                        for request in requests
                     ]
-                came = [task.result() for task in asking]
-            responses = [response for response in came if response is not None]
+                results = [task.result() for task in tasks]
+            responses = [response for response in results if response is not None]
             if len(responses) < len(requests):
                 return
 
     async def _ask(self, label: str, request: Request, images: Images) -> Response | None:
-        """The response, kept from before or asked now, or None when the budget is spent."""
+        """Return the stored response or send the request; None if the budget is spent or the run is stopping."""
         async with self._gate:
             if (stored := self._store.find(label, request)) is not None:
                 return stored
@@ -154,6 +159,7 @@ class _Asker:
     async def _send(
         self, identity: bytes, label: str, request: Request, images: Images
     ) -> Response:
+        """Send a request, store its response, and pass it to equal requests that wait for it."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._in_flight[identity] = future
         self._sent[identity] = (label, request)
@@ -176,7 +182,7 @@ class _Asker:
                 future.cancel()
 
     def _keep_failures(self, error: ServerGoneError) -> None:
-        """Keep the failures of requests that a server did not answer before it was gone: they were sent."""
+        """Store failures for sent requests that a server did not answer before it became unavailable."""
         if error.failure is None:
             return
         for identity, (label, request) in list(self._sent.items()):
@@ -186,26 +192,26 @@ class _Asker:
 
 
 class _Crew:
-    """How many workers there are: one per slot, and one more for each request that waits to be sent again, whose slot
-    others may use."""
+    """Number of workers: one per slot, and one for each request that waits for a retry, since others can use its slot."""
 
     def __init__(self, slots: int, models: list[WaitsToAskAgain]) -> None:
-        self._slots, self._models = slots, models
+        self._slots = slots
+        self._models = models
         self._size = 0
         self.is_full = False
-        """Nothing is left for more of them."""
+        """Whether no items are left for further workers."""
 
     def _target(self) -> int:
         return self._slots + min(MOST_WAITING, sum(model.waiting for model in self._models))
 
     def lacks(self) -> int:
-        """How many workers are to be started; they count as started."""
+        """Return how many workers to start, and count them as started."""
         lacking = 0 if self.is_full else max(0, self._target() - self._size)
         self._size += lacking
         return lacking
 
     def stays(self) -> bool:
-        """Whether a worker that has finished an item goes on; otherwise it is no longer counted."""
+        """Return whether a worker that has finished an item continues. If not, it is no longer counted."""
         is_wanted = self._size <= self._target()
         self._size -= not is_wanted
         return is_wanted
@@ -220,9 +226,9 @@ ResultT = TypeVar("ResultT")
 
 
 class EventLoop:
-    """One event loop for several coroutines, one after the other. A context manager.
+    """Event loop that runs several coroutines one after the other. A context manager.
 
-    `asyncio.run` would leave this thread without the event loop that its user has set.
+    Unlike `asyncio.run`, it keeps the event loop that the user has set for this thread.
     """
 
     def __enter__(self) -> EventLoop:
@@ -237,20 +243,20 @@ class EventLoop:
         return self
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine to its end. An interruption cancels it, and is raised when it has come to its end."""
+        """Run a coroutine to its end. An interruption cancels it and is raised after it has ended."""
         if self._thread is None:
             return self._runner.run(work)
         running = self._thread.submit(self._runner.run, work)
         try:
             return running.result()
         except BaseException:
-            # The interruption came to this thread, which nobody else hears of.
+            # Only this thread received the interruption, so it has to stop the other one.
             if not running.done():
                 self._stop(running)
             raise
 
     def _stop(self, running: Future[Any]) -> None:
-        """Wait for what is on its way; a second interruption stops at once."""
+        """Wait for requests in flight; a second interruption cancels them."""
         try:
             if stop_loop(self._loop):
                 wait([running])
@@ -285,7 +291,7 @@ def run_async(work: Coroutine[Any, Any, None]) -> None:
 
 
 class BatchedModel:
-    """All requests of a batch are in flight at once, as far as the model allows."""
+    """Synchronous model that sends all requests of a batch at once, as far as the asynchronous model allows."""
 
     def __init__(self, model: AsyncModel, loop: EventLoop) -> None:
         self.name, self.kinds, self.batch_size = model.name, model.kinds, model.concurrency
@@ -305,14 +311,16 @@ class BatchedModel:
 
 @contextmanager
 def in_batches(models: Mapping[str, Model | AsyncModel]) -> Iterator[dict[str, Model]]:
-    """The models by role, those behind a network asked in batches, and closed at the end."""
+    """Yield the models by role, with asynchronous ones adapted to answer batches, and close those at the end."""
     with ExitStack() as open_models:
         batched: dict[int, Model] = {}
         for model in models.values():
-            if id(model) not in batched:
-                batched[id(model)] = (
-                    _batched(model, open_models) if isinstance(model, AsyncModel) else model
-                )
+            if id(model) in batched:
+                continue
+            if isinstance(model, AsyncModel):
+                batched[id(model)] = _batched(model, open_models)
+            else:
+                batched[id(model)] = model
         yield {role: batched[id(model)] for role, model in models.items()}
 
 

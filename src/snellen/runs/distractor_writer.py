@@ -1,4 +1,4 @@
-"""Any model as the writer of distractors. Its replies are kept by request, under $SNELLEN_HOME."""
+"""A distractor writer that uses any model. Its replies are stored by request, under $SNELLEN_HOME."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.building.recipe import needs_writing
+from snellen.callers import for_caller
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.common.images import Images
-from snellen.common.paths import home, slug
+from snellen.common.paths import slug, snellen_home
 from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
-from snellen.protocols.verdict import NO_PICTURES, replay_verdict, user_message
+from snellen.protocols.verdict import NO_IMAGES, replay_verdict, user_message
 from snellen.records import Decoding, Request, Response, Variant
 from snellen.reformulation.answer_equality import same_answer
 from snellen.reformulation.distractor_prompts import (
@@ -32,24 +33,23 @@ from snellen.runs.driving import drive_model
 from snellen.runs.run_store import RunStore
 from snellen.runs.unchanged_models import check_identity
 
-SHORT = "not written, drawn from other answers"
+SHORT = "not written by the model; drawn from other answers instead"
 
 
 class ModelDistractorWriter:
-    """Writes the distractors that drafts need. A context manager: its journal is open while it is used."""
+    """Writes distractors for drafts. A context manager, whose journal is open inside the block."""
 
     def __init__(
         self, model: Model | AsyncModel, announce: Callable[[str], object] = lambda line: None
     ) -> None:
         self.name = model.name
-        self._model, self._announce = model, announce
-        author = identity_of(model)
-        name, facts = author.name, author.fingerprint
-        digest = hashlib.blake2b(
-            msgspec.json.encode((name, facts), order="sorted"), digest_size=4
-        ).hexdigest()
-        self.folder = home() / "written" / f"{slug(name)[:60]}-{digest}"
-        check_identity(self.folder, self.name, facts)
+        self._model = model
+        self._announce = announce
+        identity = identity_of(model)
+        content = msgspec.json.encode((identity.name, identity.fingerprint), order="sorted")
+        digest = hashlib.blake2b(content, digest_size=4).hexdigest()
+        self.folder = snellen_home() / "written" / f"{slug(identity.name)[:60]}-{digest}"
+        check_identity(self.folder, self.name, identity.fingerprint)
 
     def __enter__(self) -> ModelDistractorWriter:
         self._store = RunStore(self.folder)
@@ -71,74 +71,78 @@ class ModelDistractorWriter:
     def write(
         self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
     ) -> list[Draft]:
-        """The drafts with the written distractors as the first tier of each round that needs them; `rejected` counts
-        the proposals that were left out, by reason.
+        """Return the drafts with written distractors as the first tier of each question that needs them.
 
-        Raises ModelError when the model did not answer; what it has already written is kept and not asked for again.
+        Args:
+            benchmark: Name of the benchmark.
+            drafts: The drafts.
+            count: Distractors per question.
+            rejected: Counter of rejected proposals by reason, to update.
+
+        Raises:
+            ModelError: The model did not reply. Its earlier replies are stored and not requested again.
         """
-        items = {
-            (draft.id, number): WritingItem(
-                benchmark, draft.id, number, question, count, same=self._same
-            )
-            for draft in drafts
-            for number, question in enumerate(draft.rounds)
-            if needs_writing(question)
-        }
+        items: dict[tuple[str, int], WritingItem] = {}
+        for draft in drafts:
+            for number, question in enumerate(draft.rounds):
+                if needs_writing(question):
+                    items[draft.id, number] = WritingItem(
+                        benchmark, draft.id, number, question, count, is_same_answer=self._same
+                    )
         unanswered = [item for item in items.values() if self._settled(item) is None]
         drive_model(self._model, iter(unanswered), self._store)
         results = {key: self._result(item) for key, item in items.items()}
         for distractors in results.values():
             rejected.update(distractors.rejected)
-            if (short := count - len(distractors.options)) > 0:
-                rejected[SHORT] += short
-        return [
-            replace(
-                draft,
-                rounds=tuple(
-                    _with_written(question, results[draft.id, number])
-                    if (draft.id, number) in results
-                    else question
-                    for number, question in enumerate(draft.rounds)
-                ),
-            )
-            for draft in drafts
-        ]
+            missing_count = count - len(distractors.options)
+            if missing_count > 0:
+                rejected[SHORT] += missing_count
+
+        completed: list[Draft] = []
+        for draft in drafts:
+            rounds = list(draft.rounds)
+            for number, question in enumerate(rounds):
+                if (draft.id, number) in results:
+                    rounds[number] = _with_written(question, results[draft.id, number])
+            completed.append(replace(draft, rounds=tuple(rounds)))
+        return completed
 
     def _settled(self, item: WritingItem) -> WrittenDistractors | None:
-        """The distractors that the stored responses yield, or None when one is missing."""
+        """Return the distractors in the stored responses, or None if a response is missing."""
         return replay_verdict(item.start(), lambda request: self._store.find(item.label, request))
 
     def _result(self, item: WritingItem) -> WrittenDistractors:
+        """Return the distractors of a question. Raises ModelError if the model did not reply."""
         result = self._settled(item)
         if result is None or result.error:
             raise ModelError(
-                f"the writer {self.name} did not answer for {item.benchmark} {item.sample_id}; what it wrote is "
-                f"in {self.folder}; the same command asks only what is missing"
+                f"the writer {self.name} did not reply for {item.benchmark} {item.sample_id}; its earlier output "
+                f"is in {self.folder}; repeat the {for_caller('command', 'call')} to request only what is missing"
             )
         return result
 
 
 def _with_written(question: QuestionDraft, result: WrittenDistractors) -> QuestionDraft:
-    """The question with the written distractors ahead of all other candidates."""
+    """Return the question with the written distractors before all other candidates."""
     spec = question.distractors or DistractorSpec()
     return replace(question, distractors=replace(spec, tiers=(result.options, *spec.tiers)))
 
 
 class WrittenDistractors(Struct, frozen=True):
-    """The distractors a writer gave for one question: at most as many as requested."""
+    """The distractors that a writer gave for one question, at most as many as requested."""
 
     options: tuple[str, ...]
     rejected: dict[str, int]
-    """Proposals that were left out, by reason."""
+    """Number of rejected proposals, by reason."""
     error: str = ""
-    """Why an attempt got no answer; the question has to be asked again later."""
+    """Why an attempt failed; the question must then be sent again later."""
 
 
 Writing = Generator[list[Request], list[Response], WrittenDistractors]
 
 
 class WritingItem(Struct, frozen=True):
-    """One question to be given distractors. The request holds words only."""
+    """A question that needs distractors. The request contains only text."""
 
     benchmark: str
     sample_id: str
@@ -146,7 +150,7 @@ class WritingItem(Struct, frozen=True):
     question: QuestionDraft
     count: int
     max_new_tokens: int = 256
-    same: SameAnswer = same_answer
+    is_same_answer: SameAnswer = same_answer
 
     @property
     def label(self) -> str:
@@ -154,7 +158,7 @@ class WritingItem(Struct, frozen=True):
 
     @property
     def images(self) -> Images:
-        return NO_PICTURES
+        return NO_IMAGES
 
     def start(self) -> Writing:
         rejected: dict[str, int] = {}
@@ -166,7 +170,7 @@ class WritingItem(Struct, frozen=True):
                     tuple(options), rejected, f"{response.error.kind}: {response.error.detail}"
                 )
             options += usable_proposals(
-                response.text or "", self.question, options, rejected, self.same
+                response.text or "", self.question, options, rejected, self.is_same_answer
             )
             if len(options) >= self.count:
                 break

@@ -1,9 +1,10 @@
-"""Drivers carry requests from active protocols to the models of a run, and the responses back.
+"""Drivers send the requests of active protocols to the models of a run, and return the responses.
 
-`drive` serves models that answer batches: it keeps a window of active protocols, so that all presentations of a
-picture are asked together. `drive_async` (`snellen.runs.async_driver`) serves models behind a network, with many
-requests in flight. Where a run has both kinds, `drive` serves all of them. A request goes to the model of its role.
-Both drivers write each response to the store before its protocol sees it.
+`drive` serves models that answer batches: it keeps a window of active protocols, so that all presentations of an image
+are sent together. `drive_async` (`snellen.runs.async_driver`) serves models behind a network, with many requests in
+flight. If a run has both kinds, `drive` serves all of them. A request is sent to the model of its role.
+
+Both drivers write each response to the store before its protocol receives it.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ from typing import Protocol as Form
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import setting
 from snellen.common.images import Images
 from snellen.errors import ModelError
 from snellen.formats.shown_text import HALF_CHARACTERS, whole_characters
 from snellen.models.base import Model, PrefetchesImages, failed
-from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
+from snellen.protocols.base import Protocol, RequestGenerator, reject_duplicate_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import (
+    BATCH_PRICE_SHARE,
     EVALUATED,
     IMPOSSIBLE,
     ContinuationScore,
     Exchange,
-    Kind,
     Request,
+    RequestKind,
     Response,
     Sample,
     Usage,
@@ -47,62 +50,82 @@ MILLION = 1_000_000
 
 
 def cost_of(usage: Usage, price: TokenPrice) -> float:
-    """What tokens cost, in the currency of the price."""
-    return (
-        (usage.prompt_tokens or 0) * price[0] + (usage.completion_tokens or 0) * price[1]
-    ) / MILLION
+    """Return the cost of tokens, in the currency of the price.
+
+    Tokens in batches cost half, including cached ones. Cached and stored tokens have their own price if one is given,
+    otherwise that of input tokens. In a sum over requests, the share of cached tokens is assumed to be the same in
+    batches and outside.
+    """
+    price_read, price_written, *cache_prices = price
+    price_cached = cache_prices[0] if cache_prices else price_read
+    price_stored = cache_prices[1] if len(cache_prices) > 1 else price_read
+    read, cached, stored = (
+        count or 0 for count in (usage.prompt_tokens, usage.cached_tokens, usage.stored_tokens)
+    )
+    fresh = max(0, read - cached - stored)
+    paid_read = fresh * price_read + cached * price_cached + stored * price_stored
+    discount = 1 - BATCH_PRICE_SHARE
+    if read:
+        paid_read *= 1 - discount * (usage.batch_prompt_tokens or 0) / read
+    paid_written = (usage.completion_tokens or 0) - discount * (usage.batch_completion_tokens or 0)
+    return (paid_read + paid_written * price_written) / MILLION
 
 
-class BudgetTaken(Struct, frozen=True):
-    """How much of the budget earlier rounds of a call used."""
+class BudgetUse(Struct, frozen=True):
+    """The part of the budget that earlier rounds of a call used."""
 
     requests: int = 0
     paid: float = 0.0
     seconds: float = 0.0
 
 
-NOTHING_TAKEN = BudgetTaken()
+NO_BUDGET_USED = BudgetUse()
 
 
 class RunBudget:
-    """Counts requests as they are sent and answered. One of several workers has its share."""
+    """Counts requests as they are sent and answered. Each of several workers has an equal share."""
 
     def __init__(
         self,
         execution: ExecutionSpec,
         worker: int = 0,
-        earlier: BudgetTaken = NOTHING_TAKEN,
+        earlier: BudgetUse = NO_BUDGET_USED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._execution, self._clock = execution, clock
+        self._execution = execution
+        self._clock = clock
         workers = execution.workers
-        most = (
-            None
-            if execution.max_requests is None
-            else max(0, execution.max_requests - earlier.requests)
-        )
-        self._requests = None if most is None else most // workers + (worker < most % workers)
-        self._cost = (
-            None if execution.max_cost is None else (execution.max_cost - earlier.paid) / workers
-        )
-        self._ends = (
-            None if execution.max_time is None else clock() + execution.max_time - earlier.seconds
-        )
+        self._requests: int | None = None
+        if execution.max_requests is not None:
+            remaining = max(0, execution.max_requests - earlier.requests)
+            share, rest = divmod(remaining, workers)
+            self._requests = share + 1 if worker < rest else share
+        self._cost: float | None = None
+        if execution.max_cost is not None:
+            self._cost = (execution.max_cost - earlier.paid) / workers
+        self._ends: float | None = None
+        if execution.max_time is not None:
+            self._ends = clock() + execution.max_time - earlier.seconds
         self._taken = self._answered = self._counted = self._uncounted = 0
         self.paid = 0.0
-        """What the answers cost so far, in the currency of the price."""
+        """Cost of the replies so far, in the currency of the price."""
         self.spent = ""
-        """What the budget ran out of, in words; empty while it has not."""
+        """The setting whose budget is used up, as text; empty before that."""
 
     @property
     def is_limited(self) -> bool:
         return (self._requests, self._cost, self._ends) != (None, None, None)
 
-    def take(self) -> bool:
-        """Whether one more request may be sent; it then counts as sent.
+    @property
+    def price(self) -> TokenPrice | None:
+        """Price per million input and output tokens, if it was given."""
+        return self._execution.price
 
-        Requests on their way count as paid too, as do answers whose tokens nobody counted, each at the mean price of
-        the other answers. If the first answers come without counts, nothing more is sent.
+    def take(self) -> bool:
+        """Count one more request as sent, and return True, or return False if the budget does not allow it.
+
+        Requests in flight and replies without token counts are charged the mean price of the other replies. If the
+        first replies have no counts, no further request is allowed.
         """
         if not self.spent:
             self.spent = self._reason()
@@ -112,7 +135,7 @@ class RunBudget:
         return True
 
     def settle(self, response: Response) -> None:
-        """A request that was sent has been answered, or has failed."""
+        """Record that a sent request was answered or failed."""
         self._answered += 1
         if self._execution.price is None:
             return
@@ -124,35 +147,36 @@ class RunBudget:
             self.paid += cost_of(usage, self._execution.price)
 
     def _reason(self) -> str:
+        """Return the setting whose budget the next request would exceed; empty if none."""
         if self._requests is not None and self._taken >= self._requests:
-            return f"--max-requests {self._execution.max_requests}"
+            return setting("max_requests", self._execution.max_requests)
         if self._ends is not None and self._clock() >= self._ends:
-            return f"--max-time {self._execution.max_time:g}"
+            return setting("max_time", self._execution.max_time)
         if self._cost is not None:
             if self._uncounted and not self._counted:
                 return (
-                    f"--max-cost {self._execution.max_cost:g}, which cannot hold as the answers come without counts of "
-                    "tokens (--max-requests can)"
+                    f"{setting('max_cost', self._execution.max_cost)}, which cannot be enforced because the replies have "
+                    f"no token counts (use {setting('max_requests')} instead)"
                 )
             answered = self._answered - self._uncounted  # a failure costs nothing
             mean = self.paid / answered if answered else 0.0
             if self._cost <= 0 or self.paid + mean * (self._taken - answered + 1) > self._cost:
-                return f"--max-cost {self._execution.max_cost:g}"
+                return setting("max_cost", self._execution.max_cost)
         return ""
 
 
 NO_BUDGET = RunBudget(ExecutionSpec())
-"""Never spent."""
+"""Budget without limits."""
 
 
 # --- one driver -------------------------------------------------------------------------------------------------------
 
 
-REQUEST_KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
+REQUEST_KINDS: tuple[RequestKind, ...] = ("generate", "loglikelihood")
 
 
 class WorkItem(Form):
-    """What a driver works off: waves of requests whose exchanges are stored under a label."""
+    """Work for a driver: waves of requests whose exchanges are stored under a label."""
 
     @property
     def label(self) -> str: ...
@@ -177,13 +201,13 @@ class SampleItem(Struct, frozen=True):
         return self.protocol.label
 
     def start(self) -> RequestGenerator:
-        return distinct_presentations(
+        return reject_duplicate_presentations(
             self.label, self.protocol.ask(self.sample, self.prompt, self.history)
         )
 
 
 class ProgressUpdate(Struct, frozen=True):
-    """What happened since the last update, for progress bars."""
+    """Counts since the last update, for progress bars."""
 
     questions: int = 0
     requests: int = 0
@@ -191,7 +215,7 @@ class ProgressUpdate(Struct, frozen=True):
 
 
 def asked_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
-    """The requests since the store's counts were `before`; one that fails again is no further one."""
+    """Return the requests since the store's counts were `before`. A request that fails again is not counted again."""
     requests, failures = store.counts
     return ProgressUpdate(requests=requests - before[0], failures=failures - before[1])
 
@@ -200,7 +224,7 @@ ProgressCallback = Callable[[ProgressUpdate], object]
 
 
 class ActiveItem:
-    """A protocol under way: the requests it waits for, and the responses so far."""
+    """An item in progress: its current requests, and their responses so far."""
 
     def __init__(self, item: WorkItem) -> None:
         self.item, self.label = item, item.label
@@ -209,7 +233,7 @@ class ActiveItem:
         self.responses: list[Response | None] = []
 
     def advance(self, store: RunStore) -> bool:
-        """Go on until the model must be asked; False when the protocol has ended."""
+        """Advance until a response is missing; returns False if the protocol has ended."""
         while True:
             if any(response is None for response in self.responses):
                 return True
@@ -222,16 +246,17 @@ class ActiveItem:
             self.responses = [store.find(self.label, request) for request in self.requests]
 
     def missing(self) -> list[int]:
+        """Return the indices of the requests without a response."""
         return [i for i, response in enumerate(self.responses) if response is None]
 
 
 def questions_of(item: WorkItem) -> int:
-    """How many questions it asks: each turn of a dialogue is one."""
+    """Return the number of questions in an item; each turn of a dialogue is a question."""
     return len(item.sample.rounds) if isinstance(item, SampleItem) else 1
 
 
 def advance_item(wave: RequestGenerator, responses: list[Response]) -> list[Request]:
-    """The next requests of a protocol, after `responses` to its last ones (none at the start)."""
+    """Return the next requests of a protocol, given the responses to its last requests (none at the start)."""
     return wave.send(responses) if responses else next(wave)
 
 
@@ -245,14 +270,24 @@ def drive(
     budget: RunBudget = NO_BUDGET,
     progress: ProgressCallback = lambda update: None,
 ) -> None:
-    """Run all items with models that answer batches; `window` is how many requests wait before any is asked.
+    """Run all items with models that answer batches.
 
-    Raises ModelError when a model is unusable; what was answered before is stored.
+    Args:
+        model: The evaluated model.
+        items: The items to run.
+        store: Stores the responses.
+        roles: The other models, by role.
+        window: Requests to collect before any is sent; 0 for the batch size of the model.
+        budget: Limits the requests to send.
+        progress: Receives updates.
+
+    Raises:
+        ModelError: A model is unusable. Replies that arrived before are stored.
     """
     models = {EVALUATED: model, **roles}
     window = window or model.batch_size
     if isinstance(model, PrefetchesImages):
-        items = announced(items, model, window)
+        items = announce_images(items, model, window)
     live: list[ActiveItem] = []
     waiting = 0
     for item in items:
@@ -271,8 +306,10 @@ def drive(
         live = _serve(models, live, store, budget, progress)
 
 
-def announced(items: Iterator[WorkItem], model: PrefetchesImages, ahead: int) -> Iterator[WorkItem]:
-    """The items in order; `model` is told of the pictures of each one up to `ahead` items in advance."""
+def announce_images(
+    items: Iterator[WorkItem], model: PrefetchesImages, ahead: int
+) -> Iterator[WorkItem]:
+    """Yield the items in order, announcing the images of each to `model` up to `ahead` items in advance."""
     coming: deque[WorkItem] = deque()
     for item in items:
         if isinstance(item, SampleItem):
@@ -290,8 +327,8 @@ def _serve(
     budget: RunBudget,
     progress: ProgressCallback,
 ) -> list[ActiveItem]:
-    """Ask what all active protocols wait for, and return those that are not finished."""
-    waiting: dict[tuple[str, Kind], list[tuple[ActiveItem, int]]] = {
+    """Send all requests without a response, and return the items that are not finished."""
+    waiting: dict[tuple[str, RequestKind], list[tuple[ActiveItem, int]]] = {
         (role, kind): [] for role in models for kind in REQUEST_KINDS
     }
     for active in live:
@@ -300,7 +337,7 @@ def _serve(
             waiting[played_role(request.role, models), request.kind].append((active, i))
     for (role, kind), pairs in waiting.items():
         for _, group in itertools.groupby(pairs, key=lambda pair: id(pair[0].item.images)):
-            _ask(models[role], kind, list(group), store, budget, progress)
+            ask_together(models[role], kind, list(group), store, budget, progress)
     unfinished = []
     for active in live:
         if active.advance(store):
@@ -311,30 +348,38 @@ def _serve(
 
 
 def played_role(role: str, models: Mapping[str, object]) -> str:
-    """The role itself. Raises ModelError where no model plays it."""
+    """Return the role unchanged. Raises ModelError if no model has the role."""
     if role not in models:
         raise ModelError(
-            f"no model has the role {role}; the protocol that asks it must declare it in `roles`"
+            f"no model has the role {role}; the protocol that uses the role must declare it in `roles`"
         )
     return role
 
 
-def _ask(
+def ask_together(
     model: Model,
-    kind: Kind,
+    kind: RequestKind,
     waiting: list[tuple[ActiveItem, int]],
     store: RunStore,
     budget: RunBudget,
     progress: ProgressCallback,
 ) -> None:
-    """Ask each distinct request once, as far as the budget goes; the store answers its other presentations."""
+    """Send each distinct request once, as far as the budget allows, and share its response with equal requests.
+
+    Args:
+        model: The model of the requests' role.
+        kind: Kind of all requests.
+        waiting: Items with the index of a request, all with the same source of images.
+        store: Stores the responses.
+        budget: Limits the requests to send.
+        progress: Receives an update.
+    """
     identities = [store.identity(active.requests[i]) for active, i in waiting]
-    first = dict(zip(reversed(identities), reversed(waiting), strict=True))
-    distinct = [
-        pair
-        for pair, identity in zip(waiting, identities, strict=True)
-        if first[identity] == pair and budget.take()
-    ]
+    # The first item and index of each distinct request.
+    first: dict[bytes, tuple[ActiveItem, int]] = {}
+    for pair, identity in zip(waiting, identities, strict=True):
+        first.setdefault(identity, pair)
+    distinct = [pair for pair in first.values() if budget.take()]
     if not distinct:
         return
     requests = [active.requests[i] for active, i in distinct]
@@ -346,24 +391,24 @@ def _ask(
     )
     for response in responses:
         budget.settle(response)
-    came = {
+    response_by_identity = {
         store.identity(request): response
         for request, response in zip(requests, responses, strict=True)
     }
     for (active, i), identity in zip(waiting, identities, strict=True):
-        if identity not in came:
+        response = response_by_identity.get(identity)
+        if response is None:
             continue
-        is_first, response = first[identity] == (active, i), came[identity]
-        active.responses[i] = (
-            response if is_first else store.share(active.label, active.requests[i], response)
-        )
+        if first[identity] != (active, i):
+            response = store.share(active.label, active.requests[i], response)
+        active.responses[i] = response
     progress(asked_since(store, before))
 
 
 def answer_batch(
-    model: Model, kind: Kind, requests: list[Request], images: Images
+    model: Model, kind: RequestKind, requests: list[Request], images: Images
 ) -> list[Response]:
-    """Responses to requests of one kind, checked. Raises ModelError for a model that gives more or fewer."""
+    """Return checked responses to requests of one kind. Raises ModelError if their number or type is wrong."""
     ask = model.generate if kind == "generate" else model.loglikelihood
     responses = list(ask(requests, images))
     if len(responses) != len(requests):
@@ -382,7 +427,7 @@ def answer_batch(
 
 
 def check_response(request: Request, response: Response) -> Response:
-    """The response, or a failure if it does not answer the request."""
+    """Return the response, or a failure if it does not answer the request."""
     if response.error is not None:
         return response
     fault = ""
@@ -396,28 +441,24 @@ def check_response(request: Request, response: Response) -> Response:
         fault = f"the model gave {wrong[0]} for a log-likelihood"
     if fault:
         return failed("model", fault)
-    if any(score.is_impossible for score in response.scores):
-        return replace(
-            response,
-            scores=tuple(
-                replace(s, sum=IMPOSSIBLE) if s.is_impossible else s for s in response.scores
-            ),
-        )
-    return response
+    if not any(score.is_impossible for score in response.scores):
+        return response
+    scores: list[ContinuationScore] = []
+    for score in response.scores:
+        scores.append(replace(score, sum=IMPOSSIBLE) if score.is_impossible else score)
+    return replace(response, scores=tuple(scores))
 
 
 def _no_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
-    """Those that are none, NaN or infinity, or all where none is possible: comparisons with them mean nothing."""
+    """Return the scores that are not log-likelihoods: NaN and infinity, or all scores if every option is impossible."""
     if scores and all(score.is_impossible for score in scores):
         return [score.sum for score in scores]
     return [score.sum for score in scores if math.isnan(score.sum) or score.sum == math.inf]
 
 
 def _readable(response: Response, text: str) -> Response:
-    """The same response with lone surrogates of its text, which no file can hold, replaced."""
-    whole = whole_characters(text)
-    return (
-        response
-        if whole == text
-        else replace(response, text=whole, notes=(*response.notes, HALF_CHARACTERS))
-    )
+    """Return the response with lone surrogates in its text replaced, because files cannot contain them."""
+    readable_text = whole_characters(text)
+    if readable_text == text:
+        return response
+    return replace(response, text=readable_text, notes=(*response.notes, HALF_CHARACTERS))

@@ -1,4 +1,4 @@
-"""All items of a run, by the driver that its models need; models are loaded once, however many roles they have."""
+"""Run all items with the driver that the models need. A model with several roles is loaded once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from snellen.models.base import AsyncModel, Model
+from snellen.models.base import AsyncModel, Model, sends_batches
 from snellen.models.loading import load_model
 from snellen.records import EVALUATED
 from snellen.runs.drivers import NO_BUDGET, ProgressCallback, RunBudget, WorkItem, drive
 from snellen.runs.run_store import RunStore
 
 Roles = Mapping[str, Model | AsyncModel]
-"""The models of a run besides the evaluated one, by role."""
+"""The models of a run by role, without the evaluated model."""
 NO_ROLES: Roles = MappingProxyType({})
 
 
@@ -26,11 +26,31 @@ def drive_model(
     window: int = 0,
     budget: RunBudget = NO_BUDGET,
     progress: ProgressCallback = lambda update: None,
+    waits: bool = True,
 ) -> None:
-    """Run all items with either kind of model, and with those that play the other roles, or as many as a budget allows.
+    """Run all items with models of any kind, or as many as the budget allows.
 
-    Raises ModelError when a model is unusable; what was answered before is stored.
+    Args:
+        model: The evaluated model.
+        items: The items to run.
+        store: Stores the responses.
+        roles: The other models, by role.
+        window: Requests to collect for a local model before any is sent; 0 for its batch size.
+        budget: Limits the requests to send.
+        progress: Receives updates.
+        waits: Whether to wait for requests in batches.
+
+    Raises:
+        ModelError: A model is unusable. Replies that arrived before are stored.
+        PendingBatchesError: Batches have not ended, and `waits` is False.
     """
+    if any(map(sends_batches, (model, *roles.values()))):
+        from snellen.runs.batch_driver import drive_batches
+
+        drive_batches(
+            model, items, store, roles=roles, budget=budget, progress=progress, waits=waits
+        )
+        return
     served = {
         role: role_model for role, role_model in roles.items() if isinstance(role_model, AsyncModel)
     }
@@ -59,7 +79,7 @@ def drive_model(
 
 
 def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:
-    """The model of each role, from model strings or objects. Raises what `load_model` raises."""
+    """Return the model of each role, from model strings or objects. Raises the errors of `load_model`."""
     loaded: dict[int | str, Model | AsyncModel] = {}
     for model in models.values():
         if _identity(model) not in loaded:
@@ -68,7 +88,10 @@ def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:
 
 
 def load_evaluated(model: Any, models: Mapping[str, Any], roles: Roles) -> Model | AsyncModel:
-    """The evaluated model: that of a role where it is the same one, else loaded now. `models` are those of `roles`."""
+    """Return the evaluated model: the loaded model of a role if it is the same, otherwise a newly loaded one.
+
+    `models` are the model strings or objects of the roles.
+    """
     for role, role_model in models.items():
         if _identity(role_model) == _identity(model):
             return roles[role]

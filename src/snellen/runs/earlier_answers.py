@@ -1,22 +1,23 @@
-"""Answers of earlier runs: a cache by who answered and what was asked, and `replay:RUN`, a model that gives them."""
+"""Replies of earlier runs: a cache by model and request, and `replay:RUN`, a model that repeats them."""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
 
+from snellen.callers import for_caller, setting
 from snellen.common.images import Images
 from snellen.errors import StoreError
 from snellen.models.base import ALL_KINDS, ShownByName
 from snellen.models.model_strings import ModelSpec
 from snellen.models.object_digest import NOT_FINGERPRINTED
-from snellen.records import Exchange, Failure, Kind, Request, Response
+from snellen.records import Exchange, Failure, Request, RequestKind, Response
 from snellen.runs.journal import read_exchanges
 from snellen.runs.journal_lines import request_identity
 from snellen.runs.run_folder import read_manifest
@@ -30,10 +31,11 @@ PAUSE = 0.01
 
 
 def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
-    """Put a database into WAL mode, waiting up to `seconds` for others that open it at the same moment.
+    """Put a database into WAL mode, waiting up to `seconds` for other processes that open it at the same moment.
 
-    SQLite does not wait there, whatever the connection's timeout: a process that reads the mode while another changes
-    it is refused at once. Raises sqlite3.Error for a file that is not a database or stays locked.
+    SQLite's own timeout does not apply here: a process that reads the mode while another changes it fails at once.
+
+    Raises sqlite3.Error if the file is not a database or stays locked.
     """
     until = time.monotonic() + seconds
     while True:
@@ -49,19 +51,23 @@ def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
 FILE = "answers.sqlite"
 FORMAT = 1
 SECONDS = 60.0
-"""How long one process waits for another that writes."""
+"""How long a process waits for another one that writes."""
 
 _response = msgspec.json.Decoder(Response)
 
 
 class AnswerCache:
-    """The cache in a folder, which is created if it does not exist. Raises StoreError if it cannot be used.
+    """Cache of replies in a folder, which is created if it does not exist.
 
-    `authors` has, by role, a digest of who answers (`ModelIdentity`); answers of other roles are never cached, nor are
-    replies that are sampled without a seed.
+    Args:
+        folder: The folder.
+        authors: Digest of the model by role (`ModelIdentity`). Replies of other roles, and replies sampled without a
+            seed, are not cached.
+        servers: What the servers of each model state now, by the same digest.
+        moved: Whether to accept replies from before the servers' statements changed.
 
-    `servers` has, by the same digest, what the author's server states now. If the answers in the cache are from when it
-    stated something else, StoreError is raised, unless the model has `moved`.
+    Raises:
+        StoreError: The folder cannot be used, or servers stated something else when cached replies were given.
     """
 
     def __init__(
@@ -72,10 +78,12 @@ class AnswerCache:
         *,
         moved: bool = False,
     ) -> None:
-        self._path, self._authors, self._servers = folder / FILE, authors, servers
+        self._path = folder / FILE
+        self._authors = authors
+        self._servers = servers
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # In a notebook the run goes on in another thread than the one that opens it, never in two at once.
+            # In a notebook, the run uses the cache in another thread than the one that opens it.
             self._file = sqlite3.connect(
                 self._path, timeout=SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -91,12 +99,12 @@ class AnswerCache:
 
     def _open(self) -> None:
         write_ahead(self._file, SECONDS)
-        # A loss of power may take the last answers from here; the journals of their runs have them.
+        # A power failure may lose the last replies here, but the journals of their runs have them.
         self._file.execute("PRAGMA synchronous=NORMAL")
         [version] = self._file.execute("PRAGMA user_version").fetchone()
         if version not in (0, FORMAT):
             raise StoreError(
-                f"{self._path} is of format {version}, not {FORMAT}; name another folder with --cache"
+                f"{self._path} has format {version}, not {FORMAT}; choose another folder with {setting('cache')}"
             )
         self._file.execute(
             "CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID"
@@ -115,12 +123,13 @@ class AnswerCache:
                 known.setdefault(fact, set()).add(value)
             if changed := changed_server_fact(known, facts):
                 raise StoreError(
-                    f"{self._path} holds answers from when the model's server stated something else ({changed}); if "
-                    "it is the same model, go on with --moved (moved=True), else name another folder with --cache"
+                    f"{self._path} contains replies from before the model's server changed what it reports "
+                    f"({changed}); if it is the same model, add "
+                    f"{for_caller('--moved (moved=True)', 'moved=True')}, otherwise choose another folder with {setting('cache')}"
                 )
 
     def find(self, request: Request) -> Response | None:
-        """What the same model was answered to the same request, in any run."""
+        """Return the reply of the same model to the same request in any run; None if there is none."""
         digest = self._key(request)
         if digest is None:
             return None
@@ -132,13 +141,24 @@ class AnswerCache:
             raise self._unusable(error) from None
         return _response.decode(row[0]) if row else None
 
-    def keep(self, exchanges: Iterable[Exchange]) -> None:
-        """Keep answers: no failures, and only the first of two answers to the same request."""
-        rows = [
-            (digest, msgspec.json.encode(exchange.response))
-            for exchange in exchanges
-            if exchange.response.error is None and (digest := self._key(exchange.request))
-        ]
+    def keep(
+        self, exchanges: Iterable[Exchange], *, replaced: Collection[str] = frozenset()
+    ) -> None:
+        """Store replies, except failures. The first of two replies to the same request is kept.
+
+        Args:
+            exchanges: Requests and replies.
+            replaced: Keys of requests whose new reply replaces an earlier one.
+        """
+        rows: list[tuple[bytes, bytes]] = []
+        outdated: list[tuple[bytes]] = []
+        for exchange in exchanges:
+            digest = self._key(exchange.request)
+            if exchange.response.error is not None or not digest:
+                continue
+            rows.append((digest, msgspec.json.encode(exchange.response)))
+            if exchange.request.key in replaced:
+                outdated.append((digest,))
         if not rows:
             return
         stated = [
@@ -148,6 +168,7 @@ class AnswerCache:
         ]
         try:
             self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("DELETE FROM answers WHERE asked = ?", outdated)
             self._file.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
             self._file.executemany("INSERT OR IGNORE INTO servers VALUES (?, ?, ?)", stated)
             self._file.execute("COMMIT")
@@ -158,17 +179,18 @@ class AnswerCache:
         self._file.close()
 
     def _key(self, request: Request) -> bytes | None:
+        """Return the digest of a model and a request, or None if the reply must not be cached."""
         author = self._authors.get(request.role)
-        if author is None or (request.decoding.temperature > 0 and not request.decoding.seed):
+        is_random = request.decoding.temperature > 0 and not request.decoding.seed
+        if author is None or is_random:
             return None
-        # A request's key says which role is asked, but the same model may have another role in another run.
-        return hashlib.blake2b(
-            f"{author} {msgspec.structs.replace(request, role='').key}".encode(), digest_size=16
-        ).digest()
+        # A request's key includes the role, but the same model may have another role in another run.
+        key_without_role = msgspec.structs.replace(request, role="").key
+        return hashlib.blake2b(f"{author} {key_without_role}".encode(), digest_size=16).digest()
 
     def _unusable(self, error: Exception) -> StoreError:
         return StoreError(
-            f"{self._path} cannot be used ({error}); name another folder with --cache, or remove it"
+            f"{self._path} cannot be used ({error}); choose another folder with {setting('cache')}, or remove it"
         )
 
 
@@ -176,9 +198,9 @@ class AnswerCache:
 
 
 class Replay(ShownByName):
-    """Answers what the earlier run was asked; anything else is a failure, counted as such."""
+    """Model that repeats the replies of an earlier run. Any other request fails."""
 
-    kinds: frozenset[Kind] = ALL_KINDS
+    kinds: frozenset[RequestKind] = ALL_KINDS
     batch_size = 1024
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -202,12 +224,14 @@ class Replay(ShownByName):
         return request_identity(request, self._manifest.by_sample)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        missing = Response(error=Failure("not recorded", "the replayed run was not asked this"))
+        missing = Response(
+            error=Failure("not recorded", "the replayed run has no reply to this request")
+        )
         return [self._responses.get(self._identity(request), missing) for request in requests]
 
     loglikelihood = generate
 
 
 def open_replay(spec: ModelSpec) -> Replay:
-    """Raises StoreError when the folder is not a run."""
+    """Return the replaying model of a spec. Raises StoreError if the folder is not a run."""
     return Replay(spec.text, Path(spec.target))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from snellen.callers import setting
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.records import Example, Sample
@@ -45,7 +46,7 @@ class FewShot:
             for examples_of_form in self._by_form.values():
                 rng_for(examples_of_form[0].benchmark, FEW_SHOT, seed).shuffle(examples_of_form)
 
-    def drawn_for(self, sample: Sample) -> tuple[Example, ...]:
+    def examples_for(self, sample: Sample) -> tuple[Example, ...]:
         """Return the examples of a sample in the order in which they are shown.
 
         Raises:
@@ -63,9 +64,9 @@ class FewShot:
             candidates = [example for example in candidates if _name(example) not in excluded]
         if len(candidates) < self._count:
             raise DataError(
-                f"{sample.benchmark} {sample.id}: {len(candidates)} examples {'with' if has_options else 'without'} "
-                f"options are about something else than it is, but --few-shot {self._count} needs as many; ask for "
-                "fewer, or build with more examples"
+                f"{sample.benchmark} {sample.id}: only {len(candidates)} examples "
+                f"{('with' if has_options else 'without')} options have a different subject, fewer than "
+                f"{setting('few_shot', self._count)} needs; use a smaller number, or build with more examples"
             )
         if self._shared:
             return tuple(candidates[: self._count])

@@ -1,8 +1,9 @@
-"""Finds the benchmarks that names stand for, and fetches and builds those that are not here."""
+"""Find the benchmarks that names stand for, and fetch and build those that are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,11 +12,12 @@ from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
 from snellen.building.source_state import is_built, kept_state, source_state
+from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, PromptSet, entries, entry_file, select, suite_members
-from snellen.catalogue.cards import benchmarks_seen, load_cards
-from snellen.catalogue.forms import unknown_benchmark
+from snellen.catalogue.cards import benchmarks_seen, model_cards
+from snellen.catalogue.selection import unknown_benchmark
 from snellen.common.conditions import Condition
-from snellen.common.paths import as_word, benchmark_folder
+from snellen.common.paths import benchmark_folder, expanded, shell_word
 from snellen.errors import (
     DataError,
     MissingExtraError,
@@ -24,16 +26,23 @@ from snellen.errors import (
     SnellenError,
     UnknownNameError,
 )
+from snellen.formats.suffixes import SUFFIXES, row_suffix
 from snellen.protocols.prompts.templates import (
     declared_sets,
 )
+from snellen.recognition.unbuilt import how_to_build
+from snellen.runs.run_folder import RECEIVED
 
 Announce = Callable[[str], object]
 """Called with one line for the user."""
 
 
-def silent(line: str) -> None:
-    """Says nothing."""
+def announce_nothing(line: str) -> None:
+    """Ignore a line for the user.
+
+    Examples:
+        >>> announce_nothing("building birds")
+    """
 
 
 class AbsentBenchmark(Struct, frozen=True):
@@ -44,24 +53,24 @@ class AbsentBenchmark(Struct, frozen=True):
 
 
 class SelectedBenchmark(Struct, frozen=True):
-    """A benchmark and which of its samples take part."""
+    """A benchmark and the selection of its samples."""
 
     benchmark: Benchmark
     selection: Selection
     earlier: Selection | None = None
-    """What this call has asked already, where it asks in rounds."""
+    """Selection of the samples that earlier rounds have already sent, if the run has rounds."""
 
 
 def benchmarks_without_prompts(
-    patterns: Sequence[str], name: str, announce: Announce = silent
+    patterns: Sequence[str], name: str, announce: Announce = announce_nothing
 ) -> tuple[str, ...]:
-    """Names of the benchmarks whose entries do not declare a set of prompts that others do, which is announced.
+    """Return and announce benchmarks that lack a set of prompts which other benchmarks of the patterns declare.
 
-    Raises DataError where no benchmark of the patterns has it.
+    Raises DataError if no benchmark of the patterns has the set.
     """
     if not name:
         return ()
-    sets = {spec.name: prompts_of(spec) for pattern in patterns for spec in specs_of(pattern)}
+    sets = {spec.name: prompts_of(spec) for pattern in patterns for spec in matching_specs(pattern)}
     if name not in {*declared_sets(), *(own for prompts in sets.values() for own in prompts)}:
         return ()
     lacking = tuple(benchmark for benchmark, prompts in sets.items() if name not in prompts)
@@ -69,23 +78,19 @@ def benchmarks_without_prompts(
         declared = (
             ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
         )
-        raise DataError(
-            f"no set of prompts {name!r} is declared for {', '.join(lacking)}; declared: {declared}"
-        )
+        raise DataError(f"{', '.join(lacking)} has no set of prompts {name!r}; it has {declared}")
     if lacking:
-        announce(
-            f"left out, as no set of prompts {name!r} is declared for them: {', '.join(lacking)}"
-        )
+        announce(f"skipped, because they have no set of prompts {name!r}: {', '.join(lacking)}")
     return lacking
 
 
 def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
-    """The sets of prompts of a benchmark, by its entry of today: they are not part of what is built."""
+    """Return the sets of prompts of a benchmark, from its current entry. A build does not contain them."""
     return entry_of_today(spec).prompts
 
 
 def entry_of_today(spec: BenchmarkSpec) -> BenchmarkSpec:
-    """What the catalogue says of a benchmark that was built, perhaps by an earlier entry."""
+    """Return the current entry of a built benchmark, which may differ from the entry it was built from."""
     return entries().get(spec.name, spec)
 
 
@@ -93,18 +98,31 @@ def find_benchmarks(
     patterns: Sequence[str],
     where: str = "",
     limit: int | None = None,
-    announce: Announce = silent,
+    announce: Announce = announce_nothing,
     *,
     without: Collection[str] = (),
     partial: bool = False,
     absent: list[AbsentBenchmark] | None = None,
 ) -> list[SelectedBenchmark]:
-    """The benchmarks that names, globs, suites or folders stand for, built when they are not.
+    """Return the benchmarks that names, globs, suites or folders stand for; missing ones are fetched and built.
 
-    One that is not built yet is fetched and built. Those called one of `without` are left out, built or not; with
-    `partial` also those of a suite or glob that cannot be fetched, which is announced, as long as there is another.
-    Those that cannot be fetched are added to `absent`, if that is given and others are left.
-    Raises UnknownNameError for a name that nobody has, DataError when none is left or one cannot be fetched.
+    Args:
+        patterns: Names, globs, suites or folders.
+        where: Condition on tags and facts that samples must meet.
+        limit: Maximum number of samples of each benchmark.
+        announce: Receives lines for the user.
+        without: Names of benchmarks to leave out.
+        partial: Whether to leave out benchmarks of a suite or glob that cannot be fetched, as long as others remain.
+        absent: Receives the benchmarks that could not be fetched, as long as others remain.
+
+    Raises:
+        UnknownNameError: A name does not exist.
+        DataError: No benchmark remains, or one cannot be fetched.
+
+    Examples:
+        >>> [benchmark] = find_benchmarks(["eyechart/colour"])
+        >>> benchmark.benchmark.name
+        'eyechart/colour'
     """
     condition = Condition(where) if where else None
     by_folder: dict[Path, Benchmark] = {}
@@ -121,76 +139,86 @@ def find_benchmarks(
             raise faults[0][1]
         for name, fault in faults:
             absent.append(AbsentBenchmark(name, str(fault)))
-            announce(f"{name} cannot be fetched and is left out: {fault}")
+            announce(f"{name} cannot be fetched and is skipped: {fault}")
     _check_names(benchmarks)
     if condition:
         _check_facts(condition, benchmarks)
     uses = []
     for benchmark in benchmarks:
         facts = benchmark.spec.facts()
-        by_facts = (
-            condition is not None
-            and condition.names <= facts.keys() - benchmark.manifest.tags.keys()
-        )
-        if condition and by_facts and not condition.holds(facts):
-            continue
-        use = SelectedBenchmark(benchmark, Selection("" if by_facts else where, limit))
+        sample_condition = where
+        if condition and condition.names <= facts.keys() - benchmark.manifest.tags.keys():
+            # The condition is about facts of the benchmark, which all its samples share.
+            if not condition.holds(facts):
+                continue
+            sample_condition = ""
+        use = SelectedBenchmark(benchmark, Selection(sample_condition, limit))
         if benchmark.count(use.selection):
             uses.append(use)
     if not uses:
-        if alone := [
-            candidate.name
-            for candidate in benchmarks
-            if candidate.manifest.counts.examples and not candidate.count()
-        ]:
-            raise DataError(
-                f"{alone[0]} has examples alone and nothing to ask; show them with --few-shot-from"
-            )
+        for benchmark in benchmarks:
+            if benchmark.manifest.counts.examples and not benchmark.count():
+                raise DataError(
+                    f"{benchmark.name} contains only few-shot examples; use them with {setting('few_shot_from')}"
+                )
         if not where:
             raise DataError(
-                f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them"
+                f"nothing remains of {', '.join(patterns)}: a model was trained on the data of each of them"
             )
-        raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
+        raise DataError(
+            f"no sample of {', '.join(patterns)} meets the condition {setting('where', where, is_quoted=True)}"
+        )
     return uses
 
 
 def open_benchmark(pattern: str) -> Benchmark:
-    """The one benchmark that a name or folder stands for. Raises UnknownNameError or DataError."""
-    benchmarks = list(_open(pattern, None, silent, (), False, None, None))
-    if len(benchmarks) != 1:
-        raise DataError(f"{pattern} stands for {len(benchmarks)} benchmarks; name one of them")
-    return benchmarks[0]
+    """Return the one benchmark that a name or folder stands for. Raises UnknownNameError or DataError.
+
+    Examples:
+        >>> open_benchmark("eyechart/colour").name
+        'eyechart/colour'
+    """
+    specs: Sequence[BenchmarkSpec] = ()
+    with suppress(UnknownNameError):  # `_open` says what is near
+        specs = matching_specs(pattern)
+    if len(specs) > 1:
+        shown = ", ".join(spec.name for spec in specs[:10])
+        more = ", ..." if len(specs) > 10 else ""
+        raise DataError(f"{pattern} is {len(specs)} benchmarks; name one of them: {shown}{more}")
+    [benchmark] = _open(pattern, None, announce_nothing, (), False, None, None)
+    return benchmark
 
 
 def _check_names(benchmarks: Sequence[Benchmark]) -> None:
+    """Raise DataError if two folders contain benchmarks of the same name."""
     folders: dict[str, Path] = {}
     for benchmark in benchmarks:
         namesake = folders.setdefault(benchmark.name, benchmark.folder)
         if namesake != benchmark.folder:
             raise DataError(
-                f"{namesake} and {benchmark.folder} are both called {benchmark.name}; leave one out, or build it "
-                "again under another name"
+                f"{namesake} and {benchmark.folder} are both named {benchmark.name}; remove one, or rebuild it "
+                "under another name"
             )
 
 
 def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
-    """A fact may be missing from some benchmarks; one that no benchmark has is a typing error."""
+    """Raise DataError if a condition names a fact that no benchmark has, or one that reveals answers."""
     names = {
         name
         for benchmark in benchmarks
         for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)
     }
-    after = (
-        condition.names
-        & {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags} - names
-    )
-    if after:
+    answer_tags = {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags}
+    revealing = condition.names & (answer_tags - names)
+    if revealing:
         raise DataError(
-            f"--where: {min(after)!r} tells of the answers, which no run may know; choose by it when scoring, "
-            "snellen score --where"
+            f"{for_caller('--where', 'where')}: {min(revealing)!r} reveals the answers, so a run cannot use it; filter when you score instead "
+            f"({for_caller('snellen score --where', 'results.only(where=...)')})"
         )
     if names and (unknown := condition.names - names):
-        raise DataError(f"--where: {registry.unknown('fact', min(unknown), names)}")
+        raise DataError(
+            f"{for_caller('--where', 'where')}: {registry.unknown_name('fact', min(unknown), names)}"
+        )
 
 
 def _open(
@@ -202,8 +230,8 @@ def _open(
     limit: int | None,
     faults: list[tuple[str, SnellenError]] | None,
 ) -> Iterator[Benchmark]:
-    """Yield the benchmarks of a pattern; those that cannot be fetched are added to `faults`, if that is given."""
-    folder = Path(pattern).expanduser()
+    """Yield the benchmarks of a pattern. Those that cannot be fetched are added to `faults`, if it is given."""
+    folder = expanded(pattern)
     if (folder / MANIFEST).exists():
         yield Benchmark(folder)
         return
@@ -211,7 +239,7 @@ def _open(
         benchmark = Benchmark(benchmark_folder(pattern))
         for place in kept_state(pattern).changed_sources():
             announce(
-                f"{place} has changed since {pattern} was built of it; build it again to ask what it says now"
+                f"{place} has changed since {pattern} was built from it; rebuild it to use the current file"
             )
         yield benchmark
         return
@@ -220,8 +248,17 @@ def _open(
         chosen = select(pattern)
     except UnknownNameError:
         _check_file(pattern)
+        _check_for_benchmarks_inside(pattern)
         if pattern.partition(":")[0] in suite_members():
             raise
+        received = Path(RECEIVED, pattern)
+        if (received / MANIFEST).exists():
+            raise UnknownNameError(
+                f"no benchmark is named {pattern!r}, but {received} is one; name that folder"
+            ) from None
+        build = how_to_build(pattern)
+        if build:
+            raise UnknownNameError(f"no benchmark is named {pattern!r}; {build}") from None
         raise unknown_benchmark(pattern, [*own_benchmarks(), *suite_members()]) from None
     specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
     if not partial or len(specs) == 1:
@@ -259,40 +296,67 @@ def _open(
             announce(f"{spec.name} is not built: {fault}")
     if left_out:
         announce(
-            f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in left_out)}"
+            f"skipped from {pattern}, because they are not built yet: "
+            f"{', '.join((spec.short for spec, _ in left_out))}"
         )
     yield from opened
 
 
 def is_ready(spec: BenchmarkSpec) -> bool:
-    """Whether a benchmark is built, or can be without fetching anything."""
+    """Return whether a benchmark is built, or can be built without fetching files.
+
+    Examples:
+        >>> is_ready(entries()["eyechart/colour"])
+        True
+    """
     return spec.source.embedded or is_built(spec)
 
 
 def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
-    """Whether a condition may hold of a benchmark's samples, by its facts alone."""
+    """Return whether samples of a benchmark may meet a condition, judged by the benchmark's facts alone."""
+    if condition is None:
+        return True
     facts = spec.facts()
-    return condition is None or not condition.names <= set(facts) or condition.holds(facts)
+    depends_on_samples = not condition.names <= set(facts)
+    return depends_on_samples or condition.holds(facts)
 
 
 def held_out_benchmarks(
-    patterns: Sequence[str], models: Sequence[str], cards: str = "", announce: Announce = silent
+    patterns: Sequence[str],
+    models: Sequence[str],
+    cards: str = "",
+    announce: Announce = announce_nothing,
 ) -> tuple[str, ...]:
-    """Names of the benchmarks whose data one of the models was trained on, by model cards (a file of the user's
-    beside Snellen's own); each is announced with the reason. Raises UnknownNameError, DataError."""
+    """Return the names of benchmarks whose data a model was trained on, and announce each with the reason.
+
+    Args:
+        patterns: Names, globs, suites or folders of benchmarks.
+        models: Names of models.
+        cards: File with model cards of the user, in addition to Snellen's own.
+        announce: Receives lines for the user.
+
+    Raises:
+        UnknownNameError: A name does not exist.
+        DataError: The file cannot be read.
+    """
     if not models:
         return ()
-    own_cards = load_cards(Path(cards)) if cards else None
-    specs = {spec.name: spec for pattern in patterns for spec in specs_of(pattern)}
+    own_cards = model_cards(Path(cards)) if cards else None
+    specs = {spec.name: spec for pattern in patterns for spec in matching_specs(pattern)}
     reasons = benchmarks_seen(specs.values(), models, own_cards)
     for reason in reasons:
-        announce(f"left out: {reason}")
+        announce(f"skipped: {reason}")
     return tuple(reason.benchmark for reason in reasons)
 
 
-def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
-    """The facts of what a name, glob, suite or folder stands for, built or not."""
-    for folder in (Path(pattern).expanduser(), benchmark_folder(pattern)):
+def matching_specs(pattern: str) -> tuple[BenchmarkSpec, ...]:
+    """Return the entries that a name, glob, suite or folder stands for, built or not.
+
+    Examples:
+        >>> [spec.name for spec in matching_specs("eyechart/colour")]
+        ['eyechart/colour']
+    """
+    for folder in (expanded(pattern), benchmark_folder(pattern)):
         if (folder / MANIFEST).exists() and pattern not in entries():
             return (Benchmark(folder).spec,)
     _check_folder(pattern)
@@ -300,65 +364,89 @@ def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
 
 
 def _check_folder(pattern: str) -> None:
-    """Raise DataError for what is written as a folder: no benchmark is there."""
-    folder = Path(pattern).expanduser()
+    """Raise DataError if a pattern is written as a folder, since no benchmark is there."""
+    folder = expanded(pattern)
     if not pattern.startswith((".", "/", "~")):
         return
     _check_file(pattern)
+    _check_for_benchmarks_inside(pattern)
     fault = (
         f"{folder} is not a built benchmark" if folder.is_dir() else f"there is no folder {pattern}"
     )
-    raise DataError(f"{fault}; build it with `snellen build FILE --to {as_word(folder)}`")
+    build = how_to_build(pattern)
+    if build:
+        raise DataError(f"{fault}; {build}")
+    call = for_caller(
+        f"`snellen build FILE --to {shell_word(folder)}`", f"sn.build(FILE, to={str(folder)!r})"
+    )
+    raise DataError(f"{fault}; build it with {call}")
+
+
+def _check_for_benchmarks_inside(pattern: str) -> None:
+    """Raise DataError if a pattern is a folder that contains benchmarks, such as the one where they were unpacked."""
+    inside = sorted(file.parent for file in expanded(pattern).glob(f"*/{MANIFEST}"))
+    if not inside:
+        return
+    shown = ", ".join(shell_word(folder) for folder in inside[:5])
+    more = ", ..." if len(inside) > 5 else ""
+    noun = "a benchmark" if len(inside) == 1 else "benchmarks"
+    raise DataError(f"{pattern} is a folder with {noun} inside; write {shown}{more}")
 
 
 def _check_file(pattern: str) -> None:
-    """Raise DataError for a file, of which a benchmark is to be built first."""
-    if Path(pattern).expanduser().is_file():
-        raise DataError(
-            f"{pattern} is a file; `snellen build {as_word(pattern)}` makes a benchmark of it"
-        )
+    """Raise DataError if a pattern is a file, which must be built first, or the name of a missing file."""
+    path = expanded(pattern)
+    if path.is_file():
+        build = for_caller(f"`snellen build {shell_word(pattern)}`", f"sn.build({pattern!r})")
+        raise DataError(f"{pattern} is a file; build a benchmark from it with {build}")
+    if row_suffix(path) in SUFFIXES:
+        raise DataError(f"there is no file {pattern}; check the path")
 
 
 def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:
-    """A benchmark, or a part of it that has what a run with this limit asks; fetched and built where it is not here."""
+    """Return a benchmark, or a part that suffices for a limit, after fetching and building it if necessary."""
     folder = benchmark_folder(spec.name)
     reason = ""
-    if (folder / MANIFEST).exists() and not (reason := outdated(spec)):
+    if (folder / MANIFEST).exists() and not (reason := reason_to_rebuild(spec)):
         return Benchmark(folder)
-    again = f" again: {reason}" if reason else ""
-    if spec.source.embedded or (reason and source_state(spec).beside):
-        announce(f"building {spec.name}{again}")
+    building = f"rebuilding {spec.name}: {reason}" if reason else f"building {spec.name}"
+    if spec.source.embedded or (reason and source_state(spec).neighbour_digest):
+        announce(building)
         return build_benchmark(spec)
-    from snellen.fetching.parts import (
-        build_part,
-        built_part,
-    )  # loaded where something is to be fetched
+    # Imported here, because most runs fetch nothing.
+    from snellen.fetching.parts import build_part, built_part
     from snellen.fetching.sources import fetch_source
 
     try:
-        if limit is not None and (part := built_part(spec, limit) or build_part(spec, limit)):
-            return part
+        if limit is not None:
+            part = built_part(spec, limit) or build_part(spec, limit)
+            if part:
+                return part
         fetched = fetch_source(spec)
     except NoSourceError as error:
-        fault = f"{spec.name} is not built{again}: {error}" if reason else str(error)
+        fault = f"{spec.name} is not built again: {reason}: {error}" if reason else str(error)
         raise type(error)(fault) from None
-    announce(f"building {spec.name}{again}")
+    announce(building)
     return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
 
 
-def outdated(spec: BenchmarkSpec) -> str:
-    """Why a benchmark that is built is to be built again; empty where it is not."""
+def reason_to_rebuild(spec: BenchmarkSpec) -> str:
+    """Return why a built benchmark must be rebuilt; empty if it need not be."""
     kept = kept_state(spec.name)
     if not is_built(spec):
-        return f"what is built is not of {entry_file(spec)}" + f", but of {kept.entry}" * bool(
-            kept.entry
-        )
+        if not kept.entry:
+            return f"the existing build was not made from {entry_file(spec)}"
+        return f"the existing build was made from {kept.entry}, not from {entry_file(spec)}"
     try:
         benchmark = Benchmark(benchmark_folder(spec.name))
     except DataError:
-        return "what was built is of another format, or damaged" if spec.source.embedded else ""
+        return (
+            "the existing build has another format, or is damaged" if spec.source.embedded else ""
+        )
     if spec.source.embedded and benchmark.spec != spec:
         return "its catalogue entry has changed"
-    if (spec.source.embedded or kept.beside) and kept.beside != source_state(spec).beside:
+    if (spec.source.embedded or kept.neighbour_digest) and kept.neighbour_digest != source_state(
+        spec
+    ).neighbour_digest:
         return "files beside its entry have changed"
     return ""

@@ -1,4 +1,4 @@
-"""What a run would ask, without asking it: requests, pictures, tokens, and what they would cost at a given price."""
+"""Estimate a run without sending anything: requests, images, tokens, and their cost at a given price."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec import Struct
 
-from snellen.records import ContinuationScore, ImageRef, Request, Response, Usage
+from snellen.models.model_strings import says_batch
+from snellen.records import (
+    BATCH_HOURS,
+    ContinuationScore,
+    ImageRef,
+    Request,
+    Response,
+    Usage,
+    in_batch,
+)
+from snellen.runs.batch_ledger import open_keys
 from snellen.runs.drivers import SampleItem, advance_item, cost_of
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan
@@ -16,78 +26,104 @@ from snellen.runs.spec import TokenPrice
 from snellen.runs.work_items import work_items
 
 METHOD = (
-    "tokens are estimated: four letters count as one, a picture as width x height / 750 but at most 1,600, and a reply "
-    "as the longest allowed; each model counts in its own way, pictures most of all"
+    "token counts are estimates: one token for four letters, width x height / 750 for an image (at most 1,600), "
+    "and the maximum length for a reply; models count differently, especially for images"
 )
 Reply = Callable[[Request], Response]
 
 
 class Amount(Struct, frozen=True):
-    """Requests, and what is in them."""
+    """A number of requests, with their images and tokens."""
 
     requests: int = 0
-    pictures: int = 0
-    read: int = 0
-    written: int = 0
+    images: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     def plus(self, request: Request) -> Amount:
+        """Return the amount with one more request."""
         words = sum(likely_of_text(message.text) for message in request.messages)
-        picture_tokens = sum(likely_of_picture(image) for image in request.images)
-        # A likelihood is the prompt read once more with each continuation, or once for all where a server shares it.
+        picture_tokens = sum(likely_of_image(image) for image in request.images)
+        # The prompt of a likelihood is counted once, although not every server shares it among continuations.
         endings = sum(likely_of_text(text) for text in request.continuations)
         return Amount(
             self.requests + 1,
-            self.pictures + len(request.images),
-            self.read + words + picture_tokens + endings + TEMPLATE_TOKENS // 4,
-            self.written + request.decoding.max_new_tokens,
+            self.images + len(request.images),
+            self.input_tokens + words + picture_tokens + endings + TEMPLATE_TOKENS // 4,
+            self.output_tokens + request.decoding.max_new_tokens,
         )
 
 
 class Forecast(Struct, frozen=True):
-    """What a run has yet to ask: at least, and at most where what its protocols ask depends on the replies."""
+    """Requests that a run has yet to send, as a range if the number depends on the replies."""
 
     model: str
     folder: str
     answered: int
-    """Requests that were answered before."""
+    """Requests answered in earlier sessions."""
     least: Amount
     most: Amount
+    in_batches: int = 0
+    """Requests in batches that were submitted earlier and have not ended."""
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether the model string has `batch=true`."""
+        return says_batch(self.model)
 
     def lines(self, price: TokenPrice | None) -> Iterator[str]:
-        """For a reader."""
-        yield f"{self.model}: {_range(self.least.requests, self.most.requests)} requests to ask, in {self.folder}"
+        """Yield lines for a reader."""
+        yield f"{self.model}: {_range(self.least.requests, self.most.requests)} requests to send, in {self.folder}"
         if self.answered:
-            yield f"  {self.answered:,} were answered before and are not asked again"
+            yield f"  {self.answered:,} were answered earlier and are not sent again"
+        if self.in_batches:
+            yield f"  {self.in_batches:,} are in batches that were submitted earlier, and are not sent again"
         yield (
-            f"  {_range(self.least.pictures, self.most.pictures)} pictures to send; "
-            f"some {_range(self.least.read, self.most.read)} tokens to read, "
-            f"at most {self.most.written:,} to write"
+            f"  {_range(self.least.images, self.most.images)} images to send; about "
+            f"{_range(self.least.input_tokens, self.most.input_tokens)} input tokens, at most {self.most.output_tokens:,} output tokens"
         )
         if price is not None:
-            costs = [
-                cost_of(Usage(amount.read, amount.written), price)
-                for amount in (self.least, self.most)
-            ]
+            costs = []
+            for amount in (self.least, self.most):
+                usage = Usage(amount.input_tokens, amount.output_tokens)
+                costs.append(cost_of(in_batch(usage) if self.is_batched else usage, price))
+            range_of_costs = " to ".join(dict.fromkeys(f"{cost:,.3g}" for cost in costs))
+            half = "half the price given" if self.is_batched else "the price given"
+            cache = "; no input is assumed to be cached" if len(price) > 2 else ""
+            yield f"  {range_of_costs} at {half}{cache}"
+        if self.is_batched:
             yield (
-                "  "
-                + " to ".join(dict.fromkeys(f"{cost:,.3g}" for cost in costs))
-                + " at the price given"
+                f"  sent in batches, which take up to {BATCH_HOURS} hours each; steps that depend on earlier replies take "
+                "a batch each"
             )
         yield f"  {METHOD}"
 
 
-def forecast(plan: RunPlan) -> Forecast:
-    """Go through a plan with two pretended models: one whose replies nothing can read, after which a protocol stops at
-    its earliest, and one that always names the same option, after which it goes on to its end."""
+def forecast_requests(plan: RunPlan) -> Forecast:
+    """Estimate the requests of a plan by running it with two simulated models.
+
+    Replies of the first cannot be read, so protocols stop as early as possible. The second always names the same
+    option, so they continue to their end.
+
+    Examples:
+        >>> from snellen.experiments.execution import plan_scored_run
+        >>> from snellen.plugin_api import run_spec
+        >>> fields = {"models": ["snellen:oracle"], "benchmarks": ["eyechart/colour"], "limit": 4}
+        >>> plan = plan_scored_run(run_spec(fields).of_model())
+        >>> forecast_requests(plan).most.requests
+        4
+    """
     [model] = plan.question.models
+    submitted = open_keys(plan.folder)
     answered = _answered(plan)
-    least, most = _amount_asked(plan, _unreadable, answered), _amount_asked(plan, _steady, answered)
-    first, last = sorted((least, most), key=lambda amount: amount.requests)
-    return Forecast(model, str(plan.folder), len(answered), first, last)
+    done = {*answered, *submitted}
+    amounts = [_amount_asked(plan, _unreadable, done), _amount_asked(plan, _steady, done)]
+    least, most = sorted(amounts, key=lambda amount: amount.requests)
+    return Forecast(model, str(plan.folder), len(answered), least, most, len(submitted))
 
 
 def is_answered(plan: RunPlan) -> bool:
-    """Whether a run has all answers that its plan asks for, so that nothing is left but to score them."""
+    """Return whether a run has all replies that its plan needs, so that it can be scored."""
     answers = {
         e.request.key: e.response for e in read_exchanges(plan.folder) if e.response.error is None
     }
@@ -111,7 +147,9 @@ def _answered(plan: RunPlan) -> Collection[str]:
 
 
 def _amount_asked(plan: RunPlan, reply: Reply, answered: Collection[str]) -> Amount:
-    amount, keys = Amount(), set(answered)
+    """Return what a plan sends if every request gets the simulated reply, without the requests already answered."""
+    amount = Amount()
+    keys = set(answered)
     for item in work_items(plan):
         for request in _requests(item, reply):
             if request.key not in keys:
@@ -121,7 +159,9 @@ def _amount_asked(plan: RunPlan, reply: Reply, answered: Collection[str]) -> Amo
 
 
 def _requests(item: SampleItem, reply: Reply) -> Iterator[Request]:
-    wave, responses = item.start(), list[Response]()
+    """Yield all requests of an item if every request gets the simulated reply."""
+    wave = item.start()
+    responses: list[Response] = []
     while True:
         try:
             requests = advance_item(wave, responses)
@@ -136,12 +176,15 @@ def _unreadable(request: Request) -> Response:
 
 
 def _steady(request: Request) -> Response:
+    """Return a simulated response that always names the same option."""
     if request.kind == "loglikelihood":
         return _scored(request)
-    order, labels = request.variant.order, request.variant.labels
+    order = request.variant.order
+    labels = request.variant.labels
     if not labels:
         return Response(text="a word")
-    return Response(text=f"({labels[order.index(0) if order else 0]})")
+    position = order.index(0) if order else 0
+    return Response(text=f"({labels[position]})")
 
 
 def _scored(request: Request) -> Response:
@@ -158,52 +201,51 @@ def _range(least: int, most: int) -> str:
 
 
 TEMPLATE_TOKENS = 64
-"""Most tokens that a chat template and its default system prompt add to a request of one message."""
+"""Maximum tokens that a chat template and its default system prompt add to a request with one message."""
 PIXELS_A_TOKEN = 750
-"""Pixels of a picture per token, by Anthropic's published rule. Models differ more here than for texts."""
-MOST_OF_A_PICTURE = 1600
-"""Most tokens of one picture: by that rule larger pictures are scaled down first."""
+"""Image pixels per token, by Anthropic's published rule. Models differ more in this than for text."""
+MOST_OF_A_IMAGE = 1600
+"""Maximum tokens of an image: by the same rule, larger images are scaled down first."""
 
 
 class RequestTokens(Struct, frozen=True):
-    """Tokens of some requests."""
+    """Number of requests, and their input and output tokens."""
 
     calls: int
-    read: int
-    written: int
+    input_tokens: int
+    output_tokens: int
 
     def cost(self, price: TokenPrice) -> float:
-        return cost_of(Usage(self.read, self.written), price)
+        return cost_of(Usage(self.input_tokens, self.output_tokens), price)
 
 
 def likely_tokens(requests: Sequence[Request]) -> RequestTokens:
-    """An estimate: four ASCII characters are one token, any other character is one, and a reply uses its whole
-    limit."""
+    """Estimate the tokens of requests: four ASCII characters or one other character per token, and the longest replies."""
     return _summed(requests, likely_of_text)
 
 
 def most_tokens(requests: Sequence[Request]) -> RequestTokens:
-    """A bound for texts: no tokeniser makes more tokens of a text than it has bytes."""
+    """Return an upper bound on the tokens of requests without images: a text has at most as many tokens as bytes."""
     return _summed(requests, lambda text: len(text.encode()), TEMPLATE_TOKENS)
 
 
 def likely_of_text(text: str) -> int:
-    """Four ASCII characters are one token, any other character is one."""
+    """Estimate the tokens of a text: four ASCII characters are one token, any other character is one."""
     plain = sum(map(str.isascii, text))
     return math.ceil(plain / 4) + len(text) - plain
 
 
-def likely_of_picture(picture: ImageRef) -> int:
-    """Width times height divided by 750, at most 1,600."""
-    return min(math.ceil(picture.width * picture.height / PIXELS_A_TOKEN), MOST_OF_A_PICTURE)
+def likely_of_image(picture: ImageRef) -> int:
+    """Estimate the tokens of an image: width times height divided by 750, at most 1,600."""
+    return min(math.ceil(picture.width * picture.height / PIXELS_A_TOKEN), MOST_OF_A_IMAGE)
 
 
 def _summed(
     requests: Sequence[Request], tokens: Callable[[str], int], template: int = 0
 ) -> RequestTokens:
-    prompt_tokens = sum(
-        tokens(message.text) + template for request in requests for message in request.messages
-    )
-    return RequestTokens(
-        len(requests), prompt_tokens, sum(request.decoding.max_new_tokens for request in requests)
-    )
+    input_tokens = 0
+    output_tokens = 0
+    for request in requests:
+        input_tokens += sum(tokens(message.text) + template for message in request.messages)
+        output_tokens += request.decoding.max_new_tokens
+    return RequestTokens(len(requests), input_tokens, output_tokens)

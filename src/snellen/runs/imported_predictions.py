@@ -1,6 +1,6 @@
-"""Predictions that another toolkit made, written as a run: from there they are scored like any other.
+"""Store predictions that another toolkit made as a run, so that they can be scored like any other run.
 
-Its form says how a file is read (the registry's group `prediction_forms`).
+The registry group `prediction_forms` has the readers of their file formats.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from snellen import __version__
 from snellen.building.benchmark import ALL, Benchmark
+from snellen.callers import setting
 from snellen.common.paths import slug
 from snellen.errors import StoreError
 from snellen.formats.delimited import open_text
@@ -34,9 +35,12 @@ from snellen.runs.run_folder import (
 
 
 def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
-    """Where the run of a file of predictions lies unless the user says so: under `runs`, by what is in the files.
+    """Return the default folder of the run of a file of predictions: under `runs`, named after the content of the files.
 
-    `answers` is a file, the name or folder of a built benchmark, or empty; `form` is how the file is read.
+    Args:
+        path: The file of predictions.
+        answers: A file with answers, the name or folder of a built benchmark, or empty.
+        form: Name of the file format.
     """
     of_answers = (
         unpacked_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
@@ -46,31 +50,33 @@ def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
 
 
 def unpacked_digest(path: Path) -> bytes:
-    """SHA-256 of a file's content, unpacked where it is packed."""
+    """Return the SHA-256 of a file's content, decompressed if it is compressed."""
     with open_text(path) as file:
         return hashlib.sha256(file.read()).digest()
 
 
 def check_import(folder: Path, path: Path, benchmark: Benchmark | None = None) -> None:
-    """Raise StoreError when the folder holds a run of another file, or of other questions where they are known."""
+    """Raise StoreError if the folder holds a run of another file or, as far as known, of other questions."""
     if not (folder / RUN_MANIFEST).exists() and not holds_answers(folder):
         return
     earlier, manifest = read_manifest(folder), benchmark.manifest if benchmark else None
     [use, *further] = earlier.benchmarks
     fits = manifest is None or use.fits(manifest.version, manifest.questions)
     if further or earlier.fingerprint != _fingerprint(path) or not fits:
-        raise StoreError(f"{folder} holds another run; choose another folder with --to")
+        raise StoreError(
+            f"{folder} contains another run; choose another folder with {setting('to')}"
+        )
 
 
 class ImportedPredictions(Struct, frozen=True):
-    """What a file of predictions says."""
+    """The content of a file of predictions, without the replies."""
 
     file: Path
     model: str
     protocol: str
-    """The label of the protocol that all exchanges belong to."""
+    """Label of the protocol of all exchanges."""
     notes: tuple[str, ...]
-    """What in the file did not fit."""
+    """Parts of the file that did not match the benchmark."""
 
 
 def write_imported_run(
@@ -79,7 +85,7 @@ def write_imported_run(
     predictions: ImportedPredictions,
     exchanges: Iterable[Exchange],
 ) -> None:
-    """Write what a file of predictions says of a benchmark as a run."""
+    """Store the predictions of a file for a benchmark as a run."""
     manifest, labels = benchmark.manifest, (predictions.protocol,)
     use = BenchmarkUse(
         benchmark.name,
@@ -95,12 +101,12 @@ def write_imported_run(
         benchmarks=(use,),
         protocols=labels,
         templates="unknown",
-        asked=(),
+        question_specs=(),
         software={"snellen": __version__},
         hardware={},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         notes=(
-            "made elsewhere: prompts and decoding are not known, rows are shown as the file has them",
+            "imported: prompts and decoding are unknown, and rows are shown as in the file",
             *predictions.notes,
         ),
     )

@@ -1,6 +1,7 @@
-"""Stop a run on Ctrl-C, SIGTERM or SIGHUP without losing replies that are on their way, as they are paid for.
+"""Stop a run on Ctrl-C, SIGTERM or SIGHUP without losing replies in flight, since they are paid for.
 
-The first signal sends nothing more and waits for what is on its way, at most `GRACE_SECONDS`; a second one stops at once.
+After the first signal nothing more is sent, and replies in flight are awaited for at most `GRACE_SECONDS`. A second
+signal stops at once.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any
 from snellen.errors import Interrupted
 
 GRACE_SECONDS = 30.0
-"""The longest that replies on their way are waited for."""
+"""Maximum seconds to wait for replies in flight."""
 SAME_SIGNAL_SECONDS = 0.5
-"""A terminal and a parent process may pass the same signal on: a second one within so many seconds is the first."""
+"""Signals within this many seconds count as one, because a terminal and a parent process may both pass it on."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _USUAL = (signal.SIG_DFL, signal.default_int_handler)
 
@@ -26,7 +27,7 @@ _stop_requests: dict[asyncio.AbstractEventLoop, StopRequest] = {}
 
 
 class StopRequest:
-    """Whether the coroutine of this task is to stop, by a signal or by `stop_loop`."""
+    """State of a request to stop the current task's coroutine, made by a signal or by `stop_loop`."""
 
     def __init__(self, send_nothing_more: Callable[[], object]) -> None:
         """`send_nothing_more` is called at the first signal."""
@@ -35,10 +36,10 @@ class StopRequest:
         self._loop = asyncio.get_running_loop()
         self._began = 0.0
         self.signal = 0
-        """The signal that came first; 0 while none has."""
+        """The first signal; 0 before that."""
 
     def stop(self, number: int = signal.SIGINT) -> None:
-        """Wait for what is on its way; called again, stop at once."""
+        """Wait for replies in flight; on a second call, stop at once."""
         if not self.signal:
             self.signal, self._began = number, time.monotonic()
             self._loop.call_later(GRACE_SECONDS, self._cancel)
@@ -52,9 +53,9 @@ class StopRequest:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Listen to signals in the block, and raise `Interrupted` at its end where one has come.
+        """Handle signals inside the block, and raise `Interrupted` at its end if one arrived.
 
-        A signal that the program ignores or handles in a way of its own is left to it.
+        A signal that the program ignores or handles itself is not touched.
         """
         handlers: dict[signal.Signals, Any] = {}
         _stop_requests[self._loop] = self
@@ -78,14 +79,14 @@ class StopRequest:
 
 
 def _is_replaceable(handler: object) -> bool:
-    """Return whether a handler is Python's own, that of a runner of asyncio, or that of Snellen's command line."""
+    """Return whether a handler belongs to Python, to an asyncio runner, or to Snellen's command line."""
     function = getattr(handler, "func", handler)  # a runner's is a partial
     module = getattr(function, "__module__", "")
     return handler in _USUAL or module in ("snellen.cli", "asyncio.runners")
 
 
 def stop_loop(loop: asyncio.AbstractEventLoop) -> bool:
-    """Ask what runs in an event loop of another thread to stop; return whether anything there listens."""
+    """Request that the coroutine in another thread's event loop stops. Returns whether it handles such requests."""
     if (request := _stop_requests.get(loop)) is None:
         return False
     loop.call_soon_threadsafe(request.stop)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from snellen.common.foreign import lines_of, open_file
-from snellen.common.paths import as_word
+from snellen.common.paths import shell_word
 from snellen.errors import StoreError
 from snellen.records import Exchange
 from snellen.runs.journal_lines import (
@@ -39,7 +39,7 @@ def numbered_journals(folder: Path) -> list[Path]:
     paths = journals(folder)
     if len(paths) > MOST_JOURNALS:
         raise StoreError(
-            f"{folder} has {len(paths)} journals, more than {MOST_JOURNALS}; join some"
+            f"{folder} has {len(paths)} journals, more than {MOST_JOURNALS}; merge some of them"
         )
     return paths
 
@@ -49,6 +49,11 @@ def read_exchanges(folder: Path) -> Iterator[Exchange]:
 
     Raises:
         StoreError: A line is not an exchange, or was answered by a model that is not in the manifest.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> len(list(read_exchanges(results.runs[0].folder)))
+        4
     """
     authors = NO_AUTHORS
     if (folder / RUN_MANIFEST).exists():
@@ -127,15 +132,15 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _unreadable(path: Path, error: OSError) -> StoreError:
-    remedy = "see that it can be read"
+    remedy = "check its permissions"
     if path.is_dir():
-        remedy = f"`snellen mend {as_word(path.parent)}` sets it aside"
+        remedy = f"run `snellen mend {shell_word(path.parent)}` to move it aside"
     return StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}")
 
 
 def _at_line(path: Path, line_number: int, error: StoreError) -> StoreError:
     return StoreError(
-        f"{path}:{line_number}: {error}; `snellen mend {as_word(path.parent)}` sets such lines aside"
+        f"{path}:{line_number}: {error}; run `snellen mend {shell_word(path.parent)}` to move damaged lines aside"
     )
 
 

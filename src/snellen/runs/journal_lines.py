@@ -23,8 +23,8 @@ from snellen.records import (
     Decoding,
     Exchange,
     Failure,
-    Kind,
     Request,
+    RequestKind,
     Usage,
     key_of,
 )
@@ -85,7 +85,7 @@ class StoredRequest(Struct, frozen=True, dict=True):
     sample_id: str
     variant: msgspec.Raw
     messages: msgspec.Raw
-    kind: Kind = "generate"
+    kind: RequestKind = "generate"
     continuations: msgspec.Raw = _NO_CONTINUATIONS
     decoding: msgspec.Raw = _DEFAULT_DECODING
     role: str = EVALUATED
@@ -174,7 +174,7 @@ def _checked_body(line: bytes) -> bytes | None:
     body = line[:-_END_LENGTH] + b"}"
     checksum = end[len(_BEFORE_CHECKSUM) : -len(_AFTER_CHECKSUM)]
     if checksum != b"%08x" % crc32(body):
-        raise StoreError("the line has changed since it was written (its crc does not fit)")
+        raise StoreError("the line has changed since it was written (its CRC does not match)")
     return body
 
 
@@ -186,7 +186,8 @@ def _decode(body: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decod
     author = authors.get(content.request.role)
     if author not in (None, content.answered_by):
         raise StoreError(
-            f"answered by {content.answered_by or 'a model without a name'}, but this run is of {author}"
+            f"the reply is from {content.answered_by or 'a model without a name'}, but this run belongs to "
+            f"{author}"
         )
     return content
 

@@ -13,6 +13,7 @@ class ScoringKeywords(TypedDict, total=False):
     unparsed: Literal["not-right", "legacy-random"]
     guess_seed: int
     as_published: bool
+    errata: bool
 
 class RunKeywords(TypedDict, total=False):
     roles: Mapping[str, Any]
@@ -44,10 +45,11 @@ class RunKeywords(TypedDict, total=False):
     gpus_per_worker: float | None
     window: int
     error_budget: float
-    price: tuple[float, float] | None
+    price: tuple[float, ...] | None
     max_cost: float | None
     max_requests: int | None
     max_time: float | None
+    wait: bool
     cache: str | Path
     strict: bool
     moved: bool

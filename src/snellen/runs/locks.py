@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from snellen.callers import setting
 from snellen.errors import StoreError
 from snellen.formats.whole_files import unwritable
 
 LOCK = ".lock"
-ELSEWHERE = "choose a folder you can write with --runs"
+
+
+def write_elsewhere() -> str:
+    """Return what to do about a folder of a run that cannot be written."""
+    return f"choose a folder you can write with {setting('runs')}"
 
 
 @contextmanager
@@ -65,7 +70,7 @@ def _open_lock(folder: Path, name: str) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise unwritable(folder, error, ELSEWHERE) from None
+        raise unwritable(folder, error, write_elsewhere()) from None
 
 
 def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:
@@ -85,7 +90,7 @@ def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:
     except OSError:
         os.close(file)
         raise StoreError(
-            f"{folder} is in use by another run; wait for it, or choose another --name"
+            f"{folder} is in use by another run; wait for it, or choose another {setting('name')}"
         ) from None
 
 

@@ -17,7 +17,7 @@ from snellen.protocols.base import declaration_of
 from snellen.records import EVALUATED
 from snellen.runs.driving import NO_ROLES, Roles
 from snellen.runs.finding import SelectedBenchmark
-from snellen.runs.plan import RunPlan, example_source, protocols_of
+from snellen.runs.plan import RunPlan, example_source
 from snellen.runs.run_folder import RUN_FORMAT, BenchmarkUse, RoleModel, RunManifest, RunSession
 from snellen.runs.server_checks import ServerFacts
 
@@ -31,7 +31,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
     labels: dict[str, None] = {}
     versions_of_words = {}
     for selected in plan.benchmarks:
-        protocols = protocols_of(selected.benchmark.spec, plan)
+        protocols = plan.protocols_of(selected.benchmark.spec)
         own_labels = tuple(protocol.label for protocol in protocols)
         uses.append(_benchmark_use(selected, own_labels, plan))
         labels.update(dict.fromkeys(own_labels))
@@ -57,7 +57,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
         benchmarks=tuple(uses),
         protocols=tuple(labels),
         templates=plan.templates.id,
-        asked=(plan.question,),
+        question_specs=(plan.question,),
         executed=(plan.execution,),
         software={
             "snellen": __version__,
@@ -93,7 +93,7 @@ def _benchmark_use(
         selected.selection.part,
         examples_from,
         examples,
-        origin=benchmark.manifest.made.origin,
+        origin=benchmark.manifest.build_info.origin,
     )
 
 
@@ -103,7 +103,7 @@ def _effective_limit(selected: SelectedBenchmark) -> int | None:
     if limit is None:
         return None
     benchmark_manifest = selected.benchmark.manifest
-    build_limit = benchmark_manifest.made.limit
+    build_limit = benchmark_manifest.build_info.limit
     may_lack_samples = 0 < build_limit <= benchmark_manifest.counts.samples
     if may_lack_samples:
         return limit

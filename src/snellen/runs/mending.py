@@ -1,6 +1,6 @@
 """Repair runs: set damaged lines of journals aside, and restore a damaged manifest.
 
-What is set aside is kept as it is under `damaged/` in the run's folder; the run's command asks it again.
+Damaged parts are moved to `damaged/` in the run's folder. Repeating the run's command sends their requests again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import __version__
-from snellen.building.benchmark import MANIFEST, Benchmark, Part, Selection
+from snellen.building.benchmark import MANIFEST, Benchmark, QuestionPart, Selection
 from snellen.common.foreign import TABLE_BYTES, lines_of, open_file, read_file
-from snellen.common.paths import as_word
+from snellen.common.paths import shell_word
 from snellen.errors import DataError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
@@ -49,7 +49,7 @@ DAMAGED = "damaged"
 
 
 class Damage(Struct, frozen=True):
-    """One line of a journal that was set aside, or a whole file (line 0)."""
+    """A line of a journal that was set aside, or a whole file (line 0)."""
 
     path: Path
     line: int
@@ -60,7 +60,7 @@ class Damage(Struct, frozen=True):
 
 
 def misfit(request: Request, sample: Sample) -> str:
-    """Why a request cannot have been about this sample, in words; empty when it can."""
+    """Return why a request cannot belong to a sample; empty if it can."""
     variant = request.variant
     if not 0 <= variant.turn < len(sample.rounds):
         return f"turn {variant.turn} of {sample.id}, which has {len(sample.rounds)}"
@@ -73,29 +73,31 @@ def misfit(request: Request, sample: Sample) -> str:
 
 
 def check_fits(folder: Path, exchange: Exchange, sample: Sample) -> None:
-    """Raise StoreError, naming file and line, for an exchange of a run that is not about this sample."""
-    if why := misfit(exchange.request, sample):
-        for path in journals(folder):
-            for number, (_, stored) in enumerate(read_journal(path), 1):
-                if stored == exchange:
-                    raise StoreError(
-                        f"{path}:{number}: {why}; `snellen mend {as_word(folder)}` sets such lines aside"
-                    )
+    """Raise StoreError, naming file and line, if an exchange of a run does not belong to a sample."""
+    why = misfit(exchange.request, sample)
+    if not why:
+        return
+    for path in journals(folder):
+        for number, (_, stored) in enumerate(read_journal(path), 1):
+            if stored == exchange:
+                raise StoreError(
+                    f"{path}:{number}: {why}; run `snellen mend {shell_word(folder)}` to move damaged lines aside"
+                )
 
 
 def mend_run(folder: Path) -> list[Damage]:
-    """Restore a damaged manifest, and set aside what of a run's journals is not an exchange of this run.
+    """Restore a damaged manifest, and set aside lines of the journals that are not exchanges of this run.
 
-    Raises StoreError for a folder that is not a run or is in use, DataError where a benchmark has changed since.
+    Raises:
+        StoreError: The folder is not a run, or is in use.
+        DataError: A benchmark has changed since the run.
     """
     repairs = _mend_manifest(folder)
     manifest = read_manifest(folder)
-    samples = {
-        use.name: {
-            sample.id: sample for sample in reopen_benchmark(use, folder).samples(Selection())
-        }
-        for use in manifest.benchmarks
-    }
+    samples: dict[str, dict[str, Sample]] = {}
+    for use in manifest.benchmarks:
+        benchmark = reopen_benchmark(use, folder)
+        samples[use.name] = {sample.id: sample for sample in benchmark.samples(Selection())}
 
     def fault(line: bytes) -> str:
         try:
@@ -118,18 +120,23 @@ def count_lines_set_aside(folder: Path) -> int:
 
 
 def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
+    """Move damaged lines of a journal to `damaged/`, and return them."""
     aside = path.parent / DAMAGED / path.name
     if path.is_dir():
         aside.parent.mkdir(exist_ok=True)
         path.rename(aside)
         return [Damage(path, 0, "a folder and no journal")]
-    intact, damaged, damages = bytearray(), bytearray(), list[Damage]()
+    intact = bytearray()
+    damaged = bytearray()
+    damages: list[Damage] = []
     with open_file(path) as file:
         for number, line in enumerate(lines_of(file), 1):
-            why = fault(line) if line.endswith(b"\n") else "a line that was cut off"
+            why = fault(line) if line.endswith(b"\n") else "a truncated line"
             if why:
                 damages.append(Damage(path, number, why))
-            (damaged if why else intact).extend(line)
+                damaged.extend(line)
+            else:
+                intact.extend(line)
     if damages:
         before = read_file(aside, TABLE_BYTES) if aside.exists() else b""
         write_atomically(aside, before + bytes(damaged))
@@ -141,11 +148,11 @@ def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
 
 
 def _mend_manifest(folder: Path) -> list[Damage]:
-    """Restore the manifest from its copy, else make one from the journals and the run's own questions."""
+    """Restore a damaged manifest from its copy or, without a copy, from the journals and the run's questions."""
     path = folder / RUN_MANIFEST
     raw = read_file(path) if path.is_file() else b""
     if not raw and not holds_answers(folder):
-        return []  # not a run, which reading it says
+        return []  # not a run; the caller's reading of the manifest raises
     try:
         decode_manifest(folder, raw)
         return []
@@ -156,7 +163,7 @@ def _mend_manifest(folder: Path) -> list[Damage]:
         source = "restored from its copy"
         if restored is None:
             restored = _manifest_by_journals(folder, raw)
-            source = "made from the journals; the run's command, given again, completes it"
+            source = "recreated from the journals; repeat the run's command to complete it"
         if raw:
             write_atomically(folder / DAMAGED / RUN_MANIFEST, raw)
         write_manifest(folder, restored)
@@ -171,10 +178,10 @@ def _copied_manifest(folder: Path) -> RunManifest | None:
 
 
 def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
-    """Make a manifest from what is left: the beginning of the damaged one, the journals and the run's questions.
+    """Make a manifest from the journals, the run's questions, and the beginning of the damaged manifest.
 
     Raises:
-        StoreError: Nothing says what was asked.
+        StoreError: The run does not have its own questions, or no replies.
     """
     left = _beginning(raw)
     authors: dict[str, Counter[str]] = defaultdict(Counter)
@@ -189,8 +196,8 @@ def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
     ]
     if not uses or not by_role:
         raise StoreError(
-            f"{folder / RUN_MANIFEST} cannot be restored, as the run has no copy of it and no questions of its own; "
-            "remove it and give the run's command again: answers are kept"
+            f"{folder / RUN_MANIFEST} cannot be restored, because the run has neither a copy of it nor its own "
+            "questions; remove it and repeat the run's command (replies are kept)"
         )
     names = {role: author.rpartition("#")[0] for role, author in by_role.items()}
     model = left.get("model") or names.get(EVALUATED, "")
@@ -201,17 +208,18 @@ def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
         benchmarks=tuple(uses),
         protocols=tuple(dict.fromkeys(label for use in uses for label in use.protocols)),
         templates="",
-        asked=(QuestionSpec(models=(model,), benchmarks=tuple(use.name for use in uses)),),
+        question_specs=(QuestionSpec(models=(model,), benchmarks=tuple(use.name for use in uses)),),
         software={"snellen": __version__},
         hardware={},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        notes=("the manifest was lost, and made again from the journals",),
+        notes=("the manifest was lost and was recreated from the journals",),
         roles={role: RoleModel(name, {}) for role, name in names.items() if role != EVALUATED},
         authors_by_journal=by_role,
     )
 
 
 def _whole_entries(folder: Path) -> Iterator[JournalEntry]:
+    """Yield the undamaged entries of a run's journals."""
     for path in journals(folder):
         with suppress(OSError), open_file(path) as file:
             for line in lines_of(file):
@@ -220,7 +228,7 @@ def _whole_entries(folder: Path) -> Iterator[JournalEntry]:
 
 
 def _uses_of_own_questions(folder: Path, left: dict[str, Any]) -> Iterator[BenchmarkUse]:
-    """Yield the benchmarks whose questions the run keeps, with what the damaged manifest still says of each."""
+    """Yield the benchmarks whose questions are stored in the run, with the facts that the damaged manifest has of each."""
     known_uses: dict[str, BenchmarkUse] = {}
     for table in left.get("benchmarks") or ():
         with suppress(msgspec.ValidationError):
@@ -231,8 +239,8 @@ def _uses_of_own_questions(folder: Path, left: dict[str, Any]) -> Iterator[Bench
             manifest = Benchmark(path.parent).manifest
         except DataError:
             continue
-        chosen = manifest.made.recipe.get(ASKED, {})
-        part = msgspec.convert(chosen["part"], Part) if "part" in chosen else None
+        chosen = manifest.build_info.recipe.get(ASKED, {})
+        part = msgspec.convert(chosen["part"], QuestionPart) if "part" in chosen else None
         known_use = known_uses.get(manifest.spec.name)
         yield BenchmarkUse(
             manifest.spec.name,
@@ -244,12 +252,12 @@ def _uses_of_own_questions(folder: Path, left: dict[str, Any]) -> Iterator[Bench
             part=part,
             examples_from=known_use.examples_from if known_use else "",
             examples=known_use.examples if known_use else "",
-            origin=manifest.made.origin,
+            origin=manifest.build_info.origin,
         )
 
 
 def _beginning(raw: bytes) -> dict[str, Any]:
-    """Return the fields of a JSON object that was cut off, as far as they are whole."""
+    """Return the complete fields of a JSON object that was cut off."""
     text = raw.decode("utf-8", "ignore").rstrip("\0")
     closing: list[str] = []
     is_in_string = is_escaped = False

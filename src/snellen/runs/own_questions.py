@@ -1,9 +1,9 @@
-"""A run's own copy of the questions that it asked, so that it can be read elsewhere and after a benchmark was rebuilt.
+"""A run's own copy of its questions, for reading the run elsewhere or after a benchmark was rebuilt.
 
     questions/<benchmark>/benchmark.json     the benchmark's manifest: entry, version, digests of all its files
-    questions/<benchmark>/samples.jsonl.gz   the samples that were asked, with the digests of their pictures
+    questions/<benchmark>/samples.jsonl.gz   the samples of the run, with the digests of their images
 
-That is a built benchmark without its answers, and without pictures unless `snellen pack` brought them.
+The copy is a built benchmark without answers. It has images only if `snellen pack` added them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from snellen.building.benchmark import (
     Selection,
     file_digest,
 )
+from snellen.building.older_builds import record_file
 from snellen.common.images import ImageStore, JoinedImages
 from snellen.common.paths import benchmark_folder, check_benchmark_name
 from snellen.errors import DataError, StoreError
@@ -36,17 +37,17 @@ from snellen.runs.run_folder import BenchmarkUse
 
 QUESTIONS = "questions"
 ASKED = "asked"
-"""What the manifest of a copy notes beside the settings of the build: which part of the benchmark it is."""
+"""Key in the manifest of a copy, among the build settings, for the part of the benchmark that was copied."""
 
 
 def questions_folder(run: Path, benchmark: str) -> Path:
-    """Where a run keeps the questions of a benchmark. Raises DataError for a name that leads out of the run."""
+    """Return the folder for the questions of a benchmark. Raises DataError for a name that leads out of the run."""
     check_benchmark_name(benchmark, f"{run}: ")
     return run / QUESTIONS / benchmark
 
 
 def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> None:
-    """Write the chosen samples of a benchmark into a folder, unless they are there. Raises StoreError."""
+    """Write the selected samples of a benchmark into a folder, unless they are there. Raises StoreError."""
     choice: dict[str, Any] = {"where": selection.where, "limit": selection.limit}
     if selection.part is not None:
         choice["part"] = msgspec.to_builtins(selection.part)
@@ -54,7 +55,7 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
         earlier = Benchmark(folder).manifest
         if (
             earlier.version == benchmark.manifest.version
-            and earlier.made.recipe.get(ASKED) == choice
+            and earlier.build_info.recipe.get(ASKED) == choice
         ):
             return
     part = folder / f"{SAMPLES}.part"
@@ -65,20 +66,22 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StoreError(
-            f"{folder}: the questions cannot be kept ({error.strerror or error})"
+            f"{folder}: cannot save the questions ({error.strerror or error})"
         ) from None
     manifest = benchmark.manifest
     changed = replace(
         manifest,
         counts=counts,
-        made=replace(manifest.made, recipe={**manifest.made.recipe, ASKED: choice}),
+        build_info=replace(
+            manifest.build_info, recipe={**manifest.build_info.recipe, ASKED: choice}
+        ),
         files={**manifest.files, SAMPLES: file_digest(folder / SAMPLES)},
     )
     write_atomically(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(changed), indent=1))
 
 
 def _write_samples(benchmark: Benchmark, selection: Selection, path: Path) -> BenchmarkCounts:
-    """Write the chosen samples, and count them; all of them are copied as they were built."""
+    """Write the selected samples and return their counts; for the complete benchmark, copy its file."""
     counts, whole = benchmark.manifest.counts, benchmark.part(SAMPLES)
     if selection == ALL and not counts.examples and whole and whole.name == SAMPLES:
         shutil.copyfile(whole, path)
@@ -94,12 +97,16 @@ def _write_samples(benchmark: Benchmark, selection: Selection, path: Path) -> Be
 
 
 def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:
-    """The benchmark that a run asked: where it was built, where this machine has built it, or the run's own questions.
+    """Return the benchmark of a run, from its original folder, this machine's build, or the run's own questions.
 
-    Only the first two have answers and all pictures, unless the run was packed with them. Raises DataError when
-    none of them is there and asks what was asked.
+    The most complete copy is preferred: a colleague may have run one that was packed without some of its files. Only the
+    first two have all images, unless the run was packed with them.
+
+    Raises:
+        DataError: None of them exists with the questions of the run.
     """
     fault = ""
+    copies: list[Benchmark] = []
     for folder in _places(use, run):
         try:
             benchmark = Benchmark(folder)
@@ -107,23 +114,33 @@ def reopen_benchmark(use: BenchmarkUse, run: Path) -> Benchmark:
             fault = fault or str(error)
             continue
         if use.fits(benchmark.manifest.version, benchmark.manifest.questions):
-            return benchmark
+            copies.append(benchmark)
+            continue
         fault = fault or (
             f"{folder} is version {benchmark.manifest.version} of {use.name}, but the run used {use.version}; "
             "build that version again to score it"
         )
-    raise DataError(fault)
+    if not copies:
+        raise DataError(fault)
+    return max(copies, key=_record_file_count)  # of equal ones, the first
+
+
+def _record_file_count(benchmark: Benchmark) -> int:
+    """Return how many of the files of records that a build lists are in its folder."""
+    names = benchmark.manifest.files
+    return sum(record_file(benchmark.folder, name).exists() for name in names)
 
 
 def _places(use: BenchmarkUse, run: Path) -> Iterator[Path]:
+    """Yield the folders that may contain the benchmark of a run, in order of preference."""
     yield Path(use.folder)
     for folder in (benchmark_folder(use.name), questions_folder(run, use.name)):
         if os.access(folder / MANIFEST, os.R_OK):
             yield folder
 
 
-class RunPictures(JoinedImages):
-    """The pictures of one benchmark of a run, and of what was shown before it, wherever they still are."""
+class RunImages(JoinedImages):
+    """The images of one benchmark of a run and of its few-shot examples, from any folder that still has them."""
 
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
         example_folders = [Path(use.examples_from)] if use.examples_from else []

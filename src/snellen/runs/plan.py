@@ -10,33 +10,35 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.building.benchmark import Benchmark, Part
-from snellen.catalogue import BenchmarkSpec, suite_of
+from snellen.building.benchmark import Benchmark, QuestionPart
+from snellen.callers import for_caller, setting
+from snellen.catalogue import BenchmarkSpec, PromptSet, published_number_of, suite_of
 from snellen.errors import DataError
 from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import (
     AS_PUBLISHED,
-    Templates,
+    PromptTemplates,
     declared_templates,
     named_templates,
     with_defaults_of,
+    with_published_prompts,
 )
 from snellen.protocols.wrapping import with_controls
 from snellen.records import Decoding, Formulation, Method, Sample
-from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken
+from snellen.runs.drivers import NO_BUDGET_USED, BudgetUse
 from snellen.runs.few_shot import FewShot
 from snellen.runs.finding import (
     AbsentBenchmark,
     Announce,
     SelectedBenchmark,
+    announce_nothing,
     benchmarks_without_prompts,
     entry_of_today,
     find_benchmarks,
     held_out_benchmarks,
     open_benchmark,
     prompts_of,
-    silent,
 )
 from snellen.runs.run_name import automatic_name
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
@@ -50,15 +52,15 @@ class RunPlan(Struct, frozen=True):
     benchmarks: tuple[SelectedBenchmark, ...]
     protocols: tuple[Protocol, ...]
     """Protocols for all benchmarks. If empty, each benchmark has its own, by the spec's methods."""
-    templates: Templates
+    templates: PromptTemplates
     worker: int = 0
     """Index of this worker. Samples that share an image go to the same worker."""
-    others: tuple[Path, ...] = ()
+    reusable_runs: tuple[Path, ...] = ()
     """Folders of runs whose replies to the same requests are used if the same model gave them."""
-    taken: BudgetTaken = NOTHING_TAKEN
+    budget_used: BudgetUse = NO_BUDGET_USED
     """Part of the budget that earlier rounds of this session used."""
     has_automatic_name: bool = False
-    """Whether the run's folder was named by what is asked, and not by the user."""
+    """Whether the run's folder is named after its questions, and not by the user."""
 
     @property
     def question(self) -> QuestionSpec:
@@ -82,12 +84,45 @@ class RunPlan(Struct, frozen=True):
             return True
         return zlib.crc32(sample.group.encode()) % workers == self.worker
 
+    def protocols_of(self, spec: BenchmarkSpec) -> tuple[Protocol, ...]:
+        """Return the protocols of a benchmark in the run, and their controls.
+
+        These are the protocols of the run or, if it has none, those of the benchmark. A user's table that is evaluated
+        as published has the protocols of the suite whose format it has.
+        """
+        protocols = self.protocols or _own_protocols(spec, self)
+        return with_controls(protocols, self.question.controls)
+
+    def with_parts(
+        self, parts: Mapping[str, QuestionPart], earlier: Mapping[str, QuestionPart]
+    ) -> RunPlan:
+        """Return the plan of a round.
+
+        Args:
+            parts: The part of each named benchmark that the round asks.
+            earlier: The part of each named benchmark that earlier rounds asked, which is left out.
+        """
+        benchmarks = []
+        for use in self.benchmarks:
+            name = use.benchmark.name
+            if name not in parts:
+                benchmarks.append(use)
+                continue
+            selection = replace(use.selection, part=parts[name])
+            earlier_selection = None
+            if name in earlier:
+                earlier_selection = replace(use.selection, part=earlier[name])
+            benchmarks.append(SelectedBenchmark(use.benchmark, selection, earlier_selection))
+        return replace(self, benchmarks=tuple(benchmarks))
+
 
 # --- planning --------------------------------------------------------------------------------------------------------
 
 
 def plan_run(
-    spec: RunSpec, announce: Announce = silent, absent: list[AbsentBenchmark] | None = None
+    spec: RunSpec,
+    announce: Announce = announce_nothing,
+    absent: list[AbsentBenchmark] | None = None,
 ) -> RunPlan:
     """Look up what a spec of one model names, and check it.
 
@@ -106,7 +141,8 @@ def plan_run(
     """
     question_spec = spec.question
     if not question_spec.benchmarks:
-        raise DataError("name a benchmark to run; `snellen list` shows all")
+        listing = for_caller("`snellen list`", "sn.list_benchmarks()")
+        raise DataError(f"name a benchmark to run; {listing} shows all")
     protocols = tuple(parse_protocol(text) for text in question_spec.protocols)
     held_out = held_out_benchmarks(
         question_spec.benchmarks, question_spec.held_out_for, question_spec.cards, announce
@@ -125,10 +161,14 @@ def plan_run(
     )
 
     published = _published_templates(benchmarks)
+    published_prompts = _published_prompts(benchmarks)
     has_own_prompts = question_spec.templates or question_spec.prompt
-    if published and spec.scoring.as_published and not has_own_prompts:
+    if (published or published_prompts) and spec.scoring.as_published and not has_own_prompts:
         spec = spec.with_question(templates=AS_PUBLISHED)
     templates = _find_templates(spec.question.templates, benchmarks, published)
+    if spec.question.templates == AS_PUBLISHED:
+        templates = with_published_prompts(templates, published_prompts)
+        _announce_unverified_prompts(benchmarks, announce)
     templates = templates.with_prompt(question_spec.prompt)
     templates = _with_stated_sampling(templates, question_spec)
 
@@ -155,28 +195,6 @@ def plan_run(
     return replace(plan, spec=named_spec, has_automatic_name=True)
 
 
-def with_parts(plan: RunPlan, parts: Mapping[str, Part], earlier: Mapping[str, Part]) -> RunPlan:
-    """Return the plan of a round.
-
-    Args:
-        plan: The complete run.
-        parts: The part of each named benchmark that this round asks.
-        earlier: The part of each named benchmark that earlier rounds asked, which is left out.
-    """
-    benchmarks = []
-    for use in plan.benchmarks:
-        name = use.benchmark.name
-        if name not in parts:
-            benchmarks.append(use)
-            continue
-        selection = replace(use.selection, part=parts[name])
-        earlier_selection = None
-        if name in earlier:
-            earlier_selection = replace(use.selection, part=earlier[name])
-        benchmarks.append(SelectedBenchmark(use.benchmark, selection, earlier_selection))
-    return replace(plan, benchmarks=tuple(benchmarks))
-
-
 def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
     """Return the selected samples of a benchmark, without those of earlier rounds."""
     samples = selected.benchmark.samples(selected.selection)
@@ -190,7 +208,7 @@ def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
 
 
 def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> PromptRenderer:
-    """Return what renders the prompts of a benchmark in a run."""
+    """Return the renderer of the prompts of a benchmark in a run."""
     suite = suite_of(spec)
     templates = plan.templates
     if suite:
@@ -207,7 +225,7 @@ def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> P
 
 
 def _merge_decoding(requested: Decoding, of_templates: Decoding) -> Decoding:
-    """Return the decoding that a run requests, with that of its templates where the run has the default."""
+    """Return the decoding of a run, with that of its templates for settings that are at their defaults."""
     return replace(
         requested,
         temperature=requested.temperature or of_templates.temperature,
@@ -218,7 +236,7 @@ def _merge_decoding(requested: Decoding, of_templates: Decoding) -> Decoding:
 
 def _find_templates(
     name: str, benchmarks: Sequence[SelectedBenchmark], published: Mapping[str, str]
-) -> Templates:
+) -> PromptTemplates:
     prompt_sets = {use.benchmark.name: prompts_of(use.benchmark.spec) for use in benchmarks}
     if name and all(name in prompts for prompts in prompt_sets.values()):
         by_benchmark = {benchmark: prompts[name] for benchmark, prompts in prompt_sets.items()}
@@ -239,7 +257,32 @@ def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, s
     return templates
 
 
-def _with_stated_sampling(templates: Templates, question: QuestionSpec) -> Templates:
+def _published_prompts(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, PromptSet]:
+    """Return, by benchmark, the set of prompts of its published number."""
+    sets = {}
+    for use in benchmarks:
+        entry = entry_of_today(use.benchmark.spec)
+        if entry.published and entry.published.prompt:
+            sets[use.benchmark.name] = entry.prompts[entry.published.prompt]
+    return sets
+
+
+def _announce_unverified_prompts(
+    benchmarks: Sequence[SelectedBenchmark], announce: Announce
+) -> None:
+    lacking = []
+    for use in benchmarks:
+        number = published_number_of(use.benchmark.spec)
+        if number and not number.prompt:
+            lacking.append(use.benchmark.name)
+    if lacking:
+        announce(
+            "as published, but in Snellen's own words, because the entry has no verified prompt of its makers: "
+            + ", ".join(lacking)
+        )
+
+
+def _with_stated_sampling(templates: PromptTemplates, question: QuestionSpec) -> PromptTemplates:
     """Return templates whose sampling is switched off if the run states temperature 0 or top-p 1.
 
     These values are also the defaults, which the templates of a benchmark would otherwise change.
@@ -265,25 +308,16 @@ def image_limits(plan: RunPlan) -> tuple[str, ...]:
     for use in plan.benchmarks:
         name = use.benchmark.name
         templates = plan.templates.by_benchmark.get(name)
-        if templates and templates.pictures.words:
-            lines.append(f"{name}: {templates.pictures.words} (prompts {plan.question.templates})")
+        if templates and templates.images.words:
+            lines.append(f"{name}: {templates.images.words} (prompts {plan.question.templates})")
     return tuple(lines)
 
 
 # --- protocols -------------------------------------------------------------------------------------------------------
 
 
-def protocols_of(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
-    """Return the protocols of a benchmark in a run, and their controls.
-
-    These are the protocols of the run or, if it has none, of the benchmark. A user's table that is asked as published
-    has the protocols of the suite whose form it has.
-    """
-    protocols = plan.protocols or _own_protocols(spec, plan)
-    return with_controls(protocols, plan.question.controls)
-
-
 def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
+    """Return the protocols that a benchmark or its suite declares for the methods of a run."""
     suite = suite_of(spec)
     source = spec
     if suite and not spec.suite and suite.name in plan.templates.by_suite:
@@ -314,7 +348,7 @@ def example_source(benchmark: Benchmark, plan: RunPlan) -> Benchmark:
 
 
 def few_shot_of(benchmark: Benchmark, plan: RunPlan) -> FewShot:
-    """Return what draws the few-shot examples of a benchmark. Raises DataError if its source has none."""
+    """Return the drawer of the few-shot examples of a benchmark. Raises DataError if their source has none."""
     source = example_source(benchmark, plan)
     return FewShot(
         source.examples(),
@@ -332,17 +366,20 @@ def check_examples(plan: RunPlan) -> None:
     if not plan.question.few_shot:
         source = plan.question.few_shot_from
         if source:
-            raise DataError(f"--few-shot-from {source}: say how many are shown, as in --few-shot 4")
+            raise DataError(
+                f"{setting('few_shot_from', source)} needs the number of examples, such as {setting('few_shot', 4)}"
+            )
         return
     for selected in plan.benchmarks:
-        for protocol in protocols_of(selected.benchmark.spec, plan):
+        for protocol in plan.protocols_of(selected.benchmark.spec):
             if declaration_of(protocol).conclude:
                 raise DataError(
-                    f"{protocol.label} asks in steps of its own, without examples; leave --few-shot out"
+                    f"{protocol.label} has its own prompting steps and does not support examples; remove "
+                    f"{setting('few_shot')}"
                 )
         few_shot = few_shot_of(selected.benchmark, plan)
         for sample in samples_of(selected):
-            few_shot.drawn_for(sample)  # raises DataError if there are too few
+            few_shot.examples_for(sample)  # raises DataError if there are too few
 
 
 def check_roles(plan: RunPlan, roles: Collection[str]) -> None:
@@ -357,19 +394,21 @@ def check_roles(plan: RunPlan, roles: Collection[str]) -> None:
     """
     needed = {}
     for selected in plan.benchmarks:
-        for protocol in protocols_of(selected.benchmark.spec, plan):
+        for protocol in plan.protocols_of(selected.benchmark.spec):
             for role in declaration_of(protocol).roles:
                 needed[role] = protocol.label
     for role, protocol_label in needed.items():
         if role not in roles:
+            keyword = f"{{{role!r}: MODEL}}"
             raise DataError(
-                f"{protocol_label} asks a {role}; name one with --role {role}=MODEL (roles={{{role!r}: MODEL}})"
+                f"{protocol_label} needs a model for the role {role}; name one with "
+                f"{for_caller(f'--role {role}=MODEL (roles={keyword})', f'roles={keyword}')}"
             )
     for role in roles:
         if role not in needed:
             alternatives = f"; known: {', '.join(needed)}" if needed else ""
             raise DataError(
-                f"no protocol of this run asks a {role}; leave --role {role}=... out{alternatives}"
+                f"no protocol of this run has the role {role}; remove {setting('roles', {role: ...})}{alternatives}"
             )
 
 
@@ -378,11 +417,11 @@ def _check_temperature(plan: RunPlan) -> None:
     for selected in plan.benchmarks:
         spec = selected.benchmark.spec
         is_greedy = not prompt_of(spec, spec.formulation, plan).decoding.temperature
-        for protocol in protocols_of(spec, plan):
+        for protocol in plan.protocols_of(spec):
             if is_greedy and declaration_of(protocol).needs_temperature:
                 raise DataError(
-                    f"{protocol.label}: at temperature 0 all replies to a question are the same; set --temperature,"
-                    " or greedy=true among its options to see whether they are"
+                    f"{protocol.label}: at temperature 0, all replies to a question should be identical; set "
+                    f"{setting('temperature')}, or add the option greedy=true to test whether they are"
                 )
 
 
@@ -392,7 +431,7 @@ def _announce_inapplicable(plan: RunPlan, announce: Announce) -> None:
     inapplicable = 0
     for selected in plan.benchmarks:
         spec = selected.benchmark.spec
-        protocols = protocols_of(spec, plan)
+        protocols = plan.protocols_of(spec)
         if _any_applies(protocols, selected):
             continue
         labels = " and ".join(protocol.label for protocol in protocols) or plan.question.method
@@ -400,11 +439,12 @@ def _announce_inapplicable(plan: RunPlan, announce: Announce) -> None:
         inapplicable += 1
 
     lines = [
-        f"not asked, as {labels} cannot ask their questions: {', '.join(names)}"
+        f"not run, because {labels} does not support their questions: {', '.join(names)}"
         for labels, names in names_by_protocols.items()
     ]
     if inapplicable == len(plan.benchmarks):
-        raise DataError(f"{'; '.join(lines)}; `-p vanilla` asks any question")
+        vanilla = for_caller("-p vanilla", "protocols='vanilla'")
+        raise DataError(f"{'; '.join(lines)}; `{vanilla}` supports every question")
     for line in lines:
         announce(line)
 

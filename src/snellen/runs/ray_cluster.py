@@ -1,7 +1,7 @@
-"""A run on a Ray cluster: workers hold the model, each on GPUs of its own; this process asks and writes the folder.
+"""Run on a Ray cluster: workers hold the model on their GPUs, and this process sends requests and writes the folder.
 
-The cluster needs Snellen and the model's weights on its machines, and no file of this one. It may grow and shrink while
-the run goes on.
+The machines of the cluster need Snellen and the model's weights, but no file of this machine. The cluster may grow and
+shrink during the run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from typing import Any
 from msgspec import Struct
 
 from snellen import __version__
+from snellen.callers import setting
 from snellen.errors import MissingExtraError, ModelError
 from snellen.runs.drivers import ProgressCallback
-from snellen.runs.finding import Announce, silent
+from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.plan import RunPlan
 from snellen.runs.ray_pool import (
     PoolWorker,
@@ -38,27 +39,29 @@ from snellen.runs.spec import ExecutionSpec
 from snellen.runs.unchanged_models import changed_fact
 
 PLACEMENT_SECONDS = 600.0
-"""How long to wait until the cluster has room for a first worker; one that grows on demand takes minutes."""
+"""Maximum seconds until the cluster has room for a first worker. A cluster that grows on demand takes minutes."""
 
 CONNECT_SECONDS = 15.0
-"""How long to wait until the head of a cluster answers at all."""
+"""Maximum seconds until the head of a cluster answers."""
 
 
 class WorkerSize(Struct, frozen=True):
-    """What each worker takes of the cluster, and how many there should be."""
+    """Resources of each worker, and the intended number of workers."""
 
     gpus: float
     cpus: int
-    wanted: int
+    target_count: int
 
 
 def run_on_ray(
-    plan: RunPlan, progress: ProgressCallback, announce: Announce = silent
+    plan: RunPlan, progress: ProgressCallback, announce: Announce = announce_nothing
 ) -> RunOutcome:
-    """Carry out a plan on the cluster that its spec names. The folder is the same as that of one process.
+    """Run a plan on the cluster that its spec names, with the same folder as a run in one process.
 
-    Raises MissingExtraError without Ray, ModelError when there is no such cluster, no room on it, or a model that
-    cannot be used there, and whatever `run_plan` raises.
+    Raises:
+        MissingExtraError: Ray is not installed.
+        ModelError: The cluster cannot be reached, has no room, or cannot use the model.
+        SnellenError: As `run_plan`.
     """
     with _connected(plan.execution) as ray:
         cluster = RayCluster(ray, plan, announce)
@@ -68,7 +71,7 @@ def run_on_ray(
             models = cluster.first_models()
             size = cluster.size
             announce(
-                f"Ray: up to {size.wanted} workers, {size.gpus:g} GPUs and {size.cpus} CPUs each"
+                f"Ray: up to {size.target_count} workers, {size.gpus:g} GPUs and {size.cpus} CPUs each"
             )
             evaluated, roles = models_on_ray(RayPool(cluster, models, plan.execution.window))
             return run_plan(evaluated, plan, progress, roles)
@@ -78,12 +81,14 @@ def run_on_ray(
 
 @contextmanager
 def _connected(execution: ExecutionSpec) -> Iterator[ModuleType]:
-    """Ray, connected as `ray` says; a connection that the user's program has made is used, and left open."""
+    """Yield Ray, connected to the cluster. A connection that the user's program has made is reused and left open."""
     with _process_as_it_was():
         try:
             import ray
         except ImportError:
-            raise MissingExtraError("ray", "ray", "a run on a cluster (--ray)") from None
+            raise MissingExtraError(
+                "ray", "ray", f"a run on a cluster ({setting('ray')})"
+            ) from None
         if ray.is_initialized():
             yield ray
             return
@@ -106,17 +111,17 @@ def _join(ray: ModuleType, execution: ExecutionSpec) -> None:
         # Another machine's token is not an error of its own class, but a cause in words.
         if "authentication" in f"{error} {error.__cause__}".lower():
             raise ModelError(
-                f"ray: the cluster at {execution.ray} asks for its token; set RAY_AUTH_MODE=token, and copy the file "
-                "~/.ray/auth_token of its first machine to this one"
+                f"ray: the cluster at {execution.ray} requires a token; set RAY_AUTH_MODE=token, and copy "
+                "~/.ray/auth_token from its head node to this machine"
             ) from None
         raise ModelError(
-            f"ray: no cluster can be joined at {execution.ray} ({_first_line(error)}); run this on a machine of the "
-            "cluster (`ray start --address=HEAD:6379`), or leave the address out"
+            f"ray: cannot join a cluster at {execution.ray} ({_first_line(error)}); run this on a machine of the "
+            "cluster (`ray start --address=HEAD:6379`), or remove the address"
         ) from None
 
 
 def _check_reachable(address: str) -> None:
-    """Raise OSError where nothing answers, or OverflowError for what is not a port; Ray would wait for minutes."""
+    """Raise OSError if nothing answers, or OverflowError for an invalid port. Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if host:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
@@ -124,7 +129,7 @@ def _check_reachable(address: str) -> None:
 
 @contextmanager
 def _process_as_it_was() -> Iterator[None]:
-    """Undo what Ray leaves behind in a process that imports it and joins: variables, a handler of SIGTERM, a hook."""
+    """Undo what importing and joining Ray changes in a process: variables, a handler of SIGTERM, a hook."""
     variables, on_terminate, hook = (
         dict(os.environ),
         signal.getsignal(signal.SIGTERM),
@@ -151,62 +156,68 @@ def _first_line(error: BaseException) -> str:
 
 
 class RayCluster:
-    """The workers of a run on a cluster, and what becomes of them."""
+    """The workers of a run on a cluster."""
 
     def __init__(self, ray: ModuleType, plan: RunPlan, announce: Announce) -> None:
-        self._ray, self._plan, self.announce = ray, plan, announce
+        self._ray = ray
+        self._plan = plan
+        self.announce = announce
         self._actor = ray.remote(RayWorker)
         self.faults = (ray.exceptions.RayError,)
-        """What awaiting a worker may raise."""
+        """Errors that awaiting a worker may raise."""
         self.size = worker_size(plan.execution, ray.nodes())
         self._left_out = 0
-        self.workers = [self._new() for _ in range(self.size.wanted)]
+        self.workers = [self._new() for _ in range(self.size.target_count)]
 
     @property
-    def wanted(self) -> int:
-        """How many workers there should be."""
-        return self.size.wanted
+    def target_count(self) -> int:
+        """Intended number of workers."""
+        return self.size.target_count
 
     def _new(self) -> PoolWorker:
         actor = self._actor.options(num_gpus=self.size.gpus, num_cpus=self.size.cpus).remote()
-        [model], roles = self._plan.question.models, dict(self._plan.question.roles)
+        [model] = self._plan.question.models
+        roles = dict(self._plan.question.roles)
         folders = [use.benchmark.folder.resolve() for use in self._plan.benchmarks]
         return PoolWorker(actor, actor.place.remote(), actor.load.remote(model, roles, folders))
 
     def start(self) -> PoolWorker:
-        """One more worker; it takes part once the cluster has room for it."""
-        self.workers.append(worker := self._new())
+        """Start another worker. It takes part once the cluster has room for it."""
+        worker = self._new()
+        self.workers.append(worker)
         return worker
 
     def grow(self) -> list[PoolWorker]:
-        """New workers for machines that have joined, where no number was asked for."""
-        total = worker_size(self._plan.execution, self._ray.nodes()).wanted
+        """Start workers on machines that have joined, unless the user set the number of workers."""
+        total = worker_size(self._plan.execution, self._ray.nodes()).target_count
         return [self.start() for _ in range(total - self._left_out - len(self.workers))]
 
     def leave(self, worker: PoolWorker) -> None:
-        """Do without a worker, whatever is left of it."""
+        """Remove a worker and kill its process."""
         if worker in self.workers:
             self.workers.remove(worker)
         self._ray.kill(worker.actor)
 
     def leave_out(self, worker: PoolWorker) -> None:
-        """Do without a worker that cannot take part, and start none in its place."""
+        """Remove a worker that cannot take part, without starting a replacement."""
         self._left_out += 1
         self.leave(worker)
 
     def dismiss_all(self) -> None:
-        """Free what the run holds on the cluster."""
+        """Remove all workers, which frees their resources."""
         for worker in list(self.workers):
             self.leave(worker)
 
     def raised_in_worker(self, error: BaseException) -> str:
-        """The exception of a worker's own code, in a line; empty where the worker itself was lost."""
+        """Return the exception of a worker's own code as a line; empty if the worker itself was lost."""
         cause = getattr(error, "cause", None)
-        if not isinstance(error, self._ray.exceptions.RayTaskError) or isinstance(
-            cause, self.faults
-        ):
+        if not isinstance(error, self._ray.exceptions.RayTaskError):
             return ""
-        return f"{type(cause).__name__}: {_first_line(cause)}" if cause else _first_line(error)
+        if isinstance(cause, self.faults):
+            return ""
+        if cause is None:
+            return _first_line(error)
+        return f"{type(cause).__name__}: {_first_line(cause)}"
 
     def why_not(
         self,
@@ -214,9 +225,9 @@ class RayCluster:
         loaded: dict[str, WorkerModel] | Refusal,
         models: dict[str, WorkerModel],
     ) -> str:
-        """Why a worker cannot take part beside those with these models; empty when it can."""
+        """Return why a worker cannot take part with workers that have these models; empty if it can."""
         if place.version != __version__:
-            return f"it has Snellen {place.version}, this is {__version__}; install the same"
+            return f"it has Snellen {place.version}, but this machine has {__version__}; install the same version"
         if isinstance(loaded, Refusal):
             return loaded.message
         for role, model in models.items():
@@ -225,10 +236,10 @@ class RayCluster:
         return ""
 
     def first_models(self) -> dict[str, WorkerModel]:
-        """What the first worker has loaded. Raises ModelError where none can."""
-        if not self._ray.wait(
-            [worker.placed for worker in self.workers], timeout=PLACEMENT_SECONDS
-        )[0]:
+        """Return the models of the first worker that has loaded them. Raises ModelError if no worker can."""
+        placements = [worker.placed for worker in self.workers]
+        placed, _ = self._ray.wait(placements, timeout=PLACEMENT_SECONDS)
+        if not placed:
             raise ModelError(
                 f"ray: no worker could start within {PLACEMENT_SECONDS:.0f} s: {self.no_room}; see "
                 "`ray status`, or set gpus_per_worker"
@@ -255,7 +266,7 @@ class RayCluster:
 
     @property
     def has_fitting_machine(self) -> bool:
-        """Whether some machine of the cluster is large enough for a worker, free or not."""
+        """Whether a machine of the cluster is large enough for a worker, free or not."""
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         return any(
             machine.get("GPU", 0.0) >= self.size.gpus and machine.get("CPU", 0.0) >= self.size.cpus
@@ -264,30 +275,34 @@ class RayCluster:
 
     @property
     def no_room(self) -> str:
-        """That a worker finds no room, in words."""
-        most = max(
-            (node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]),
-            default=0.0,
-        )
+        """Why no worker can be placed, as text."""
+        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        most = max((machine.get("GPU", 0.0) for machine in machines), default=0.0)
         return (
-            f"a worker needs {self.size.gpus:g} GPUs and {self.size.cpus} CPUs of one machine, which none of the "
-            f"cluster has free (the most GPUs of one: {most:g})"
+            f"a worker needs {self.size.gpus:g} GPUs and {self.size.cpus} CPUs on one machine, but no machine of "
+            f"the cluster has as many free (at most {most:g} GPUs)"
         )
 
 
 def worker_size(execution: ExecutionSpec, nodes: list[dict[str, Any]]) -> WorkerSize:
-    """What workers take of a cluster of `nodes`, which are as `ray.nodes()` gives them.
+    """Return the resources of workers on a cluster with these nodes, in the format of `ray.nodes()`.
 
     Without GPUs, the workers of a machine share its processors.
     """
     machines = [
         node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")
     ]
-    has_gpus = any(machine.get("GPU") for machine in machines)
-    gpus = float(has_gpus) if execution.gpus_per_worker is None else execution.gpus_per_worker
-    fit = sum(int(machine.get("GPU", 0) / gpus) for machine in machines) if gpus else len(machines)
-    workers = execution.ray_workers or max(fit, 1)
+    gpus = execution.gpus_per_worker
+    if gpus is None:
+        gpus = 1.0 if any(machine.get("GPU") for machine in machines) else 0.0
+    if gpus:
+        fitting_workers = sum(int(machine.get("GPU", 0) / gpus) for machine in machines)
+    else:
+        fitting_workers = len(machines)
+    workers = execution.ray_workers or max(fitting_workers, 1)
     if gpus or not machines:
         return WorkerSize(gpus, 1, workers)
-    fewest = min(machine["CPU"] for machine in machines)
-    return WorkerSize(gpus, max(int(fewest // math.ceil(workers / len(machines))), 1), workers)
+    fewest_cpus = min(machine["CPU"] for machine in machines)
+    workers_per_machine = math.ceil(workers / len(machines))
+    cpus = max(int(fewest_cpus // workers_per_machine), 1)
+    return WorkerSize(gpus, cpus, workers)

@@ -1,12 +1,12 @@
 """A model whose requests are answered by workers on a Ray cluster, which come and go.
 
-To a driver it is one model behind a network. A picture's requests go to one worker while that lives, together, so that
-what they share is computed once; workers take the next pictures as they have room. What a lost worker had in hand goes
+To a driver it is one model behind a network. An image's requests go to one worker while that lives, together, so that
+what they share is computed once; workers take the next images as they have room. What a lost worker had in hand goes
 to others.
 
 What runs on a Ray cluster: a worker that holds a run's models and answers batches of requests.
 
-It is given pictures with the requests and returns responses, so it needs no file of the machine that asks. This module
+It is given images with the requests and returns responses, so it needs no file of the machine that asks. This module
 does not import Ray, which makes an actor of `RayWorker`.
 """
 
@@ -30,7 +30,7 @@ from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.models.base import HasFindings, NeedsBenchmarks, answers_by_sample
 from snellen.models.identity import identity_of
-from snellen.records import EVALUATED, Failure, ImageRef, Kind, Request, Response
+from snellen.records import EVALUATED, Failure, ImageRef, Request, RequestKind, Response
 from snellen.runs.async_driver import in_batches
 from snellen.runs.drivers import answer_batch
 from snellen.runs.driving import load_evaluated, load_roles
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from snellen.runs.ray_cluster import RayCluster
 
 encode_requests = msgspec.msgpack.encode
-"""Records travel as the journal writes them: a default that was pickled is no longer left out of a request's key."""
+"""Encodes requests as the journal does. Pickling would not restore which fields have defaults, and so change keys."""
 decode_answer = msgspec.msgpack.Decoder(list[Response]).decode
 _requests = msgspec.msgpack.Decoder(list[Request])
 
-SentPicture = bytes | str
-"""The bytes of a picture, or why it could not be read."""
+SentImage = bytes | str
+"""The bytes of an image, or the reason why it could not be read."""
 
 
 class WorkerPlace(Struct, frozen=True):
-    """Where a worker runs, and with which version of Snellen."""
+    """Where a worker runs, and its version of Snellen."""
 
     host: str
     pid: int
@@ -56,36 +56,36 @@ class WorkerPlace(Struct, frozen=True):
 
 
 class WorkerModel(Struct, frozen=True):
-    """What has to be known about a model to ask it remotely."""
+    """The facts about a model that are needed to use it remotely."""
 
     name: str
-    kinds: frozenset[Kind]
+    kinds: frozenset[RequestKind]
     batch_size: int
     fingerprint: dict[str, str]
     answers_by_sample: bool
 
 
 class Refusal(Struct, frozen=True):
-    """A worker's models cannot be used: the line of the error."""
+    """A line that says why a worker's models cannot be used."""
 
     message: str
 
 
 class AnsweredBatch(Struct, frozen=True):
-    """Responses in the order of the requests, encoded, and what the models found so far in checking their answers."""
+    """Encoded responses in the order of the requests, and the findings of the models so far."""
 
     responses: bytes
     findings: tuple[str, ...] = ()
 
 
-class SentPictures:
-    """The pictures that came with a batch."""
+class SentImages:
+    """The images that were sent with a batch."""
 
-    def __init__(self, pictures: Mapping[str, SentPicture]) -> None:
+    def __init__(self, pictures: Mapping[str, SentImage]) -> None:
         self._pictures = pictures
 
     def read(self, image: ImageRef) -> bytes:
-        """The bytes. Raises DataError for a picture that could not be read where it lies."""
+        """Return the bytes of an image. Raises DataError if the sender could not read it."""
         content = self._pictures[image.digest]
         if isinstance(content, str):
             raise DataError(content)
@@ -101,7 +101,7 @@ class RayWorker:
     def load(
         self, model: str, roles: Mapping[str, str], benchmarks: Sequence[Path]
     ) -> dict[str, WorkerModel] | Refusal:
-        """Load the models, the evaluated one and those of `roles`; what is to be known of each, by role."""
+        """Load the evaluated model and those of `roles`. Returns facts about each, by role."""
         try:
             played = load_roles(roles)
             loaded = {EVALUATED: load_evaluated(model, roles, played), **played}
@@ -128,11 +128,11 @@ class RayWorker:
             return Refusal(str(error))
 
     def answer(
-        self, encoded: bytes, digests: Sequence[str], *pictures: SentPicture
+        self, encoded: bytes, digests: Sequence[str], *pictures: SentImage
     ) -> AnsweredBatch | Refusal:
-        """Answer a batch of encoded requests; `pictures` are theirs, under `digests`."""
+        """Answer a batch of encoded requests. `pictures` are their images, with `digests` in the same order."""
         requests = _requests.decode(encoded)
-        images = SentPictures(dict(zip(digests, pictures, strict=True)))
+        images = SentImages(dict(zip(digests, pictures, strict=True)))
         responses: dict[int, Response] = {}
         alike = sorted(range(len(requests)), key=lambda i: (requests[i].role, requests[i].kind))
         try:
@@ -154,19 +154,19 @@ class RayWorker:
 
 
 BATCHES_IN_HAND = 2
-"""Batches that a worker holds, so that the next one is there when it has answered one."""
+"""Batches that a worker holds, so that the next one is ready when it has finished one."""
 MOST_LOST = 3
-"""Workers that may be lost while they answer a request before it counts as failed."""
+"""Lost workers after which the request that they were answering counts as failed."""
 TURNS = 4
-"""Turns of the event loop in which requests that belong together arrive."""
-REMEMBERED_PICTURES = 10_000
-"""For how many pictures the worker that has seen them is remembered."""
+"""Turns of the event loop to wait for requests that belong together."""
+REMEMBERED_IMAGES = 10_000
+"""Number of images for which the worker that has seen them is remembered."""
 GROW_SECONDS = 10.0
-"""How often a cluster that has grown is noticed."""
+"""Seconds between checks whether the cluster has grown."""
 
 
 class _Waiting:
-    """A request that nobody has answered yet."""
+    """A request without a response."""
 
     def __init__(
         self, request: Request, images: Images, answered: asyncio.Future[Response]
@@ -175,11 +175,11 @@ class _Waiting:
         pictures = request.images
         self.group = pictures[0].digest if pictures else f"{request.benchmark} {request.sample_id}"
         self.lost = 0
-        """Workers that were lost while they answered it."""
+        """Workers that were lost while answering the request."""
 
 
 class PoolWorker:
-    """One worker as the pool sees it."""
+    """A worker from the view of the pool."""
 
     def __init__(self, actor: Any, placed: Any, loaded: Any) -> None:
         self.actor = actor
@@ -191,19 +191,23 @@ class PoolWorker:
 
     @property
     def name(self) -> str:
-        return (
-            f"worker {self.place.pid} on {self.place.host}"
-            if self.place
-            else "a worker that had not begun"
-        )
+        if self.place is None:
+            return "a worker that had not started"
+        return f"worker {self.place.pid} on {self.place.host}"
 
 
 class RayPool:
-    """The workers of a run, and the requests that wait for them."""
+    """The workers of a run, and the requests that wait for them.
+
+    Args:
+        cluster: Starts and removes workers.
+        models: Facts about the models of every worker, by role.
+        window: Requests per batch; 0 for the batch size of the models.
+    """
 
     def __init__(self, cluster: RayCluster, models: dict[str, WorkerModel], window: int) -> None:
-        """`models` are those of every worker, by role; `window`: how many requests it gets at once, 0: as they say."""
-        self._cluster, self.models = cluster, models
+        self._cluster = cluster
+        self.models = models
         self.batch_size = window or max(model.batch_size for model in models.values())
         self.findings = dict[str, None]()
         self._waiting = OrderedDict[str, deque[_Waiting]]()
@@ -216,10 +220,10 @@ class RayPool:
 
     @property
     def concurrency(self) -> int:
-        return self._cluster.wanted * self.batch_size * BATCHES_IN_HAND
+        return self._cluster.target_count * self.batch_size * BATCHES_IN_HAND
 
     async def ask(self, request: Request, images: Images) -> Response:
-        """The response of some worker. Raises ModelError when no worker can answer."""
+        """Return the response of any worker. Raises ModelError if no worker can answer."""
         if self._error:
             raise self._error
         if not self._tasks:
@@ -230,7 +234,7 @@ class RayPool:
         return await waiting.answered
 
     async def close(self) -> None:
-        """Stop waiting for workers; they live on until the cluster is left."""
+        """Stop waiting for workers, which continue until the cluster is left."""
         tasks, self._tasks = self._tasks, set()
         for task in tasks:
             task.cancel()
@@ -267,14 +271,14 @@ class RayPool:
             self._dismiss(worker, why)
             return
         worker.is_ready = True
-        self._cluster.announce(f"Ray: {worker.name} takes part")
+        self._cluster.announce(f"Ray: {worker.name} joined")
         self._hand_out_soon()
 
     def _dismiss(self, worker: PoolWorker, why: str) -> None:
-        """Go on without a worker that cannot take part, if there are others."""
+        """Continue without a worker that cannot take part, if there are others."""
         self._cluster.leave_out(worker)
         if self._cluster.workers:
-            self._cluster.announce(f"Ray: {worker.name} is left out: {why}")
+            self._cluster.announce(f"Ray: {worker.name} is not used: {why}")
         else:
             self._fail(f"{worker.name}: {why}")
 
@@ -285,39 +289,38 @@ class RayPool:
                 self._spawn(self._welcome(worker))
 
     def _lose(self, worker: PoolWorker, error: Exception) -> None:
-        """Put back what a worker had in hand, and start another in its place."""
+        """Return the requests of a lost worker to the queue, and start a replacement."""
         if worker.is_lost:
             return
-        worker.is_lost, worker.is_ready = True, False
+        worker.is_lost = True
+        worker.is_ready = False
         self._cluster.leave(worker)
-        # Only what it was answering may have been the cause.
+        # Only requests of the first batch, which it was answering, may have been the cause.
         for number, batch in enumerate(worker.in_hand):
             for waiting in reversed(batch):
-                waiting.lost += number == 0
+                if number == 0:
+                    waiting.lost += 1
                 self._put_back(waiting)
         worker.in_hand.clear()
         self._lost_in_a_row += 1
-        if self._lost_in_a_row > MOST_LOST * self._cluster.wanted:
+        if self._lost_in_a_row > MOST_LOST * self._cluster.target_count:
             reason = str(error).partition("\n")[0]
             self._fail(
-                f"{self._lost_in_a_row} workers in a row were lost before they answered anything ({reason})"
+                f"{self._lost_in_a_row} workers in a row were lost before their first reply ({reason})"
             )
             return
-        self._cluster.announce(f"Ray: {worker.name} was lost; others answer what it had in hand")
+        self._cluster.announce(f"Ray: {worker.name} was lost; other workers take over its requests")
         self._spawn(self._welcome(self._cluster.start()))
         self._hand_out_soon()
 
     def _put_back(self, waiting: _Waiting) -> None:
+        """Return a request to the queue, or fail it if too many workers were lost while answering it."""
         if waiting.answered.done():
             return
         if waiting.lost >= MOST_LOST:
-            waiting.answered.set_result(
-                Response(
-                    error=Failure(
-                        "model", f"{waiting.lost} workers were lost in answering this", waiting.lost
-                    )
-                )
-            )
+            detail = f"{waiting.lost} workers were lost while answering this request"
+            failure = Failure("model", detail, waiting.lost)
+            waiting.answered.set_result(Response(error=failure))
         elif waiting.lost:
             self._suspects.appendleft(waiting)
         else:
@@ -325,18 +328,18 @@ class RayPool:
             self._waiting.move_to_end(waiting.group, last=False)
 
     def _fail(self, reason: str) -> None:
-        """End the run: whoever waits first is told, which ends all others."""
+        """End the run by raising an error for one waiting request."""
         self._error = ModelError(reason)
         in_hand = (batch for worker in self._cluster.workers for batch in worker.in_hand)
-        everybody = itertools.chain(self._suspects, *self._waiting.values(), *in_hand)
-        first = next((waiting for waiting in everybody if not waiting.answered.done()), None)
-        if first:
-            first.answered.set_exception(self._error)
+        for waiting in itertools.chain(self._suspects, *self._waiting.values(), *in_hand):
+            if not waiting.answered.done():
+                waiting.answered.set_exception(self._error)
+                return
 
     # --- batches -------------------------------------------------------------------------------------------------
 
     def _hand_out_soon(self) -> None:
-        """Hand out when what belongs together has arrived."""
+        """Distribute requests after some turns of the event loop, when requests that belong together have arrived."""
         if not self._turns:
             self._turns = TURNS
             self._next_turn()
@@ -349,21 +352,21 @@ class RayPool:
             self._hand_out()
 
     def _hand_out(self) -> None:
-        for room in range(
-            BATCHES_IN_HAND
-        ):  # one batch for everybody before anybody gets a second one
+        """Give each worker its first batch, then each its second one, and so on."""
+        for batch_count in range(BATCHES_IN_HAND):
             for worker in self._cluster.workers:
-                if (
-                    worker.is_ready
-                    and len(worker.in_hand) == room
-                    and (batch := self._batch_for(worker))
-                ):
+                if not worker.is_ready or len(worker.in_hand) != batch_count:
+                    continue
+                batch = self._batch_for(worker)
+                if batch:
                     worker.in_hand.append(batch)
                     self._spawn(self._have_answered(worker, batch))
 
     def _batch_for(self, worker: PoolWorker) -> list[_Waiting]:
-        """Whole pictures up to the size of a batch, those that this worker knows first. A request that may have cost
-        a worker goes alone."""
+        """Return requests up to the size of a batch, with all requests about an image together.
+
+        Images that the worker has seen before come first. A request that may have crashed a worker is sent alone.
+        """
         while self._suspects:
             suspect = self._suspects.popleft()
             if not suspect.answered.done():
@@ -380,19 +383,19 @@ class RayPool:
             ]
             self._home[group] = worker
             self._home.move_to_end(group)
-        while len(self._home) > REMEMBERED_PICTURES:
+        while len(self._home) > REMEMBERED_IMAGES:
             self._home.popitem(last=False)
         return batch
 
     async def _have_answered(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
-        pictures = {
-            image.digest: (image, request.images)
-            for request in batch
-            for image in request.request.images
-        }
+        """Send a batch to a worker, and handle its answer or its loss."""
+        pictures: dict[str, tuple[ImageRef, Images]] = {}
+        for waiting in batch:
+            for image in waiting.request.images:
+                pictures[image.digest] = (image, waiting.images)
         contents = [_content_of(image, images) for image, images in pictures.values()]
         try:
-            encoded = encode_requests([request.request for request in batch])
+            encoded = encode_requests([waiting.request for waiting in batch])
             answer = await worker.actor.answer.remote(encoded, list(pictures), *contents)
         except self._cluster.faults as error:
             if raised := self._cluster.raised_in_worker(error):
@@ -408,6 +411,7 @@ class RayPool:
     def _take_in(
         self, worker: PoolWorker, batch: Sequence[_Waiting], answer: AnsweredBatch
     ) -> None:
+        """Pass the responses of a batch to the requests that wait for them."""
         self._lost_in_a_row = 0
         worker.in_hand = deque(
             other_batch for other_batch in worker.in_hand if other_batch is not batch
@@ -420,33 +424,33 @@ class RayPool:
 
 
 class RoleOnRay:
-    """The model of one role, as drivers see it."""
+    """The model of one role, with the interface that drivers use."""
 
     def __init__(self, pool: RayPool, role: str) -> None:
-        self._pool, self._model = pool, pool.models[role]
-        self.name, self.kinds, self.concurrency = (
-            self._model.name,
-            self._model.kinds,
-            pool.concurrency,
-        )
+        self._pool = pool
+        self._model = pool.models[role]
+        self.name = self._model.name
+        self.kinds = self._model.kinds
+        self.concurrency = pool.concurrency
         self.answers_by_sample = self._model.answers_by_sample
-        self.ask, self.close = pool.ask, pool.close
+        self.ask = pool.ask
+        self.close = pool.close
 
     def fingerprint(self) -> dict[str, str]:
         return self._model.fingerprint
 
     def findings(self) -> tuple[str, ...]:
-        """What the models of all workers found in checking their own answers."""
+        """Return the findings of the models of all workers about their own replies."""
         return tuple(self._pool.findings)
 
 
 def models_on_ray(pool: RayPool) -> tuple[RoleOnRay, dict[str, RoleOnRay]]:
-    """The evaluated model, and those of the other roles."""
+    """Return the evaluated model, and those of the other roles."""
     played = {role: RoleOnRay(pool, role) for role in pool.models}
     return played.pop(EVALUATED), played
 
 
-def _content_of(image: ImageRef, images: Images) -> SentPicture:
+def _content_of(image: ImageRef, images: Images) -> SentImage:
     try:
         return images.read(image)
     except DataError as error:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict, replace
 
+from snellen.building.replaced_builds import other_source
+from snellen.callers import for_caller, setting
 from snellen.errors import StoreError
 from snellen.models.base import AsyncModel, Model
 from snellen.models.identity import identity_of
@@ -96,17 +98,18 @@ def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifes
             differences.append(f"{name} {before}, now {now}")
     if differences:
         raise StoreError(
-            f"{folder} holds a run with {'; '.join(differences)}; choose another --name"
+            f"{folder} contains a run with other settings ({'; '.join(differences)}); choose another {setting('name')}"
         )
     if earlier.few_shot != current.few_shot:
         raise StoreError(
-            f"{folder} holds a run with other examples before its questions; choose another --name"
+            f"{folder} contains a run with other few-shot examples; choose another {setting('name')}"
         )
     for label, version in current.words.items():
         earlier_version = earlier.words.get(label, version)
         if earlier_version != version:
             raise StoreError(
-                f"{folder}: {label} was asked in the words {earlier_version}, now {version}; choose another --name"
+                f"{folder}: {label} used prompts of version {earlier_version}, but they now have version "
+                f"{version}; choose another {setting('name')}"
             )
 
 
@@ -119,20 +122,20 @@ def _settings(earlier: RunManifest, current: RunManifest) -> Iterator[tuple[str,
     yield "prefix", earlier.prefix, current.prefix
     earlier_decoding = _decoding_settings(earlier)
     for name, now in _decoding_settings(current).items():
-        yield name.replace("_", "-"), earlier_decoding[name], now
+        yield for_caller(name.replace("_", "-"), name), earlier_decoding[name], now
 
 
 def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, str]:
     """Return two template files by the names they were given or, if those are equal, by digest."""
-    earlier_name = earlier.asked[0].templates if earlier.asked else ""
-    current_name = current.asked[0].templates if current.asked else ""
+    earlier_name = earlier.question_specs[0].templates if earlier.question_specs else ""
+    current_name = current.question_specs[0].templates if current.question_specs else ""
     if earlier_name == current_name:
         return earlier.templates[:12], current.templates[:12]
     return earlier_name or "as usual", current_name or "as usual"
 
 
 def _prompt_text(manifest: RunManifest) -> str:
-    prompt = manifest.asked[0].prompt if manifest.asked else ""
+    prompt = manifest.question_specs[0].prompt if manifest.question_specs else ""
     return repr(prompt) if prompt else "as usual"
 
 
@@ -149,14 +152,16 @@ def _check_same_benchmarks(folder: Path, earlier: RunManifest, current: RunManif
         if current_use is None:
             continue
         if not use.fits(current_use.version, current_use.questions):
+            sources = other_source(use.name, use.origin, current_use.origin)
+            reason = f" ({sources})" if sources else ""
             raise StoreError(
-                f"{folder} was run on version {use.version} of {use.name}, which is now {current_use.version}; choose "
-                "another --name, which runs everything again except what a --cache of both runs holds, or rebuild "
-                "that version from its original source"
+                f"{folder} used version {use.version} of {use.name}, but the current build is version "
+                f"{current_use.version}{reason}; choose another {setting('name')} (a shared {setting('cache')} avoids sending the same requests "
+                "again), or rebuild that version from its original source"
             )
         if use.examples != current_use.examples:
             raise StoreError(
-                f"{folder}: {use.name} was shown other examples; choose another --name"
+                f"{folder}: {use.name} was run with other few-shot examples; choose another {setting('name')}"
             )
 
 
@@ -166,7 +171,7 @@ def merge_manifests(earlier: RunManifest, current: RunManifest) -> RunManifest:
         earlier,
         benchmarks=_merged_benchmarks(earlier, current),
         protocols=_merged(earlier.protocols, current.protocols),
-        asked=_merged(earlier.asked, current.asked),
+        question_specs=_merged(earlier.question_specs, current.question_specs),
         executed=_merged(earlier.executed, current.executed),
         notes=_merged(earlier.notes, current.notes),
         answers_by_sample=earlier.answers_by_sample or current.answers_by_sample,
@@ -228,7 +233,7 @@ def choose_folder(
         return plan
     own_plan = with_name_by_fingerprint(plan, model, roles)
     announce(
-        f"{folder} holds answers of {earlier.model} from before it changed ({difference}); those of now are in "
+        f"{folder} contains replies of {earlier.model} from before it changed ({difference}); new replies go to "
         f"{own_plan.folder}"
     )
     return own_plan

@@ -36,9 +36,9 @@ def empty_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart
 def larger_part(part: RandomPart, *, reloads: bool) -> RandomPart:
     """Return the part of the next round. `reloads` says whether a round loads the model again."""
     growth = GROWTH_OF_WORKERS if reloads else GROWTH
-    by_factor = math.ceil(part.pictures * growth)
-    by_count = part.pictures + FIRST_IMAGES
-    return replace(part, pictures=min(part.of, max(by_factor, by_count)))
+    by_factor = math.ceil(part.images * growth)
+    by_count = part.images + FIRST_IMAGES
+    return replace(part, images=min(part.total_images, max(by_factor, by_count)))
 
 
 def next_parts(

@@ -2,6 +2,7 @@
 
 manifest.json       what was asked of which model, and all that the replies depend on
 journal-0.jsonl     one Exchange per line, in order of arrival; one file per worker
+withdrawn-0.txt     keys of answers that are being asked again, while they are
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
-from snellen.building.benchmark import ChosenPart, Part, RandomPart, Selection
+from snellen.building.benchmark import ChosenPart, QuestionPart, RandomPart, Selection
+from snellen.callers import for_caller, is_command_line, setting
 from snellen.common.foreign import LimitError, NotAFileError, read_file
-from snellen.common.paths import as_word
+from snellen.common.paths import shell_word
 from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
 from snellen.models.identity import answers_as
+from snellen.recognition.unbuilt import how_to_build
 from snellen.records import EVALUATED, Decoding
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
@@ -51,7 +54,7 @@ class BenchmarkUse(Struct, frozen=True):
     """Labels of the protocols that asked it; empty for all protocols of the run."""
     questions: str = ""
     """Digest of its questions, which a build with other answers shares."""
-    part: Part | None = None
+    part: QuestionPart | None = None
     """The images that a stopping rule has released, or the samples that a procedure chose; None for all."""
     examples_from: str = ""
     """Folder of the benchmark whose few-shot examples were shown; empty if there were none."""
@@ -103,7 +106,13 @@ class RunSession(Struct, frozen=True):
 
 
 class RunManifest(Struct, frozen=True):
-    """Description of a run: enough to resume it, to score it, and to trace its numbers."""
+    """Description of a run: enough to resume it, to score it, and to trace its numbers.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> results.runs[0].manifest.protocols
+        ('vanilla',)
+    """
 
     format: int
     model: str
@@ -112,7 +121,7 @@ class RunManifest(Struct, frozen=True):
     protocols: tuple[str, ...]
     templates: str
     """Digest of the template file."""
-    asked: tuple[QuestionSpec, ...]
+    question_specs: tuple[QuestionSpec, ...] = field(name="asked")
     """What the sessions of this run asked, without duplicates; empty for imported predictions."""
     software: dict[str, str]
     hardware: dict[str, str]
@@ -145,7 +154,7 @@ class RunManifest(Struct, frozen=True):
     @property
     def made_elsewhere(self) -> bool:
         """Whether another toolkit made the run, so that missing replies will never arrive."""
-        return not self.asked
+        return not self.question_specs
 
     @property
     def undecided(self) -> tuple[str, ...]:
@@ -187,26 +196,37 @@ class RunManifest(Struct, frozen=True):
     @property
     def decoding(self) -> Decoding:
         """Sampling of replies; the maximum length is 0 if each benchmark has its own."""
-        return self.asked[0].decoding if self.asked else Decoding()
+        return self.question_specs[0].decoding if self.question_specs else Decoding()
 
     @property
     def prefix(self) -> bool:
         """Whether replies to questions with options were opened by a prefix."""
-        return bool(self.asked) and self.asked[0].prefix
+        return bool(self.question_specs) and self.question_specs[0].prefix
 
     @property
     def few_shot(self) -> tuple[int, ...]:
         """Number of few-shot examples and how they were drawn; empty without examples."""
-        return self.asked[0].few_shot_drawing if self.asked else ()
+        return self.question_specs[0].few_shot_drawing if self.question_specs else ()
 
 
 def journals(folder: Path) -> list[Path]:
-    """Return the journals of a run."""
+    """Return the journals of a run.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [path.name for path in journals(results.runs[0].folder)]
+        ['journal-0.jsonl']
+    """
     return sorted(folder.glob(JOURNALS))
 
 
 def holds_answers(folder: Path) -> bool:
-    """Return whether a journal of a folder has content."""
+    """Return whether a journal of a folder has content.
+
+    Examples:
+        >>> holds_answers(Path("no-run"))
+        False
+    """
     return any(path.is_file() and path.stat().st_size for path in journals(folder))
 
 
@@ -216,6 +236,11 @@ def read_manifest(folder: Path) -> RunManifest:
     Raises:
         StoreError: The folder is not a run, its manifest is damaged, or another version of Snellen made it. The
             message says what to do.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> read_manifest(results.runs[0].folder).model
+        'snellen:oracle'
     """
     path = folder / RUN_MANIFEST
     try:
@@ -227,7 +252,7 @@ def read_manifest(folder: Path) -> RunManifest:
         if advice:
             raise StoreError(advice) from None
         if holds_answers(folder):
-            remedy = "; its journals hold answers: the command of the run, given again, goes on"
+            remedy = f"; its journals contain replies: repeat the {for_caller('command', 'call')} of the run to resume it"
         else:
             remedy = suggest_runs(folder)
         raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){remedy}") from None
@@ -235,9 +260,9 @@ def read_manifest(folder: Path) -> RunManifest:
         return decode_manifest(folder, raw)
     except JSON_FAULTS as error:
         is_empty = not raw.strip(b"\0 \n")
-        fault = "it is empty, as after a loss of power" if is_empty else str(error)
+        fault = "it is empty, perhaps because of a power failure" if is_empty else str(error)
         raise StoreError(
-            f"{path} is damaged ({fault}); `snellen mend {as_word(folder)}` restores it"
+            f"{path} is damaged ({fault}); run `snellen mend {shell_word(folder)}` to restore it"
         ) from None
 
 
@@ -247,8 +272,8 @@ def decode_manifest(folder: Path, raw: bytes) -> RunManifest:
     run_format = bytes(fields.get("format", b"none")).decode()
     if run_format != str(RUN_FORMAT):
         raise StoreError(
-            f"{folder} is a run of format {run_format}, this Snellen reads {RUN_FORMAT}; "
-            "choose another --name, or use the Snellen that made it"
+            f"{folder} is a run of format {run_format}, but this version of Snellen reads {RUN_FORMAT}; choose "
+            f"another {setting('name')}, or use the version that created it"
         )
     return msgspec.json.decode(raw, type=RunManifest)
 
@@ -273,20 +298,21 @@ def suggest_unpacking(path: Path) -> str:
     if path.suffix != ".zip" or not path.is_file():
         return ""
     unpack = shlex.join(("python", "-m", "zipfile", "-e", str(path), RECEIVED))
-    return (
-        f"{path} is an archive; unpack it first with `{unpack}`, and name {RECEIVED} or a run in it"
-    )
+    return f"{path} is an archive; unpack it with `{unpack}`, then use {RECEIVED} or a run in it"
 
 
 def suggest_runs(folder: Path) -> str:
     """Return what to name instead of a folder that is not a run.
 
-    These are runs in the folder, or else runs next to it with a similar name, or else the latest runs next to it. If
-    there are none, the text says how to make a run.
+    These are runs in the folder, or else the run of this name in `runs`, or else runs next to it with a similar name, or
+    else the latest runs next to it. If there are none, the text says how to make a run.
     """
     inner_runs = _runs_in(folder)
     if inner_runs:
-        return f"; name runs in it: {_list_first(inner_runs)}"
+        return f"; it contains the runs {_list_first(inner_runs)}; use one of them"
+    in_default_folder = Path("runs", folder)
+    if not folder.is_absolute() and (in_default_folder / RUN_MANIFEST).is_file():
+        return f"; did you mean {in_default_folder}?"
     neighbours = _runs_in(folder.parent)
     similar_names = get_close_matches(folder.name, [run.name for run in neighbours])
     if similar_names:
@@ -294,7 +320,17 @@ def suggest_runs(folder: Path) -> str:
         return f"; did you mean {' or '.join(paths)}?"
     if neighbours:
         return f"; there are {_list_first(neighbours)}"
-    return "; make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"
+    is_begun_run = bool(journals(folder))
+    build = how_to_build(folder, "a benchmark") if folder.is_dir() and not is_begun_run else ""
+    if build:
+        then = for_caller("`snellen run MODEL BENCHMARK`", "sn.evaluate(MODEL, BENCHMARK)")
+        return f"; {build}, then {then}"
+    if folder.is_file() and not is_command_line():
+        return f"; sn.import_run({str(folder)!r}) makes a run of a file of predictions"
+    way = for_caller(
+        "`snellen demo` or `snellen run MODEL BENCHMARK`", "sn.evaluate(MODEL, BENCHMARK)"
+    )
+    return f"; create one with {way}"
 
 
 def _runs_in(folder: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from snellen.callers import for_caller, setting
 from snellen.errors import SnellenError, StoreError
 from snellen.models.identity import ADDRESS, address_of, as_latest_adapter
 from snellen.models.object_digest import why_not_fingerprinted
@@ -123,8 +124,9 @@ def check_same_models(
         )
         if changed and not moved:
             raise StoreError(
-                f"{folder} holds answers of {model.identity} from when its server stated something else ({changed}); if "
-                "it is the same model, go on with --moved (moved=True), else choose another --name"
+                f"{folder} contains replies of {model.identity} from before its server changed what it reports "
+                f"({changed}); if it is the same model, add "
+                f"{for_caller('--moved (moved=True)', 'moved=True')}, otherwise choose another {setting('name')}"
             )
 
 
@@ -143,14 +145,14 @@ def _check_same_model(
     if difference:
         owner = f"with another {role}" if role else "of another model"
         raise StoreError(
-            f"{folder} holds a run {owner} ({difference}); {suggest_fix(now.fingerprint)}"
+            f"{folder} contains a run {owner} ({difference}); {suggest_fix(now.fingerprint)}"
         )
     address = now.fingerprint.get(ADDRESS, "")
     if addresses and address and address not in addresses:
         raise StoreError(
-            f"{folder} holds answers of {now.identity} at {' and '.join(sorted(addresses))}, and {address} may have "
-            "another model of that name; if it is the same model that has moved, go on with --moved (moved=True), "
-            "else choose another --name"
+            f"{folder} contains replies of {now.identity} at {' and '.join(sorted(addresses))}, and {address} may "
+            "serve another model with that name; if it is the same model at a new address, add "
+            f"{for_caller('--moved (moved=True)', 'moved=True')}, otherwise choose another {setting('name')}"
         )
 
 

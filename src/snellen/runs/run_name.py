@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import asdict, replace
 
+from snellen.callers import for_caller, setting
 from snellen.common.paths import slug
 from snellen.errors import DataError, StoreError
 from snellen.models.identity import address_of, answers_as
@@ -38,9 +39,10 @@ def automatic_name(question: QuestionSpec, execution: ExecutionSpec) -> str:
     if not former:
         return name
     if len(former) > 1:
+        moved = for_caller("--moved", "moved=True")
         raise DataError(
-            f"--moved: {' and '.join(str(folder) for folder in former)} asked the same at other addresses; "
-            "name the one that goes on with --name"
+            f"{moved}: {' and '.join(str(folder) for folder in former)} are the same run at other addresses; "
+            f"choose the one to resume with {setting('name')}"
         )
     return former[0].name
 

@@ -75,7 +75,12 @@ ProgressListener = Callable[[RunProgress], object]
 
 
 def ignore_progress(state: RunProgress) -> None:
-    """Do nothing; the listener of a run whose progress is not shown."""
+    """Do nothing; the listener of a run whose progress is not shown.
+
+    Examples:
+        >>> sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, progress=sn.ignore_progress).value()
+        1.0
+    """
 
 
 def progress_of(

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from snellen.common.paths import as_word
+from snellen.common.paths import shell_word
 from snellen.errors import StoreError
 from snellen.formats.digest_index import DigestIndex
 from snellen.formats.whole_files import sync_folder, unwritable
@@ -41,7 +41,7 @@ from snellen.runs.journal_lines import (
     request_identity,
     write_line,
 )
-from snellen.runs.locks import ELSEWHERE, cut_torn_line, lock_file
+from snellen.runs.locks import cut_torn_line, lock_file, write_elsewhere
 from snellen.runs.run_folder import journals
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class RunStore:
         """Failures of this session, by reason."""
 
         self._by_sample = frozenset(by_sample)
-        self._authors = authors
+        self.authors = authors
+        """The identity of the model in each role."""
         self._cache = cache
         self._asked_again = frozenset(asked_again)
         self._earlier_journals: list[tuple[Path, Mapping[bytes, int]]] = []
@@ -127,10 +128,10 @@ class RunStore:
             sync_folder(self.folder)
         except IsADirectoryError:
             raise StoreError(
-                f"{self._path} is a folder and no journal; `snellen mend {as_word(self.folder)}`"
+                f"{self._path} is a folder, not a journal; run `snellen mend {shell_word(self.folder)}`"
             ) from None
         except OSError as error:
-            raise unwritable(self.folder, error, ELSEWHERE) from None
+            raise unwritable(self.folder, error, write_elsewhere()) from None
         lock_file(file, self.folder)
         try:
             cut_torn_line(file)
@@ -145,7 +146,7 @@ class RunStore:
         self._journals = numbered_journals(self.folder)
         self._own_index = self._journals.index(self._path)
         for journal_index, path in enumerate(self._journals):
-            for offset, exchange in read_lines(path, self._authors, read_stored):
+            for offset, exchange in read_lines(path, self.authors, read_stored):
                 if exchange.request.key not in self._asked_again:
                     self._index(exchange, position_of(journal_index, offset))
 
@@ -178,9 +179,13 @@ class RunStore:
 
         Failures are never returned, so they are sent again.
         """
-        response = self._stored(self.identity(request))
+        identity = self.identity(request)
+        response = self._own(identity)
         from_cache = False
-        if response is None and self._cache is not None:
+        may_be_elsewhere = request.key not in self._asked_again
+        if response is None and may_be_elsewhere:
+            response = self._of_earlier_runs(identity)
+        if response is None and may_be_elsewhere and self._cache is not None:
             response = self._cache.find(request)
             from_cache = True
         if response is None:
@@ -189,10 +194,11 @@ class RunStore:
             self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
         return response
 
-    def _stored(self, identity: bytes) -> Response | None:
+    def _own(self, identity: bytes) -> Response | None:
         position = self._positions.get(identity)
-        if position is not None:
-            return self._reader.read(position).response
+        return None if position is None else self._reader.read(position).response
+
+    def _of_earlier_runs(self, identity: bytes) -> Response | None:
         for path, offsets in self._earlier_journals:
             if identity in offsets:
                 return read_exchange_at(path, offsets[identity]).response
@@ -220,13 +226,14 @@ class RunStore:
         """Write exchanges to the end of the journal, in one system call. Raises StoreError."""
         exchanges = list(exchanges)
         if self._cache is not None:
-            self._cache.keep(exchange for exchange in exchanges if not exchange.reused)
+            new = [exchange for exchange in exchanges if not exchange.reused]
+            self._cache.keep(new, replaced=self._asked_again)
         lines = bytearray()
         for exchange in exchanges:
             self._index(exchange, position_of(self._own_index, self._size + len(lines)))
             if not exchange.reused:
                 self._count(exchange)
-            lines += write_line(exchange, self._authors)
+            lines += write_line(exchange, self.authors)
         unwritten = memoryview(lines)
         try:
             while unwritten:
@@ -236,7 +243,7 @@ class RunStore:
             if self._clock() - self._synced > SYNC_SECONDS:
                 self.sync()
         except OSError as error:
-            raise unwritable(self.folder, error, ELSEWHERE) from None
+            raise unwritable(self.folder, error, write_elsewhere()) from None
 
     def _count(self, exchange: Exchange) -> None:
         self.sent += 1
@@ -257,7 +264,7 @@ class RunStore:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Different requests of this session, and how many of them failed."""
+        """Number of different requests in this session, and how many of them failed."""
         failed = self.failed.total()
         return self.answered.total() + failed, failed
 
@@ -266,7 +273,7 @@ class RunStore:
         try:
             os.fsync(self._file)
         except OSError as error:
-            raise unwritable(self.folder, error, ELSEWHERE) from None
+            raise unwritable(self.folder, error, write_elsewhere()) from None
         self._synced = self._clock()
 
     def close(self) -> None:

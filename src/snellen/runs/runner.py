@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +12,20 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.paths import expanded
 from snellen.errors import ModelError
 from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks
 from snellen.models.identity import identity_of
 from snellen.models.object_digest import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import needed_kind
 from snellen.records import EVALUATED
-from snellen.runs.drivers import ProgressCallback, RunBudget
+from snellen.runs.batch_checks import check_batches
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget
 from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.locks import locked_run
 from snellen.runs.making_manifest import manifest_of, with_servers
 from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.plan import RunPlan, check_roles, image_limits, protocols_of
+from snellen.runs.plan import RunPlan, check_roles, image_limits
 from snellen.runs.resuming import begin_or_resume
 from snellen.runs.run_folder import RunManifest, read_manifest, write_manifest
 from snellen.runs.run_models import has_same_models, known_server_facts, models_of, with_model
@@ -31,10 +34,14 @@ from snellen.runs.run_store import RunStore
 from snellen.runs.same_requests import check_same_requests
 from snellen.runs.server_checks import ask_servers, changed_server_fact
 from snellen.runs.unfinished import unfinished_items
+from snellen.runs.withdrawn import resume_withdrawn, withdraw, withdrawn_path
 from snellen.runs.work_items import work_items
 
 if TYPE_CHECKING:
     from snellen.runs.earlier_answers import AnswerCache
+
+
+logger = logging.getLogger("snellen")
 
 
 class RunOutcome(Struct, frozen=True):
@@ -49,7 +56,7 @@ class RunOutcome(Struct, frozen=True):
     """What the models found when they checked their own replies."""
     reasons: dict[str, int] = {}
     """Failed requests by reason."""
-    spent: str = ""
+    exhausted_budget: str = ""
     """The budget that ended this session early; empty if none did."""
     paid: float = 0.0
     """Cost of the replies with a known price."""
@@ -77,7 +84,8 @@ def run_plan(
         DataError: Samples with different answers would share a reply, or a role has no model.
     """
     check_model_kinds(model, plan, roles)
-    notes = (*check_same_requests(model, plan), *image_limits(plan))
+    batch_notes = check_batches({EVALUATED: model, **roles}, plan)
+    notes = (*check_same_requests(model, plan), *image_limits(plan), *batch_notes)
     current = replace(manifest_of(model, plan, roles), notes=notes)
     if plan.execution.workers > 1:
         # The process that started the workers holds the folder, and notes what all of them found.
@@ -100,11 +108,11 @@ def check_model_kinds(model: Model | AsyncModel, plan: RunPlan, roles: Roles = N
     for role, role_model in roles.items():
         if "generate" not in role_model.kinds:
             raise ModelError(
-                f"{role_model.name} only scores options, but a {role} has to reply; name another model"
+                f"{role_model.name} only scores options, but the role {role} needs replies; use another model"
             )
     protocols = set()
     for selected in plan.benchmarks:
-        protocols.update(protocols_of(selected.benchmark.spec, plan))
+        protocols.update(plan.protocols_of(selected.benchmark.spec))
     for protocol in protocols:
         kind = needed_kind(protocol)
         if kind in model.kinds:
@@ -114,8 +122,8 @@ def check_model_kinds(model: Model | AsyncModel, plan: RunPlan, roles: Roles = N
                 f"{model.name} only scores options, but {protocol.label} needs replies; use likelihood"
             )
         raise ModelError(
-            f"{model.name} cannot give log-likelihoods, which {protocol.label} needs; "
-            "leave that protocol out, or evaluate the model through hf:"
+            f"{model.name} does not provide log-likelihoods, which {protocol.label} needs; remove that protocol, "
+            "or load the model with hf:"
         )
 
 
@@ -140,48 +148,81 @@ def _run_session(
         if isinstance(each, NeedsBenchmarks):
             each.prepare([use.benchmark.folder for use in plan.benchmarks])
 
-    budget = RunBudget(plan.execution, plan.worker, plan.taken)
-    with RunStore(
-        folder,
-        plan.worker,
-        by_sample=current.by_sample,
-        authors=merged.authors,
-        earlier_runs=[run for run in plan.others if has_same_models(run, current)],
-        cache=_answer_cache(plan, current),
-    ) as store:
-        try:
-            drive_model(
-                model,
-                unfinished_items(work_items(plan), store, progress),
-                store,
-                roles=roles,
-                window=plan.execution.window,
-                budget=budget,
-                progress=progress,
-            )
-        finally:
-            if any(is_of_content(each.fingerprint) for each in models_of(current).values()):
-                _record_changed_objects(folder, models)
-        answered = dict(store.answered)
-        failed = dict(store.failed)
-        # A model with several roles reports the same findings in each.
-        findings: dict[str, None] = {}
-        for each in models.values():
-            if isinstance(each, HasFindings):
-                findings.update(dict.fromkeys(each.findings()))
-        if store.sent:
-            changes = _server_changes(plan, current, merged, models)
-            findings.update(dict.fromkeys(changes))
-        return RunOutcome(
+    budget = RunBudget(plan.execution, plan.worker, plan.budget_used)
+
+    def ask(asked_again: frozenset[str], progress: ProgressCallback) -> RunOutcome:
+        """Send what has no reply, or only one whose key is in `asked_again`."""
+        with RunStore(
             folder,
-            answered,
-            failed,
-            tuple(findings),
-            dict(store.reasons),
-            budget.spent,
-            budget.paid,
-            store.sent,
+            plan.worker,
+            by_sample=current.by_sample,
+            authors=merged.authors,
+            earlier_runs=[run for run in plan.reusable_runs if has_same_models(run, current)],
+            cache=_answer_cache(plan, current),
+            asked_again=asked_again,
+        ) as store:
+            try:
+                drive_model(
+                    model,
+                    unfinished_items(work_items(plan), store, progress),
+                    store,
+                    roles=roles,
+                    window=plan.execution.window,
+                    budget=budget,
+                    progress=progress,
+                    waits=plan.execution.wait,
+                )
+            finally:
+                if any(is_of_content(each.fingerprint) for each in models_of(current).values()):
+                    _record_changed_objects(folder, models)
+            return RunOutcome(
+                folder,
+                dict(store.answered),
+                dict(store.failed),
+                reasons=dict(store.reasons),
+                exhausted_budget=budget.spent,
+                paid=budget.paid,
+                sent=store.sent,
+            )
+
+    try:
+        outcome = ask(resume_withdrawn(folder, plan.worker, models), progress)
+    finally:  # also when it is interrupted, so that resuming asks them again
+        withdrawn = withdraw(folder, plan.worker, models)
+    if withdrawn and not budget.spent:
+        logger.warning(
+            "spot checks found that some answers may be wrong; %s are asked again one row at a time",
+            f"{len(withdrawn):,}",
         )
+        again = ask(withdrawn, _requests_only(progress))
+        outcome = replace(
+            again,
+            answered=outcome.answered,
+            failed=dict(Counter(outcome.failed) + Counter(again.failed)),
+            reasons=dict(Counter(outcome.reasons) + Counter(again.reasons)),
+            sent=outcome.sent + again.sent,
+        )
+    if not budget.spent:
+        withdrawn_path(folder, plan.worker).unlink(missing_ok=True)
+
+    # A model with several roles reports the same findings in each.
+    findings: dict[str, None] = {}
+    for each in models.values():
+        if isinstance(each, HasFindings):
+            findings.update(dict.fromkeys(each.findings()))
+    if outcome.sent:
+        changes = _server_changes(plan, current, merged, models)
+        findings.update(dict.fromkeys(changes))
+    return replace(outcome, findings=tuple(findings))
+
+
+def _requests_only(progress: ProgressCallback) -> ProgressCallback:
+    """Report requests that are sent again, but no question a second time."""
+
+    def report(update: ProgressUpdate) -> None:
+        progress(replace(update, questions=0))
+
+    return report
 
 
 def _record_changed_objects(folder: Path, models: Roles) -> None:
@@ -213,8 +254,8 @@ def _server_changes(
         changed = changed_server_fact(known_server_facts(merged, role), facts)
         if changed:
             sentences.append(
-                f"the server of {models[role].name} may have changed its model while it was asked: {changed}; "
-                "replies of this session may be of either"
+                f"the server of {models[role].name} may have changed its model during the run: {changed}; replies "
+                "of this session may come from either model"
             )
     facts_at_beginning = current.stretches[-1].servers
     new_facts = {
@@ -245,7 +286,7 @@ def _answer_cache(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
         if role in servers:
             facts_by_author[author] = servers[role]
     return AnswerCache(
-        Path(plan.execution.cache).expanduser(),
+        expanded(plan.execution.cache),
         authors,
         facts_by_author,
         moved=plan.execution.moved,
@@ -273,14 +314,14 @@ def summed_outcome(outcomes: Sequence[RunOutcome]) -> RunOutcome:
         failed.update(outcome.failed)
         reasons.update(outcome.reasons)
         findings.update(dict.fromkeys(outcome.findings))
-        spent = spent or outcome.spent
+        spent = spent or outcome.exhausted_budget
     return replace(
         outcomes[-1],
         answered=dict(answered),
         failed=dict(failed),
         findings=tuple(findings),
         reasons=dict(reasons),
-        spent=spent,
+        exhausted_budget=spent,
         paid=sum(outcome.paid for outcome in outcomes),
         sent=sum(outcome.sent for outcome in outcomes),
     )

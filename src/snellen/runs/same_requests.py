@@ -10,7 +10,8 @@ from collections import defaultdict
 
 from msgspec.structs import replace
 
-from snellen.common.paths import as_word
+from snellen.callers import for_caller
+from snellen.common.paths import shell_word
 from snellen.errors import DataError
 from snellen.models.base import AsyncModel, Model, answers_by_sample
 from snellen.records import IndistinguishableQuestion
@@ -39,7 +40,7 @@ def check_same_requests(model: Model | AsyncModel, plan: RunPlan) -> tuple[str, 
             continue
         name = use.benchmark.name
         notes.append(
-            f"{name}: {len(samples):,} samples share replies with others that have another answer"
+            f"{name}: {len(samples):,} samples share a reply with a sample that has a different answer"
         )
         if not (plan.execution.allow_same_requests or use.benchmark.spec.same_requests):
             refused[name] = samples
@@ -53,11 +54,14 @@ def _refusal(refused: dict[str, list[str]]) -> str:
     for name, samples in refused.items():
         shown = ", ".join(samples[:EXAMPLES_SHOWN])
         examples.append(f"{name}: {len(samples):,} samples, e.g. {shown}")
-    first = as_word(next(iter(refused)))
+    first = shell_word(next(iter(refused)))
+    lint = for_caller(f"`snellen lint {first}`", f"on the command line: snellen lint {first}")
+    allowing = for_caller(
+        "--allow-same-requests (allow_same_requests=True)", "allow_same_requests=True"
+    )
     return (
-        f"samples with different answers make the same request, so one reply would serve all ({'; '.join(examples)}); "
-        f"build from files that tell them apart (`snellen lint {first}`), or run with --allow-same-requests "
-        "(allow_same_requests=True)"
+        "samples with different answers send the same request, so they would share one reply "
+        f"({'; '.join(examples)}); build from files that distinguish them ({lint}), or run with {allowing}"
     )
 
 

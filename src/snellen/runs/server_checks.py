@@ -1,4 +1,4 @@
-"""Whether the servers of a run's models state today what they stated when they answered before."""
+"""Check whether the servers of a run's models state the same as when they replied before."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def ask_servers(models: Mapping[str, Model | AsyncModel]) -> dict[str, ServerFac
 
 
 def changed_server_fact(earlier: Mapping[str, Collection[str]], now: ServerFacts) -> str:
-    """Return the first fact that a server states otherwise than before, in words; empty where there is none.
+    """Return the first fact that a server states differently than before, as text; empty if there is none.
 
     Args:
-        earlier: By fact, the values that were stated before, or with which a user went on.
-        now: What is stated now. A fact that only one of both has is not compared.
+        earlier: By fact, the values that were stated before, or that the user accepted.
+        now: What is stated now. A fact that is missing from either is not compared.
     """
     for name, text in sorted(now.items()):
         before = earlier.get(name, ())

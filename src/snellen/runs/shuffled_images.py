@@ -29,7 +29,7 @@ def image_partners(benchmark: Benchmark) -> Partners:
     images = list(dict.fromkeys(sample.images for sample in benchmark.samples() if sample.images))
     if len(images) == 1:
         raise DataError(
-            f"{benchmark.name}: all its questions show the same image; nothing can be shuffled"
+            f"{benchmark.name}: all its questions have the same image, so images cannot be shuffled"
         )
     rng_for(benchmark.name, SHUFFLED).shuffle(images)
     following = [*images[1:], *images[:1]]

@@ -13,14 +13,16 @@ and execution side by side. `snellen.runs.plan` looks up the names in a spec.
 
 # Without postponed annotations: flags are made of these types, and to read them from text takes 10 ms.
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from snellen.callers import for_caller
 from snellen.common.field_values import check_known, convert_fields, fields_of
 from snellen.common.foreign import read_text
 from snellen.common.paths import check_folder_name
@@ -43,12 +45,20 @@ Count = Annotated[int, Meta(ge=1)]
 AnyCount = Annotated[int, Meta(ge=0)]
 RoleModels = tuple[tuple[str, str], ...]
 """Pairs of a role and its model string; a table in exam.toml, a dict in Python."""
-TokenPrice = tuple[float, float]
-"""Price of a million tokens read and of a million tokens written, in any currency."""
+TokenPrice = Annotated[tuple[float, ...], Meta(min_length=2, max_length=4)]
+"""Prices of a million tokens, in any currency: read, written, and perhaps read from the server's cache and stored in it.
+
+Without the last two, cached tokens count as all that are read.
+"""
 
 
 class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is asked, of which models, and how. Equal specs are the same run."""
+    """What is asked, of which models, and how. Equal specs are the same run.
+
+    Examples:
+        >>> QuestionSpec(models=("mine",), benchmarks=("animals",), limit=20).limit
+        20
+    """
 
     models: Annotated[
         tuple[str, ...],
@@ -124,8 +134,8 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: Annotated[
         str,
         Option(
-            "Prompt that replaces the instruction and the question; `{question}` inserts the "
-            "question. Options follow as usual."
+            "Prompt that replaces the instruction and the question; `{question}` and `{options}` "
+            "insert them. Without `{options}`, the options follow the prompt."
         ),
     ] = ""
     prefix: Annotated[
@@ -199,7 +209,12 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the work is done, how far it goes and where things are stored. No reply depends on it."""
+    """How the work is done, how far it goes and where things are stored. No reply depends on it.
+
+    Examples:
+        >>> ExecutionSpec(runs="runs", workers=2).workers
+        2
+    """
 
     until: Annotated[
         str,
@@ -270,7 +285,7 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         TokenPrice | None,
         Option(
             "Price per million input tokens and per million output tokens (0.15,0.6). Shows what "
-            "the run costs.",
+            "the run costs. A third price is that of cached input, a fourth that of storing input in the cache.",
             metavar="IN,OUT",
         ),
     ] = None
@@ -286,6 +301,15 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             metavar="TIME",
         ),
     ] = None
+    wait: Annotated[
+        bool,
+        Option(
+            "Wait for requests in batches (`batch=true` in the model string). Without it, what is "
+            "not in a batch is submitted, what is there is fetched, and the exit code is 5 "
+            "(`PendingBatchesError`) until all replies are there.",
+            page="batches.md",
+        ),
+    ] = True
     cache: Annotated[
         str,
         Option(
@@ -370,6 +394,14 @@ class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "Use the extraction rules, metrics and scale of each suite's paper. results.json "
             "contains both.",
             page="numbers.md",
+        ),
+    ] = False
+    errata: Annotated[
+        bool,
+        Option(
+            "Correct ground truths that are known to be wrong before scoring. `snellen score` then "
+            "shows the numbers without and with the corrections.",
+            page="errata.md",
         ),
     ] = False
 
@@ -482,6 +514,11 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
     Raises:
         DataError: A field does not exist, or a value has the wrong type or is out of bounds.
         UnknownNameError: A name is not one of a field's choices.
+
+    Examples:
+        >>> spec = run_spec({"models": ["snellen:oracle"], "benchmarks": ["eyechart/colour"], "limit": 12})
+        >>> spec.question.limit
+        12
     """
     check_known(content, RUN_FIELDS, "field", where)
     fields = dict(content)
@@ -491,9 +528,13 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
         fields["models"] = [as_model_string(model) for model in fields["models"]]
     question = convert_fields(fields_of(QuestionSpec, fields), QuestionSpec, where)
     execution = convert_fields(fields_of(ExecutionSpec, fields), ExecutionSpec, where)
+    for price in execution.price or ():
+        if not math.isfinite(price) or price < 0:
+            raise DataError(f"{where}price is {price:g}; a price is a number from 0, such as 0.15")
     if execution.max_cost is not None and execution.price is None:
         raise DataError(
-            f"{where}max_cost: nobody knows what a token costs; give its price (--price IN,OUT)"
+            f"{where}max_cost needs the price of tokens; set "
+            f"{for_caller('price (--price IN,OUT)', 'price=(IN, OUT)')}"
         )
     if execution.name:
         check_folder_name(execution.name, f"{where}name: ")
@@ -508,7 +549,12 @@ def scoring_spec(scoring: Mapping[str, Any] | ScoringSpec, where: str = "") -> S
 
 
 def judge_spec(judge: Any, where: str = "") -> JudgeSpec:
-    """Return the spec of judges from a record, a table, or one or several models. Raises as `run_spec`."""
+    """Return the spec of judges from a record, a table, or one or several models. Raises as `run_spec`.
+
+    Examples:
+        >>> judge_spec("snellen:oracle").models
+        ('snellen:oracle',)
+    """
     return convert_fields(_as_table(judge), JudgeSpec, where, "judge.")
 
 
@@ -522,7 +568,9 @@ def parse_role_models(roles: Any, where: str = "") -> RoleModels:
         raise DataError(f"{where}roles: expected a table, got {roles!r}")
     for role, model in roles.items():
         if not _ROLE.fullmatch(role):
-            raise DataError(f"{where}{role!r} is not a role; write small letters, as in questioner")
+            raise DataError(
+                f"{where}{role!r} is not a role; use lowercase letters, such as questioner"
+            )
         if not isinstance(model, str):
             raise DataError(f"{where}roles.{role}: expected a text, got {model!r}")
     return tuple(sorted(roles.items()))
@@ -531,19 +579,18 @@ def parse_role_models(roles: Any, where: str = "") -> RoleModels:
 def check_sharing(execution: ExecutionSpec) -> None:
     """Raise DataError for settings of workers that exclude each other, or an invalid address of a cluster."""
     if execution.ray and not _RAY_ADDRESS.fullmatch(execution.ray):
+        way = for_caller(" (on the command line --ray=ADDRESS, or --ray at the end)", "")
         raise DataError(
-            f"ray: {execution.ray!r} is not an address of a cluster; write HOST:PORT, auto or local "
-            "(on the command line --ray=ADDRESS, or --ray at the end)"
+            f"ray: {execution.ray!r} is not an address of a cluster; write HOST:PORT, auto or local{way}"
         )
     if execution.ray and execution.workers > 1:
-        raise DataError("workers: these are processes of this machine; with ray say ray_workers")
+        raise DataError("workers are processes on this machine; with ray, use ray_workers")
     has_cluster_settings = (
         execution.ray_workers is not None or execution.gpus_per_worker is not None
     )
     if has_cluster_settings and not execution.ray:
-        raise DataError(
-            "ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)"
-        )
+        words = for_caller("ray = 'auto' (--ray)", "ray='auto'")
+        raise DataError(f"ray_workers and gpus_per_worker need a cluster; set {words}")
 
 
 def share_of_run(text: str) -> tuple[int, int]:
@@ -575,7 +622,13 @@ def read_run_spec(path: Path) -> dict[str, Any]:
 
 
 def overlaid(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with changes, which take precedence. Tables are merged field by field."""
+    """Return fields with changes, which take precedence. Tables are merged field by field.
+
+    Examples:
+        >>> fields = overlaid({"limit": 5, "roles": {"user": "a"}}, {"roles": {"guesser": "b"}})
+        >>> fields["limit"], fields["roles"]
+        (5, {'user': 'a', 'guesser': 'b'})
+    """
     merged = {**content, **changes}
     for name in (*TABLES, "roles"):
         merged[name] = {
@@ -593,10 +646,3 @@ def _as_table(value: Any) -> Mapping[str, Any]:
         return value
     models = value if isinstance(value, (list, tuple)) else (value,)
     return {"models": models}
-
-
-def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Return one name or several as a tuple."""
-    if isinstance(names, str):
-        return (names,)
-    return tuple(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from snellen.callers import setting
 from snellen.errors import StoreError
 from snellen.models.object_digest import DECLARE, is_of_content, why_not_fingerprinted
 from snellen.runs.run_folder import holds_answers
@@ -25,8 +26,8 @@ def check_identity(folder: Path, name: str, fingerprint: Mapping[str, str]) -> N
     reason = why_not_fingerprinted(fingerprint)
     if reason and holds_answers(folder):
         raise StoreError(
-            f"{folder} holds answers of {name}, and nothing says whether it is still the same ({reason}); {DECLARE}, or "
-            "choose another folder (--name)"
+            f"{folder} contains replies of {name}, and Snellen cannot tell whether the model is still the same "
+            f"({reason}); {DECLARE}, or choose another folder ({setting('name')})"
         )
 
 
@@ -41,5 +42,7 @@ def changed_fact(earlier: Mapping[str, str], now: Mapping[str, str]) -> str:
 def suggest_fix(fingerprint: Mapping[str, str]) -> str:
     """Return what the user can do if a fingerprint has changed."""
     if is_of_content(fingerprint):
-        return f"choose another --name or, where its answers do not depend on that, {DECLARE}"
-    return "choose another --name"
+        return (
+            f"choose another {setting('name')} or, if its answers do not depend on that, {DECLARE}"
+        )
+    return f"choose another {setting('name')}"

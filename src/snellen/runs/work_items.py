@@ -18,7 +18,6 @@ from snellen.runs.plan import (
     example_source,
     few_shot_of,
     prompt_of,
-    protocols_of,
     samples_of,
 )
 from snellen.runs.shuffled_images import Partners, image_partners, with_other_images
@@ -35,7 +34,7 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
 
 def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[SampleItem]:
     benchmark = selected.benchmark
-    protocols = protocols_of(benchmark.spec, plan)
+    protocols = plan.protocols_of(benchmark.spec)
     prompts = {
         formulation: prompt_of(benchmark.spec, formulation, plan)
         for formulation in get_args(Formulation)
@@ -47,7 +46,7 @@ def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[
         if plan.question.few_shot_from:
             images = JoinedImages((images, example_source(benchmark, plan).images))
     partners: Partners = {}
-    if any(declaration_of(protocol).other_pictures for protocol in protocols):
+    if any(declaration_of(protocol).other_images for protocol in protocols):
         partners = image_partners(benchmark)
     histories: Mapping[str, tuple[str, ...]] = {}
 
@@ -64,9 +63,9 @@ def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[
                 history = _published_history(sample, histories)
             prompt = prompts[_prompt_form(sample)]
             if few_shot:
-                prompt = replace(prompt, examples=few_shot.drawn_for(sample))
+                prompt = replace(prompt, examples=few_shot.examples_for(sample))
             presented = sample
-            if declaration_of(protocol).other_pictures:
+            if declaration_of(protocol).other_images:
                 presented = with_other_images(sample, partners)
             yield SampleItem(presented, protocol, prompt, images, history)
 
@@ -99,7 +98,7 @@ def count_planned_questions(plan: RunPlan, *, of_worker: bool = False) -> tuple[
     presented = 0
     different = 0
     for selected in plan.benchmarks:
-        protocols = protocols_of(selected.benchmark.spec, plan)
+        protocols = plan.protocols_of(selected.benchmark.spec)
         for sample in samples_of(selected):
             if of_worker and not plan.takes(sample):
                 continue

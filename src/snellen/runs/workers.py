@@ -1,7 +1,7 @@
-"""Several processes for one run: each loads the model, takes its share of the pictures, keeps its journal.
+"""Several processes for one run. Each loads the model, takes its share of the images, and writes its own journal.
 
-`python -m snellen.runs.workers` is one of them: it reads its number, a `RunSpec` and the folders of other runs
-from standard input, and writes one `ProgressUpdate` per line to standard output.
+`python -m snellen.runs.workers` is one of them. It reads its index, a `RunSpec` and the folders of other runs from
+standard input, and writes one `ProgressUpdate` per line to standard output.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.building.benchmark import Part
+from snellen.building.benchmark import QuestionPart
+from snellen.callers import called_from_command_line, for_caller, is_command_line
 from snellen.errors import ModelError, SnellenError
-from snellen.runs.drivers import BudgetTaken, ProgressCallback, ProgressUpdate
+from snellen.runs.drivers import BudgetUse, ProgressCallback, ProgressUpdate
 from snellen.runs.driving import load_evaluated, load_roles
 from snellen.runs.locks import locked_run
-from snellen.runs.plan import RunPlan, plan_run, with_parts
+from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.runner import RunOutcome, note_findings, run_plan, summed_outcome
 from snellen.runs.spec import RunSpec
 
 
 class _Line(Struct):
-    """One line from a worker: progress, or its outcome, or its error."""
+    """A line from a worker: a progress update, its outcome, or its error."""
 
     update: ProgressUpdate | None = None
     outcome: RunOutcome | None = None
@@ -37,22 +38,27 @@ class _Line(Struct):
 
 
 class _Job(Struct):
-    """What a worker is told: its number, and what its plan has that a spec does not say."""
+    """Input of a worker: its index, and the parts of its plan that a spec does not contain."""
 
     number: int
     spec: RunSpec
-    others: tuple[Path, ...]
-    parts: dict[str, Part]
-    earlier: dict[str, Part]
-    taken: BudgetTaken
+    reusable_runs: tuple[Path, ...]
+    parts: dict[str, QuestionPart]
+    earlier: dict[str, QuestionPart]
+    budget_used: BudgetUse
+    is_command_line: bool
+    """Whether errors are written for a user of the command line."""
 
 
 def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
-    """Carry out a plan with as many processes as it says.
+    """Run a plan with as many processes as it says.
 
-    Raises StoreError for a folder that is in use, and the first worker's error as a ModelError.
+    Raises:
+        StoreError: The folder is in use.
+        ModelError: A worker failed.
     """
-    lock, lines = threading.Lock(), list[_Line]()
+    lock = threading.Lock()
+    lines: list[_Line] = []
 
     def listen(process: subprocess.Popen[bytes]) -> None:
         for raw in process.stdout or ():
@@ -70,12 +76,14 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
         for thread in threads:
             thread.join()
         codes = [process.wait() for process in processes]
-    if error := next((line.error for line in lines if line.error), ""):
-        raise ModelError(error)
-    if any(codes):
-        raise ModelError(
-            f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on"
-        )
+    for line in lines:
+        if line.error:
+            raise ModelError(line.error)
+    for number, code in enumerate(codes):
+        if code:
+            raise ModelError(
+                f"worker {number} died; repeat the {for_caller('command', 'call')} to continue"
+            )
     outcome = summed_outcome([line.outcome for line in lines if line.outcome])
     note_findings(outcome)
     return outcome
@@ -83,7 +91,17 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
 
 @contextmanager
 def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    spec, processes = plan.spec, list[subprocess.Popen[bytes]]()
+    """Start the worker processes of a plan, and terminate them at the end of the block."""
+    spec = plan.spec
+    processes: list[subprocess.Popen[bytes]] = []
+    parts: dict[str, QuestionPart] = {}
+    earlier_parts: dict[str, QuestionPart] = {}
+    for use in plan.benchmarks:
+        name = use.benchmark.name
+        if use.selection.part:
+            parts[name] = use.selection.part
+        if use.earlier and use.earlier.part:
+            earlier_parts[name] = use.earlier.part
     try:
         for number in range(spec.execution.workers):
             process = subprocess.Popen(
@@ -95,17 +113,15 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
             )
             processes.append(process)
             if process.stdin:
-                parts = {
-                    use.benchmark.name: use.selection.part
-                    for use in plan.benchmarks
-                    if use.selection.part
-                }
-                before = {
-                    use.benchmark.name: use.earlier.part
-                    for use in plan.benchmarks
-                    if use.earlier and use.earlier.part
-                }
-                job = _Job(number, spec.of_model(), plan.others, parts, before, plan.taken)
+                job = _Job(
+                    number,
+                    spec.of_model(),
+                    plan.reusable_runs,
+                    parts,
+                    earlier_parts,
+                    plan.budget_used,
+                    is_command_line(),
+                )
                 process.stdin.write(msgspec.json.encode(job, enc_hook=str))
                 process.stdin.close()
         yield processes
@@ -113,13 +129,13 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
         for process in processes:
             process.terminate()
         for process in processes:
-            process.wait()  # while it keeps the replies that are on their way
+            process.wait()  # it still stores the replies in flight
             if process.stdout:
                 process.stdout.close()
 
 
 def _share(number: int, workers: int) -> dict[str, str]:
-    """A worker's part of the machine: its processor threads, and one of the visible GPUs."""
+    """Return environment variables that give a worker its share of processor threads, and one of the visible GPUs."""
     share = {"OMP_NUM_THREADS": str(max((os.cpu_count() or 1) // workers, 1))}
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     if len(visible) >= workers:
@@ -131,6 +147,11 @@ def _main() -> None:
     job = msgspec.json.decode(
         sys.stdin.buffer.read(), type=_Job, dec_hook=lambda form, text: form(text)
     )
+    with called_from_command_line(job.is_command_line):
+        _carry_out(job)
+
+
+def _carry_out(job: _Job) -> None:
     spec = job.spec
 
     def write(line: _Line) -> None:
@@ -139,9 +160,12 @@ def _main() -> None:
 
     try:
         whole = replace(
-            plan_run(spec, absent=[]), worker=job.number, others=job.others, taken=job.taken
+            plan_run(spec, absent=[]),
+            worker=job.number,
+            reusable_runs=job.reusable_runs,
+            budget_used=job.budget_used,
         )
-        plan = with_parts(whole, job.parts, job.earlier)
+        plan = whole.with_parts(job.parts, job.earlier)
         [name] = spec.question.models
         roles = load_roles(dict(spec.question.roles))
         model = load_evaluated(name, dict(spec.question.roles), roles)

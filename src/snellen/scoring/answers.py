@@ -1,4 +1,4 @@
-"""The answers of a built benchmark. Nothing left of scoring can import this."""
+"""Access to the answers of a built benchmark. Only scoring and later layers may import this module."""
 
 from __future__ import annotations
 
@@ -21,9 +21,16 @@ Key = tuple[str, int]
 
 
 def open_answers(folder: Path) -> Mapping[Key, Answer]:
-    """The known answers of a benchmark; empty for a split whose answers are hidden.
+    """Return the answers of a benchmark by sample id and round; empty for a split whose answers are secret.
 
-    Raises DataError when the file is missing, or is not the one that was built.
+    Raises:
+        DataError: The file of the answers is missing, or is not the one that was built.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> folder = open_benchmark("eyechart/colour").folder
+        >>> type(next(iter(open_answers(folder).values()))).__name__
+        'Answer'
     """
     path = answers_file(folder)
     if path is None:
@@ -32,7 +39,15 @@ def open_answers(folder: Path) -> Mapping[Key, Answer]:
 
 
 def sample_answers(folder: Path) -> dict[str, list[Answer]]:
-    """The known answers by sample, those of its rounds in order. Raises as `open_answers`."""
+    """Return the answers of each sample in the order of its rounds. Raises DataError like `open_answers`.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> folder = open_benchmark("eyechart/colour").folder
+        >>> answers = sample_answers(folder)
+        >>> len(next(iter(answers.values())))
+        1
+    """
     answers: dict[str, list[Answer]] = {}
     for (sample_id, _), answer in open_answers(folder).items():
         answers.setdefault(sample_id, []).append(answer)
@@ -40,17 +55,26 @@ def sample_answers(folder: Path) -> dict[str, list[Answer]]:
 
 
 def answers_at_hand(folder: Path) -> Mapping[Key, Answer] | None:
-    """The same, but None where the answers are known and their file is not here, as in a run's own questions."""
+    """Return the answers like `open_answers`, or None if their file is not on this machine.
+
+    For example, the copy of the questions in the folder of a run has no answers.
+    """
     return open_answers(folder) if has_answers(folder) else None
 
 
 def has_answers(folder: Path) -> bool:
-    """Whether the answers are here, or there are none to be known."""
+    """Return whether the answers are available, or secret for everyone.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> has_answers(open_benchmark("eyechart/colour").folder)
+        True
+    """
     return record_file(folder, ANSWERS).exists() or ANSWERS not in Benchmark(folder).manifest.files
 
 
 def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
-    """Names of the benchmarks whose known answers are others than when the run was last asked the same questions."""
+    """Return the names of the benchmarks whose answers, but not questions, have changed since the run."""
     changed = []
     for benchmark in benchmarks:
         questions = questions_folder(run, benchmark.name)
@@ -59,12 +83,11 @@ def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
         try:
             kept_manifest = Benchmark(questions).manifest
         except DataError:
-            continue  # damaged: the run keeps its questions anew when it goes on
+            continue  # damaged: the run stores its questions again when it resumes
         has_same_questions = kept_manifest.questions == benchmark.manifest.questions
-        if has_same_questions and kept_manifest.files.get(ANSWERS) not in (
-            None,
-            benchmark.manifest.files.get(ANSWERS),
-        ):
+        old_answers = kept_manifest.files.get(ANSWERS)
+        new_answers = benchmark.manifest.files.get(ANSWERS)
+        if has_same_questions and old_answers is not None and old_answers != new_answers:
             changed.append(benchmark.name)
     return changed
 
@@ -72,7 +95,7 @@ def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
 def with_answer_tags(
     samples: Iterable[Sample], answers: Mapping[Key, Answer]
 ) -> Mapping[str, Sample]:
-    """The samples by id; from here on the tags of their answers are tags of theirs. None are added for hidden ones."""
+    """Return the samples by id, with the tags of their answers added to their own tags."""
     tags: dict[str, dict[str, str]] = {}
     for (sample_id, _), answer in answers.items():
         if answer.tags:
@@ -85,5 +108,5 @@ def with_answer_tags(
 
 
 def answers_file(folder: Path) -> Path | None:
-    """The file of the known answers, as it was built; None where they are hidden. Raises as `open_answers`."""
+    """Return the file of the answers; None if they are secret. Raises DataError like `open_answers`."""
     return Benchmark(folder).part(ANSWERS)

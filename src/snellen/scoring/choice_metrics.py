@@ -23,7 +23,7 @@ from snellen.metrics.declaration import (
     ChoiceMetric,
     MetricRow,
     metric_row,
-    share,
+    share_row,
 )
 from snellen.records import Answer, Prediction, ReadingDoubt
 
@@ -308,8 +308,8 @@ _PRESENTATIONS = {"": "needs several presentations of a question, e.g. instabili
 def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[MetricRow, ...]:
     """Declare a headline and the rows next to it, which treat unsure readings and missing answers differently."""
     return (
-        share(name, words, unparsed="wrong", absent_reasons=absent),
-        share(
+        share_row(name, words, unparsed="wrong", absent_reasons=absent),
+        share_row(
             f"{name}_of_parsed",
             f"{words} of parsed replies",
             unparsed="left out",
@@ -318,7 +318,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
             sliced=False,
             label="of parsed",
         ),
-        share(
+        share_row(
             f"{name}_lower",
             f"{words}, unsure as wrong",
             unparsed="wrong",
@@ -326,7 +326,7 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
             sliced=False,
             label="at least",
         ),
-        share(
+        share_row(
             f"{name}_upper",
             f"{words}, unsure or unparsed as right",
             unparsed="right",
@@ -350,17 +350,17 @@ def _entropy_row(name: str, **declared: Any) -> MetricRow:
 
 
 ACCURACY = ChoiceMetric(
-    what="share of the answered questions that are right; an unparsed reply is not",
+    description="share of the answered questions whose reply is correct; an unparsed reply counts as wrong",
     rows=_accuracy_rows("accuracy", "accuracy", {}),
 )
 CIRCULAR_ACCURACY = ChoiceMetric(
-    what="share of the questions right under every rotation; one with an unparsed rotation is not",
+    description="share of the questions that are answered correctly under every rotation; an unparsed reply counts as wrong",
     rows=_accuracy_rows("circular_accuracy", "circular accuracy", _CIRCULAR),
 )
 CIRCULAR_DROP = ChoiceMetric(
-    what="share of the questions right in the first pass and not under every rotation",
+    description="share of the questions that are answered correctly in the first rotation, but not in all",
     rows=(
-        share(
+        share_row(
             "circular_drop",
             better="lower",
             unparsed="wrong",
@@ -370,11 +370,11 @@ CIRCULAR_DROP = ChoiceMetric(
     ),
 )
 CONSISTENCY = ChoiceMetric(
-    what="share of the questions for which every rotation names one option, right or wrong",
-    rows=(share("consistency", unparsed="wrong", sliced=False, absent_reasons=_CIRCULAR),),
+    description="share of the questions for which the replies to all rotations name the same option, correct or not",
+    rows=(share_row("consistency", unparsed="wrong", sliced=False, absent_reasons=_CIRCULAR),),
 )
 INSTABILITY = ChoiceMetric(
-    what="entropy of the choices over presentations, in nats; unparsed is one more kind of answer",
+    description="entropy of the choices over presentations, in nats; unparsed replies count as one more choice",
     rows=(
         _entropy_row(
             "instability",
@@ -386,7 +386,7 @@ INSTABILITY = ChoiceMetric(
     ),
 )
 LEGACY_INSTABILITY = ChoiceMetric(
-    what="the same as published: each unparsed text is a kind of its own",
+    description="as published: each text of an unparsed reply counts as a choice of its own",
     rows=(
         _entropy_row(
             "legacy_instability",
@@ -399,43 +399,43 @@ LEGACY_INSTABILITY = ChoiceMetric(
     ),
 )
 HIT_RATE = ChoiceMetric(
-    what="share of the replies that name a label that was shown",
+    description="share of the replies that name one of the labels shown",
     rows=(
-        share(
+        share_row(
             "hit_rate",
             "hit rate",
             unparsed="wrong",
             sliced=False,
             absent_reasons={
-                "likelihood": "hit rate is of replies: the share that names a label; a likelihood has no reply"
+                "likelihood": "the hit rate is about replies, and a likelihood has no reply"
             },
         ),
     ),
 )
 UNSURE_RATE = ChoiceMetric(
-    what="share of the answered presentations whose reading has a probability below 90%",
+    description="share of the replies that were read with less than 90% certainty",
     rows=(
-        share(
+        share_row(
             "unsure_rate",
             "unsure readings",
             better="lower",
             unparsed="counted",
             sliced=False,
-            absent_reasons={
-                "likelihood": "only replies are read; under likelihood there is no reply"
-            },
+            absent_reasons={"likelihood": "the likelihood method has no replies to read"},
         ),
     ),
 )
 UNPARSED_RATE = ChoiceMetric(
-    what="share of the answered presentations that name no option",
+    description="share of the replies in which no option was found",
     rows=(
-        share("unparsed_rate", "unparsed rate", better="lower", unparsed="counted", sliced=False),
+        share_row(
+            "unparsed_rate", "unparsed rate", better="lower", unparsed="counted", sliced=False
+        ),
     ),
 )
 TIE_RATE = ChoiceMetric(
-    what="share of the presentations whose most likely options are exactly even",
-    rows=(share("tie_rate", "tie rate", better="neither", unparsed="counted", sliced=False),),
+    description="share of the presentations whose most likely options are exactly even",
+    rows=(share_row("tie_rate", "tie rate", better="neither", unparsed="counted", sliced=False),),
 )
 CHOICE_METRICS = (
     ACCURACY,
@@ -453,11 +453,11 @@ CHOICE_METRICS = (
 _REPEATED = {"": "needs the same question several times, e.g. repeat?k=5 at a temperature"}
 
 REPEATS = ChoiceMetric(
-    what="of questions asked several times: pass@k, right by majority vote, and pairs of replies that agree",
+    description="of questions asked several times: pass@k, right by majority vote, and pairs of replies that agree",
     rows=(
-        share("pass_at_k", "pass@k", unparsed="wrong", absent_reasons=_REPEATED),
-        share("majority_vote", "majority vote", unparsed="own kind", absent_reasons=_REPEATED),
-        share(
+        share_row("pass_at_k", "pass@k", unparsed="wrong", absent_reasons=_REPEATED),
+        share_row("majority_vote", "majority vote", unparsed="own kind", absent_reasons=_REPEATED),
+        share_row(
             "repeat_agreement", "agreement of replies", unparsed="wrong", absent_reasons=_REPEATED
         ),
     ),

@@ -1,6 +1,6 @@
-"""Metrics of questions that belong together: of one picture, of one question about several pictures, of a pair.
+"""Metrics of questions that belong together: of one image, of one question about several images, of a pair.
 
-Groups lie within the clusters that intervals are over (`group` of an entry; the picture where it has none), so an
+Groups lie within the clusters that intervals are over (`group` of an entry; the image where it has none), so an
 interval says what other clusters would have given. Within a cluster `groups` of the entry names the tag that the
 members of a group have in common.
 """
@@ -22,7 +22,7 @@ from snellen.metrics.declaration import (
     ReplyMetric,
     SummedMetric,
     find_metric,
-    share,
+    share_row,
 )
 from snellen.metrics.question_counts import Counts, QuestionCounts, tally_of
 from snellen.metrics.questions import (
@@ -164,9 +164,9 @@ def _share_of_groups(sums: Counts) -> tuple[float | None, ...]:
 def _group_accuracy(
     name: str, title: str, kind: Literal["one", "cluster", "question", "image"]
 ) -> GroupAccuracy:
-    row = share(name, title, interval="linearised", unparsed="wrong")
+    row = share_row(name, title, interval="linearised", unparsed="wrong")
     return GroupAccuracy(
-        what=title, rows=(row,), compute=_share_of_groups, per_question=(name,), kind=kind
+        description=title, rows=(row,), compute=_share_of_groups, per_question=(name,), kind=kind
     )
 
 
@@ -180,5 +180,5 @@ SAME_QUESTION_ACCURACY = _group_accuracy(
     "same_question_accuracy", "share of questions right wherever they are asked", "question"
 )
 SAME_IMAGE_ACCURACY = _group_accuracy(
-    "same_image_accuracy", "share of pictures all of whose questions are right", "image"
+    "same_image_accuracy", "share of images all of whose questions are right", "image"
 )

@@ -1,9 +1,10 @@
-"""How the replies of a run are read: its journals part by part, each part by the rules, then by the reading stages.
+"""Read the replies of a run from its journals, part by part: first by the extractor's rules, then by reading stages.
 
-A journal is looked through once, for what was asked in all and where the exchanges of each part stand; then the parts
-are read one after the other.
+A first pass over the journals (`look_through`) counts requests and notes the positions of the exchanges of each part.
+The parts are then read one after the other (`PartReader`).
 
-Of a protocol of several steps the journal has the steps: here they become the answers to which they led.
+For a protocol in several steps, the journal contains the steps. This module combines the steps of a sample, here called
+a talk, into the answer to which they led.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ from snellen.scoring.unparsed import NamedStage, UnparsedReply
 
 
 class Talk(Struct, frozen=True):
-    """The steps of one sample under one protocol."""
+    """All steps of one sample under one protocol, with their conclusion."""
 
     protocol: str
     sample: Sample
     conclusion: Conclusion | None
-    """None of a talk that has not come to its end, as in a run that was stopped."""
+    """None if the talk has not ended, as in a run that was stopped."""
     cost: TalkCost
     row: AnswersInARow
 
 
 class Talks:
-    """Collects steps. Of several answers to one step the last that came counts."""
+    """Collects the steps of talks. If a step was answered several times, the last reply counts."""
 
     def __init__(self, protocols: Sequence[str]) -> None:
         declared = {label: labelled_declaration(label).conclude for label in protocols}
@@ -73,14 +74,16 @@ class Talks:
         if exchange.response.error is None or request.variant not in steps:
             steps[request.variant] = exchange
 
-    def begun(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[Talk]:
-        """All talks of protocols that say how an answer follows."""
+    def begun_talks(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[Talk]:
+        """Yield all talks, finished or not, of protocols that declare how to conclude one."""
         for (protocol, benchmark, sample_id), by_variant in self._steps.items():
-            if protocol in self._conclude:
-                steps, sample = steps_in_order(by_variant.values()), samples[benchmark][sample_id]
-                conclusion = self._conclude[protocol](sample, steps)
-                row = _answers_in_a_row(steps, has_ended=conclusion is not None)
-                yield Talk(protocol, sample, conclusion, talk_cost(steps), row)
+            if protocol not in self._conclude:
+                continue
+            steps = steps_in_order(by_variant.values())
+            sample = samples[benchmark][sample_id]
+            conclusion = self._conclude[protocol](sample, steps)
+            row = _answers_in_a_row(steps, has_ended=conclusion is not None)
+            yield Talk(protocol, sample, conclusion, talk_cost(steps), row)
 
 
 def with_conclusions(
@@ -88,9 +91,10 @@ def with_conclusions(
     protocols: Sequence[str],
     samples: Mapping[str, Mapping[str, Sample]],
 ) -> Iterator[Exchange]:
-    """The presentations of a run, in order of arrival, and in place of steps the conclusions to which they led.
+    """Yield the exchanges of a run with steps replaced by their conclusions.
 
-    A talk that ended without an answer replies nothing.
+    Exchanges that are not steps come first, in order of arrival; the conclusions follow. A talk that ended without an
+    answer has an empty reply.
     """
     talks = Talks(protocols)
     for exchange in exchanges:
@@ -98,14 +102,14 @@ def with_conclusions(
             yield exchange
         elif exchange.request.sample_id in samples.get(exchange.request.benchmark, {}):
             talks.add(exchange)
-    for talk in talks.begun(samples):
+    for talk in talks.begun_talks(samples):
         if (conclusion := talk.conclusion) is not None:
             response = Response(text="") if conclusion.undecided else conclusion.response
             yield Exchange(talk.protocol, conclusion.request, response)
 
 
 def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The steps of one sample under one protocol as they were asked."""
+    """Return the steps of one sample under one protocol by step number."""
     return sorted(exchanges, key=_step_number)
 
 
@@ -115,8 +119,9 @@ def _step_number(exchange: Exchange) -> int:
 
 
 def _answers_in_a_row(steps: Sequence[Exchange], *, has_ended: bool) -> AnswersInARow:
-    came = sum(1 for _ in takewhile(lambda step: step.response.error is None, steps))
-    return AnswersInARow(came, broken=came < len(steps) or not has_ended)
+    """Count the steps that were answered before the first one that failed."""
+    n_answered = sum(1 for _ in takewhile(lambda step: step.response.error is None, steps))
+    return AnswersInARow(n_answered, broken=n_answered < len(steps) or not has_ended)
 
 
 Question = tuple[str, str, int]
@@ -128,36 +133,42 @@ PartKey = tuple[str, int]
 
 
 class ReadingRules(Struct, frozen=True):
-    """By what the responses to a benchmark are read."""
+    """How the replies to a benchmark are read."""
 
     extractor: str
+    """Reads the text of a reply."""
     rule: LikelihoodRule
+    """Ranks options by log-likelihood."""
 
 
-class Asked(Struct, frozen=True):
-    """What was asked in a run in all, and where the exchanges of each part of its samples stand."""
+class JournalIndex(Struct, frozen=True):
+    """Counts of the requests of a run, and the positions of the exchanges of each part in its journals."""
 
     journals: Sequence[Path]
     places: Mapping[PartKey, array[int]]
-    asked: int
+    """Positions for `JournalReader.read`."""
+    distinct_requests: int
     reused: int
     roles: tuple[RoleUse, ...]
     requests: tuple[RequestCost, ...]
 
 
 class PartRead(Struct):
-    """What the journal holds of a part of a benchmark, as read by the rules."""
+    """Predictions for a part of a benchmark, read from the journals."""
 
     presented: Presented
     doubtful: dict[int, UnparsedReply]
-    """Replies whose reading is not certain, by the id of their prediction."""
+    """Replies whose reading is not certain, by `id()` of their prediction."""
     costs: dict[Question, TalkCost]
-    """What the answers took that several steps led to."""
+    """Costs of the answers of protocols in several steps."""
     rows: dict[Question, AnswersInARow]
-    """How many of these steps were answered one after the other."""
+    """For protocols in several steps, how many steps were answered before the first failure."""
 
     def note_doubt(self, prediction: Prediction, question: Turn, response: Response) -> None:
-        """Keep the reply if something may read on in it; in the doubt with which a talk ended there is no answer."""
+        """Keep a reply for the reading stages if it was not read with certainty.
+
+        A talk that ended undecided is not kept, because its reply has no answer to read.
+        """
         if (
             prediction.method != "generation"
             or prediction.error is not None
@@ -170,16 +181,24 @@ class PartRead(Struct):
 
 def look_through(
     folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]
-) -> Asked:
-    """What was asked, and where; `parts` has the number of the part of each sample, by benchmark and id.
+) -> JournalIndex:
+    """Index the journals of a run in one pass.
 
-    Raises StoreError for a line that is not an exchange of this run.
+    Args:
+        folder: The folder of the run.
+        manifest: Its manifest.
+        parts: The number of the part of each sample, by benchmark and sample id.
+
+    Raises:
+        StoreError: A line is not an exchange of this run.
     """
     places: defaultdict[PartKey, array[int]] = defaultdict(lambda: array("q"))
-    roles, requests = RoleTally(manifest), CostTally()
-    reused, failures = 0, array("q")
+    roles = RoleTally(manifest)
+    requests = CostTally()
+    reused = 0
+    failures = array("q")
     journals = numbered_journals(folder)
-    for place, entry in read_entries(journals, manifest.authors):
+    for position, entry in read_entries(journals, manifest.authors):
         request = entry.request
         reused += entry.reused
         roles.add(entry)
@@ -188,17 +207,17 @@ def look_through(
             continue  # asked under a larger limit or another condition
         requests.add(entry)
         if entry.response.error is not None:
-            failures.append(place)
-        if not request.variant.baseline:  # else found by `_Baselines`
-            places[request.benchmark, part].append(place)
+            failures.append(position)
+        if not request.variant.baseline:  # `_Baselines` reads the baselines
+            places[request.benchmark, part].append(position)
     unanswered = unanswered_requests(journals, manifest.authors, manifest.by_sample, failures)
     uses = roles.uses(unanswered)
     n_asked = sum(use.answered + use.failed for use in uses)
-    return Asked(journals, dict(places), n_asked, reused, uses, requests.costs(unanswered))
+    return JournalIndex(journals, dict(places), n_asked, reused, uses, requests.costs(unanswered))
 
 
 class PartReader:
-    """Reads the exchanges of parts of a run by the rules."""
+    """Reads the exchanges of a run, one part of a benchmark at a time."""
 
     def __init__(self, folder: Path, manifest: RunManifest, journals: Sequence[Path]) -> None:
         self._folder, self._protocols, self._journals = folder, manifest.protocols, journals
@@ -211,15 +230,23 @@ class PartReader:
         places: Sequence[int],
         reading: ReadingRules,
     ) -> PartRead:
-        """How the exchanges at these places, which are about samples of a benchmark, are read.
+        """Read the exchanges of a part of a benchmark.
 
-        Raises StoreError for an exchange that is not about its sample, DataError for two presentations that are alike.
+        Args:
+            benchmark: Name of the benchmark.
+            samples: Its samples by id.
+            places: Positions of the exchanges in the journals.
+            reading: The extractor and the rule for likelihoods.
+
+        Raises:
+            StoreError: An exchange does not match its sample.
+            DataError: Two different presentations have the same `Variant`.
         """
         part = PartRead({}, {}, {}, {})
         talks, shared = Talks(self._protocols), _Shared()
         with JournalReader(self._journals) as journal:
-            for place in places:
-                exchange = journal.read(place)
+            for position in places:
+                exchange = journal.read(position)
                 request = exchange.request
                 sample = samples[request.sample_id]
                 check_fits(self._folder, exchange, sample)
@@ -243,11 +270,11 @@ class PartReader:
                 earlier = tests.get(request.variant)
                 if earlier is not None and earlier.key != prediction.key:
                     raise duplicate_presentation(exchange.protocol, request)
-                # The same request again, after a failure or by another worker: the last answer that came counts.
+                # The same request was sent again, after a failure or by another worker. The last reply counts.
                 if prediction.error is None or earlier is None:
                     tests[prediction.variant] = prediction
                     part.note_doubt(prediction, question, exchange.response)
-        for talk in talks.begun({benchmark: samples}):
+        for talk in talks.begun_talks({benchmark: samples}):
             key, conclusion = (talk.protocol, talk.sample.id, 0), talk.conclusion
             part.rows[key] = talk.row
             if conclusion is None:
@@ -266,28 +293,31 @@ _BaselinePlace = tuple[str, str, str, Variant]
 
 
 class _Baselines:
-    """The baselines of the protocols among `labels` that ask for them; the journal is read only for those."""
+    """Scores of baseline requests, which some protocols subtract from those of the options.
+
+    Reads the journals only if a protocol among `labels` declares baselines.
+    """
 
     def __init__(self, folder: Path, labels: Iterable[str]) -> None:
         self._asking = {
             label for label in labels if declaration_of(parse_protocol(label)).baselines
         }
         self._scores: dict[_BaselinePlace, tuple[ContinuationScore, ...]] = {}
-        for exchange in read_exchanges(folder) if self._asking else ():
+        if not self._asking:
+            return
+        for exchange in read_exchanges(folder):
             if exchange.request.variant.baseline and exchange.response.error is None:
                 self._scores[_baseline_place(exchange)] = exchange.response.scores
 
     def of(self, exchange: Exchange) -> tuple[ContinuationScore, ...] | None:
-        """What to subtract: empty when it never came, None when the protocol asks for no baseline."""
-        return (
-            self._scores.get(_baseline_place(exchange), ())
-            if exchange.protocol in self._asking
-            else None
-        )
+        """Return the baseline of an exchange: empty if its reply is missing, None if the protocol uses no baseline."""
+        if exchange.protocol not in self._asking:
+            return None
+        return self._scores.get(_baseline_place(exchange), ())
 
 
 def _baseline_place(exchange: Exchange) -> _BaselinePlace:
-    """The presentation that an exchange is of, or is the baseline of."""
+    """Return the key of a presentation, which is the same for its exchange and for its baseline."""
     request = exchange.request
     return (
         exchange.protocol,
@@ -298,11 +328,11 @@ def _baseline_place(exchange: Exchange) -> _BaselinePlace:
 
 
 MOST_SHARED = 10_000
-"""Presentations that differ for every question are not worth remembering."""
+"""Presentations that are remembered at most. If there are more, they differ for every question."""
 
 
 class _Shared:
-    """What thousands of predictions have in common, kept once: journals spell it out in every line."""
+    """Replaces equal strings and presentations of predictions by one object, to save memory."""
 
     def __init__(self) -> None:
         self._variants: dict[Variant, Variant] = {}
@@ -321,12 +351,12 @@ class _Shared:
 
 
 def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
-    """Let each stage in turn read the replies that it takes, and put its predictions in their place."""
+    """Run the reading stages in turn on the doubtful replies, and replace the predictions of those a stage reads."""
     for stage in stages:
         entries = []
         for part in parts:
             for tests in part.presented.values():
-                # A presentation that was answered twice counts as it was answered last.
+                # A presentation may have been answered twice: `id` finds the reply that counts.
                 for test, prediction in tests.items():
                     reply = part.doubtful.get(id(prediction))
                     if reply is not None and stage.takes(prediction):
@@ -339,7 +369,7 @@ def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
 
 
 def in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:
-    """By number, then by content: the same however a run was interrupted."""
+    """Return predictions by number of their test, then by content: an order that does not depend on the journal."""
     if len(tests) < 2:
         return tuple(tests.values())
     return tuple(

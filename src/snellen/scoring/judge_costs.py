@@ -62,8 +62,8 @@ def estimate_cost(
     likely = likely_tokens(list(likely_requests.values()))
     most = most_tokens(list(all_requests.values()))
     line = (
-        f"{likely.calls:,} calls to make, some {likely.read:,} tokens to read and {likely.written:,} to write; "
-        f"at most {most.calls:,} calls, {most.read:,} and {most.written:,} tokens"
+        f"about {likely.calls:,} calls with {likely.input_tokens:,} input and {likely.output_tokens:,} output tokens; at most "
+        f"{most.calls:,} calls with {most.input_tokens:,} and {most.output_tokens:,} tokens"
     )
     if price is None:
         return line

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
+from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share_row
 from snellen.metrics.open_questions import open_questions, score_open_questions
 from snellen.metrics.questions import AskedQuestion, Unscored, Value
 from snellen.metrics.scoring_context import MetricScores, ScoringContext
@@ -26,7 +26,7 @@ Versions = Callable[[tuple[str, ...]], Sequence[str]]
 """Function of the reference answers that returns the versions of the prompt to use."""
 Reduce = Callable[[list[list[Verdict]]], "dict[str, float] | Unscored"]
 """Function of a question's verdicts, a list per presentation, that returns its rows or why there are none."""
-NO_JUDGE = Unscored("no judge", "score with --judge MODEL")
+NO_JUDGE = Unscored("no judge", "score with --judge MODEL (judge=MODEL)")
 
 
 class JudgedMetric(Metric, frozen=True, kw_only=True):
@@ -167,14 +167,14 @@ def _mean_caption_mark(verdicts: list[list[Verdict]]) -> dict[str, float] | Unsc
 
 
 CORRECT = JudgedMetric(
-    what="share of replies that mean a gold, by the majority of five wordings of one rubric (and of the judges)",
-    rows=(share("judged_correct"),),
+    description="share of replies that mean a gold, by the majority of five wordings of one rubric (and of the judges)",
+    rows=(share_row("judged_correct"),),
     versions=lambda references: prompt_versions("snellen-correct"),
     reduce=grade_shares({"judged_correct": RIGHT_OR_WRONG[1]}),
     scale=RIGHT_OR_WRONG,
 )
 CAPTION = JudgedMetric(
-    what="mean mark from 1 to 5 of a caption against its references, by a judge that does not see the picture",
+    description="mean mark from 1 to 5 of a caption against its references, by a judge that does not see the image",
     rows=(mean_mark("judged_caption", "judged caption"),),
     versions=lambda references: ["snellen-caption-1"],
     reduce=_mean_caption_mark,

@@ -18,12 +18,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.callers import for_caller, setting
 from snellen.common.foreign import read_file
 from snellen.common.paths import slug
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
-from snellen.models.base import AsyncModel, Model
+from snellen.models.base import AsyncModel, Model, sends_batches
 from snellen.models.identity import (
     ADDRESS,
     ModelIdentity,
@@ -32,7 +33,7 @@ from snellen.models.identity import (
     identity_of,
 )
 from snellen.protocols.verdict import (
-    NO_PICTURES,
+    NO_IMAGES,
     JudgeMatching,
     JudgeTask,
     Verdict,
@@ -110,7 +111,7 @@ class JudgeEnsemble:
         for judge in self._judges:
             if folders[judge.folder] > 1:
                 raise DataError(
-                    f"the judge {judge.name} is named twice; its votes would be one and count as two"
+                    f"the judge {judge.name} is given twice, so one vote would count as two; remove one"
                 )
 
     @property
@@ -148,13 +149,18 @@ class JudgeEnsemble:
         allowed = self.spec.failures
         if len(failures) > allowed * len(verdicts):
             first = failures[0]
-            remedy = "score again to ask what failed"
+            remedy = "score again to retry what failed"
             if first.outcome == "malformed":
-                remedy += ", raise --judge-max-tokens"
+                remedy = (
+                    "make the judge reply in the form that its prompt (in that folder) asks for, raise "
+                    f"{for_caller('--judge-max-tokens', 'max_tokens')}, {remedy}"
+                )
+            limit = for_caller(f"--judge-failures {allowed:g}", f"failures={allowed:g}")
+            raised = for_caller("--judge-failures", "failures: judge=sn.JudgeSpec(failures=...)")
             raise ErrorBudgetError(
-                f"judge {judge.name} gave no verdict on {len(failures)} of {len(verdicts)} replies ({first.outcome}: "
-                f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {judge.folder}; "
-                f"{remedy}, take another judge, or raise --judge-failures"
+                f"judge {judge.name} gave no verdict on {len(failures)} of {len(verdicts)} replies "
+                f"({first.outcome}: {first.detail!r}), more than {limit}; its replies are in "
+                f"{judge.folder}; {remedy}, use another judge, or raise {raised}"
             )
         return verdicts
 
@@ -179,6 +185,10 @@ class Judge:
         *,
         moved: bool = False,
     ) -> None:
+        if sends_batches(model):
+            raise ModelError(
+                f"{model.name}: a judge is asked directly; remove batch=true from its model string"
+            )
         self.name = model.name
         self._model = model
         self._price = price
@@ -240,10 +250,10 @@ class Judge:
         pending = [pending_requests(task.start(), responses) for task in waiting]
         start_up_request = _start_up_request()
         besides = [] if start_up_request.key in responses else [start_up_request]
-        unsure_note = f" ({unsure:,} of them with an unsure reading)" if unsure else ""
+        unsure_note = f" ({unsure:,} of them with an uncertain reading)" if unsure else ""
         self._announce(
-            f"judge {self.name}: {len(tasks):,} replies{unsure_note}, {len(tasks) - len(waiting):,} judged before; "
-            f"{estimate_cost(pending, self._price, besides=besides)}"
+            f"judge {self.name}: {len(tasks):,} replies{unsure_note}, {len(tasks) - len(waiting):,} judged "
+            f"earlier; {estimate_cost(pending, self._price, besides=besides)}"
         )
 
     def _check_servers(self) -> dict[str, tuple[str, ...]]:
@@ -252,10 +262,11 @@ class Judge:
         now = ask_servers({self.name: self._model}).get(self.name, {})
         changed = changed_server_fact(earlier, now)
         if changed and not self._moved:
+            moved = for_caller("--judge-moved", "judge=sn.JudgeSpec(moved=True)")
             raise StoreError(
-                f"{self.folder} holds verdicts of {self.name} from when its server stated something else ({changed}); "
-                "if it is the same judge, go on with --judge-moved, else serve it under another name, or remove that "
-                "folder to ask all again"
+                f"{self.folder} contains verdicts of {self.name} from before its server changed what it reports "
+                f"({changed}); if it is the same judge, add {moved}; otherwise serve it under another name, "
+                "or remove that folder to judge everything again"
             )
         stated = dict(earlier)
         for fact, value in now.items():
@@ -283,7 +294,7 @@ class Judge:
                 return calls
             request = _pending_start_up_request(store)
             if request is not None:
-                response = self._model.generate([request], NO_PICTURES)[0]
+                response = self._model.generate([request], NO_IMAGES)[0]
                 _check_start_up(store, request, self.name, response)
             drive(self._model, iter(tasks), store, progress=count)
         return calls
@@ -297,7 +308,7 @@ async def _send_async(
     request = _pending_start_up_request(store)
     if request is not None:
         try:
-            response = await model.ask(request, NO_PICTURES)
+            response = await model.ask(request, NO_IMAGES)
             _check_start_up(store, request, model.name, response)
         finally:
             await model.close()
@@ -322,7 +333,7 @@ def read_judge(folder: Path) -> JudgeIdentity:
         fault = str(error.strerror)
     except JSON_FAULTS as error:
         fault = str(error)
-    raise StoreError(f"{path} cannot be read ({fault}); move {folder} away to leave this judge out")
+    raise StoreError(f"cannot read {path} ({fault}); move {folder} away to ignore this judge")
 
 
 def _stated_before(folder: Path) -> dict[str, tuple[str, ...]]:
@@ -403,8 +414,8 @@ def _check_start_up(store: RunStore, request: Request, judge: str, response: Res
     store.append([Exchange(_start_up_check().label, request, response)])
     if response.error is not None:
         raise ModelError(
-            f"judge {judge} cannot answer ({response.error.kind}: {response.error.detail}); nothing was scored; "
-            "mend it, or score without --judge"
+            f"judge {judge} failed ({response.error.kind}: {response.error.detail}), and nothing was scored; "
+            f"correct the problem, or score without {setting('judge')}"
         )
 
 
@@ -448,4 +459,4 @@ def _describe_usage(responses: Iterable[Response]) -> str:
     usage = sum_usage(responses)
     if not usage:
         return ""
-    return f" ({usage_text(usage)}, as it counts them)"
+    return f" ({usage_text(usage)}, as counted by the judge)"

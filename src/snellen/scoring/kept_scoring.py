@@ -1,7 +1,7 @@
-"""Scorings kept in a run's folder: none is overwritten by one with other settings, and each can be opened again.
+"""Store scorings in the folder of a run, one per settings, and open them again.
 
-predictions.jsonl, scores.jsonl, results.json, scoring.json     by the standard settings, beside the journal
-scores/<digest of the settings>/ with the same files            by any others
+predictions.jsonl, scores.jsonl, results.json, scoring.json     standard settings, next to the journal
+scores/<digest of the settings>/ with the same files            any other settings
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen import __version__
+from snellen.catalogue.errata import all_errata, errata_digest
 from snellen.common.foreign import TABLE_BYTES, read_file
-from snellen.common.paths import as_word
+from snellen.common.paths import shell_word
 from snellen.errors import StoreError
 from snellen.formats.whole_files import write_atomically
 from snellen.metrics.question_counts import QuestionCounts
@@ -32,6 +33,7 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import answers_at_hand, with_answer_tags
+from snellen.scoring.corrected_answers import corrected_answers
 from snellen.scoring.judges import JudgeUse
 from snellen.scoring.request_costs import RoleUse
 from snellen.scoring.run_ratings import RATINGS
@@ -59,36 +61,36 @@ COUNTS = "counts.jsonl"
 RESULTS = "results.json"
 SCORING_FILES = (PREDICTIONS, SCORES, COUNTS, RESULTS, SCORING)
 STANDARD = ""
-"""The name of the scoring by standard settings, which lies beside the journal."""
-GOLDS_ABSENT = "the answers are not here: the numbers are those that were kept, and samples are shown without gold"
+"""The name of the scoring by standard settings, which is stored next to the journal."""
+GOLDS_ABSENT = "the answers are not available: the values are the saved ones, and samples are shown without ground truth"
 
 RecordT = TypeVar("RecordT", Prediction, Score, QuestionCounts)
 
 
 class KeptScoring(Struct, frozen=True, kw_only=True):
-    """What a scoring was made by, and what its other files do not say."""
+    """The content of `scoring.json`: the settings of a scoring, and facts that its other files do not have."""
 
     snellen: str
-    """The version that scored."""
+    """The version of Snellen that scored."""
     scoring: ScoringSpec
     judge: JudgeSpec
-    """Models by name."""
+    """The settings of the judges, with their models by name."""
     judge_fingerprints: tuple[dict[str, str], ...] = ()
     journals: dict[str, int]
-    """The journals that were scored, with their bytes."""
+    """Names of the journals that were scored, with their sizes in bytes."""
     reading_stages: tuple[str, ...]
-    asked: int
+    distinct_requests: int = field(name="asked")
     reused: int
     judges: tuple[JudgeUse, ...] = ()
     roles: tuple[RoleUse, ...] = ()
     extent: RunExtent | None = None
-    """How far the run had come; None where that was not noted yet."""
+    """How complete the run was. None for files of versions that did not record it."""
     counterpart: str | None = None
-    """Of one as published: the name of the scoring by standard rules."""
+    """For a scoring as published, the name of the scoring by standard rules."""
 
 
 class ScoringSettings(Struct, frozen=True):
-    """All that the numbers of a scoring depend on in addition to the journal and the answers."""
+    """The settings on which the scores depend, in addition to the journal and the answers."""
 
     scoring: ScoringSpec
     judge: JudgeSpec
@@ -96,21 +98,27 @@ class ScoringSettings(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Empty for the standard settings, else their digest."""
+        """The name of the scoring: empty for the standard settings, otherwise a digest of the settings."""
         if not self.fingerprints and self.scoring == ScoringSpec():
             return STANDARD
-        return hashlib.blake2b(msgspec.json.encode(self, order="sorted"), digest_size=6).hexdigest()
+        identity = msgspec.json.encode(self, order="sorted")
+        if self.scoring.errata:
+            identity += errata_digest().encode()
+        return hashlib.blake2b(identity, digest_size=6).hexdigest()
 
     @property
     def standard(self) -> ScoringSettings:
-        """The same by the standard rules."""
+        """The same settings with the standard instead of published rules."""
         return replace(self, scoring=replace(self.scoring, as_published=False))
 
 
 def scoring_settings(
     scoring: ScoringSpec, judge: JudgeSpec, judges: Sequence[Model | AsyncModel] = ()
 ) -> ScoringSettings:
-    """The settings behind a scoring; how a judge is paid, checked and tolerated changes no number."""
+    """Return the settings that identify a scoring.
+
+    The price, the calibration and the failure limit of a judge are left out, because they do not affect the scores.
+    """
     identities = [identity_of(judge) for judge in judges]
     if not identities:
         return ScoringSettings(scoring, JudgeSpec())
@@ -129,14 +137,21 @@ def scoring_settings(
 
 
 def scoring_folder(run: Path, name: str) -> Path:
-    """Where the scoring of that name is kept."""
+    """Return the folder of the scoring of that name."""
     return run / SCORINGS / name if name else run
 
 
 def scoring_names(run: Path) -> list[str]:
-    """The scorings that are kept, the standard one first."""
+    """Return the names of the stored scorings, the standard one first."""
     other_names = sorted(path.parent.name for path in run.glob(f"{SCORINGS}/*/{SCORING}"))
-    return [*([STANDARD] if (run / SCORING).exists() else []), *other_names]
+    has_standard = (run / SCORING).exists()
+    return [STANDARD, *other_names] if has_standard else other_names
+
+
+def kept_settings(run: Path, name: str) -> ScoringSettings:
+    """Return the settings of a stored scoring. Raises StoreError if its file is damaged."""
+    kept = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+    return ScoringSettings(kept.scoring, kept.judge, kept.judge_fingerprints)
 
 
 def keep_scoring(
@@ -144,9 +159,8 @@ def keep_scoring(
 ) -> None:
     """Write a scoring into its folder; `rows` are its results. Raises StoreError."""
     folder = scoring_folder(scored.folder, settings.name)
-    (folder / SCORING).unlink(
-        missing_ok=True
-    )  # it stands for the other files, so it is the last to come
+    # This file marks a scoring as complete, so it is removed first and written last.
+    (folder / SCORING).unlink(missing_ok=True)
     _write_lines(folder / PREDICTIONS, (benchmark.predictions for benchmark in scored.benchmarks))
     _write_lines(
         folder / SCORES,
@@ -162,7 +176,7 @@ def keep_scoring(
         judge_fingerprints=settings.fingerprints,
         journals=_sizes(scored.folder),
         reading_stages=scored.reading_stages,
-        asked=scored.asked,
+        distinct_requests=scored.distinct_requests,
         reused=scored.reused,
         judges=scored.judges,
         roles=scored.roles,
@@ -175,7 +189,7 @@ def keep_scoring(
 
 
 def _write_lines(path: Path, parts: Iterable[Collection[Struct]]) -> None:
-    """A file of records, and no file where there are none but an earlier scoring had some."""
+    """Write records as lines of JSON. A file of counts without records is removed instead."""
     filled = [part for part in parts if len(part)]
     if filled or path.name != COUNTS:
         write_atomically(path, chain.from_iterable(map(encoded_lines, filled)))
@@ -184,7 +198,7 @@ def _write_lines(path: Path, parts: Iterable[Collection[Struct]]) -> None:
 
 
 def is_scored_whole(run: Path) -> bool:
-    """Whether a run's standard scoring is of all that its journals hold. Raises StoreError for a damaged file."""
+    """Return whether the standard scoring covers all of the run's journals. Raises StoreError for a damaged file."""
     path = scoring_folder(run, STANDARD) / SCORING
     return path.exists() and _decoded(path, KeptScoring).journals == _sizes(run)
 
@@ -194,47 +208,58 @@ class ScoredReplies(Struct, frozen=True):
 
     count: int
     journals: frozenset[str]
-    """Names of the journals that held some."""
+    """Names of the journals that were not empty."""
 
 
 def replies_when_scored(run: Path) -> ScoredReplies:
-    """Return the replies that a run had at any of its kept scorings: the most, and in which journals."""
-    most = 0
+    """Return the largest number of replies that a stored scoring of the run covers, and the journals of all scorings."""
+    count = 0
     filled: set[str] = set()
     for name in scoring_names(run):
-        with suppress(StoreError):  # a damaged file says nothing
-            kept = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
-            most = max(most, kept.asked + kept.reused)
-            filled.update(path for path, size in kept.journals.items() if size and path != RATINGS)
-    return ScoredReplies(most, frozenset(filled))
+        with suppress(StoreError):  # skip damaged files
+            stored = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+            count = max(count, stored.distinct_requests + stored.reused)
+            filled.update(
+                journal for journal, size in stored.journals.items() if size and journal != RATINGS
+            )
+    return ScoredReplies(count, frozenset(filled))
 
 
 def has_ended(run: Path) -> bool:
-    """Whether a run has asked all that it was to ask, and was scored by any settings: not while its journals hold more
-    than what was scored. A scoring of a run that was stopped ends nothing. Raises StoreError for a damaged file."""
+    """Return whether a run is complete and has a scoring, by any settings, of all replies in its journals.
+
+    Raises:
+        StoreError: A file of a scoring is damaged.
+    """
     sizes = {path.name: path.stat().st_size for path in journals(run)}
     for name in scoring_names(run):
-        kept = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
-        is_of_all = {path: size for path, size in kept.journals.items() if path != RATINGS} == sizes
-        if is_of_all and (kept.extent is None or kept.extent.is_whole):
+        stored = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+        scored_sizes = {path: size for path, size in stored.journals.items() if path != RATINGS}
+        is_complete = stored.extent is None or stored.extent.is_whole
+        if is_complete and scored_sizes == sizes:
             return True
     return False
 
 
 def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
-    """A scoring as it was kept; nothing is read or scored again, and no answer is needed.
+    """Open a stored scoring, without reading or scoring replies again. The answers need not be available.
 
-    Without a name it is the standard one, or else the only one. Raises StoreError for a folder that is not a run, a run
-    that was not scored so, one that was asked more since, or files that are damaged; DataError when not even the
-    questions are at hand.
+    Args:
+        run: The folder of the run.
+        name: Name of the scoring; by default the standard one, or the only one.
+
+    Raises:
+        StoreError: The folder is not a run or has no such scoring, the run has received replies since, or a file is
+            damaged.
+        DataError: The questions are not available.
     """
-    manifest, names = read_manifest(run), scoring_names(run)
-    chosen = _chosen(run, name, names)
+    manifest = read_manifest(run)
+    chosen = _chosen(run, name, scoring_names(run))
     folder = scoring_folder(run, chosen)
     description = _decoded(folder / SCORING, KeptScoring)
     if description.journals != _sizes(run):
         raise StoreError(
-            f"{run} was asked more, or given ratings, since it was scored; score it again: snellen score {as_word(run)}"
+            f"{run} has new replies or ratings since it was scored; score it again: snellen score {shell_word(run)}"
         )
     predictions = _stored(folder / PREDICTIONS, Prediction, _OfBenchmark)
     tallies = _stored(folder / COUNTS, QuestionCounts, _OfBenchmark)
@@ -246,76 +271,85 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
     for use in manifest.benchmarks:
         opened = reopen_benchmark(use, run)
         rules = rules_of(opened.spec, description.scoring)
-        golds, place = answers_at_hand(opened.folder), _OfBenchmark(use.name)
+        golds = answers_at_hand(opened.folder)
+        key = _OfBenchmark(use.name)
+        if description.scoring.errata and golds:
+            errata = all_errata().get(use.name)
+            golds, _ = corrected_answers(errata, opened.samples(use.selection), golds)
         benchmarks.append(
             ScoredBenchmark(
                 spec_by_rules(opened.spec, rules),
                 with_answer_tags(opened.samples(use.selection), golds or {}),
-                predictions.get(place, ()),
+                predictions.get(key, ()),
                 {
                     (row.protocol, row.method, row.metric): row_scores
                     for row, row_scores in scores.items()
                     if row.benchmark == use.name
                 },
                 golds or {},
-                tallies.get(place, ()),
+                tallies.get(key, ()),
                 rules,
                 golds is None,
             )
         )
+    counterpart = None
+    if description.counterpart is not None:
+        counterpart = load_scoring(run, description.counterpart)
     return ScoredRun(
         run,
         _noted_absence(manifest, benchmarks),
         description.scoring,
         description.reading_stages,
         tuple(benchmarks),
-        description.asked,
+        description.distinct_requests,
         description.reused,
         description.judges,
         description.roles,
         description.extent,
-        counterpart=None
-        if description.counterpart is None
-        else load_scoring(run, description.counterpart),
+        counterpart=counterpart,
         kept_rows=rows,
         kept_in=folder,
     )
 
 
 def _noted_absence(manifest: RunManifest, benchmarks: Sequence[ScoredBenchmark]) -> RunManifest:
+    """Add a note to the manifest if the answers of a benchmark are not available."""
     absent = any(scored.golds_absent for scored in benchmarks)
     return replace(manifest, notes=(*manifest.notes, GOLDS_ABSENT)) if absent else manifest
 
 
 def _chosen(run: Path, name: str | None, names: Sequence[str]) -> str:
+    """Return the name of the scoring to open. Raises StoreError if it does not exist or more than one is possible."""
     if name is None and (STANDARD in names or len(names) == 1):
         return names[0]
     if name in names:
         return name or STANDARD
     if not names:
-        raise StoreError(f"{run} was not scored yet; score it: snellen score {as_word(run)}")
+        raise StoreError(
+            f"{run} has not been scored yet; score it: snellen score {shell_word(run)}"
+        )
     listing = ", ".join(scoring or "the standard one" for scoring in names)
+    if name:
+        raise StoreError(f"{run} has no scoring {name}; it has {listing}")
     raise StoreError(
-        f"{run} has no scoring {name}; kept: {listing}"
-        if name
-        else f"{run} was not scored by standard settings; name one of its scorings: {listing}"
+        f"{run} has not been scored with standard settings; choose one of its scorings: {listing}"
     )
 
 
 def _sizes(run: Path) -> dict[str, int]:
-    """The journals of a run with their bytes, and the ratings that it was given."""
+    """Return the size in bytes of each journal of a run, and of its file of ratings, by file name."""
     ratings = [run / RATINGS] if (run / RATINGS).exists() else []
     return {path.name: path.stat().st_size for path in (*journals(run), *ratings)}
 
 
 class _OfBenchmark(Struct, frozen=True, gc=False):
-    """What a line of a file is about."""
+    """The benchmark of a stored record; the other fields are not decoded."""
 
     benchmark: str
 
 
 class _OfRow(Struct, frozen=True, gc=False):
-    """The same of a line that is a score."""
+    """The benchmark and the row of a stored score; the other fields are not decoded."""
 
     benchmark: str
     protocol: str
@@ -323,26 +357,32 @@ class _OfRow(Struct, frozen=True, gc=False):
     metric: str
 
 
-PlaceT = TypeVar("PlaceT", _OfBenchmark, _OfRow)
+KeyT = TypeVar("KeyT", _OfBenchmark, _OfRow)
 
 
 def _stored(
-    path: Path, kind: type[RecordT], place: type[PlaceT]
-) -> dict[PlaceT, StoredRecords[RecordT]]:
-    """The records of a file by what they are about, left where they are; a file written anew changes nothing."""
+    path: Path, kind: type[RecordT], key_type: type[KeyT]
+) -> dict[KeyT, StoredRecords[RecordT]]:
+    """Index a file of records by key, without loading the records.
+
+    The file stays open, so the records remain readable if a new scoring replaces it.
+    """
     if path.name == COUNTS and not path.exists():
         return {}
-    ranges: dict[PlaceT, list[LineRange]] = defaultdict(list)
-    decoder, start = msgspec.json.Decoder(place), 0
+    ranges: dict[KeyT, list[LineRange]] = defaultdict(list)
+    decoder = msgspec.json.Decoder(key_type)
+    start = 0
     with faults_told(path):
         file = open_records(path)
-        for about, lines in groupby(file.content, decoder.decode):
-            size = count = 0
+        for key, lines in groupby(file.content, decoder.decode):
+            size = 0
+            count = 0
             for line in lines:
-                size, count = size + len(line), count + 1
-            ranges[about].append(LineRange(start, start + size, count))
+                size += len(line)
+                count += 1
+            ranges[key].append(LineRange(start, start + size, count))
             start += size
-    return {about: StoredRecords(file, kind, lines) for about, lines in ranges.items()}
+    return {key: StoredRecords(file, kind, lines) for key, lines in ranges.items()}
 
 
 def _decoded(path: Path, kind: Any) -> Any:

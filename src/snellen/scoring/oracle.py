@@ -11,7 +11,7 @@ from snellen.models.base import ALL_KINDS, ShownByName
 from snellen.models.embedded import NoOptions, scores_favouring
 from snellen.models.model_strings import ModelSpec
 from snellen.models.options import read_options
-from snellen.records import Answer, Failure, Kind, Request, Response
+from snellen.records import Answer, Failure, Request, RequestKind, Response
 from snellen.scoring.answers import Key, open_answers
 
 
@@ -19,7 +19,7 @@ class Oracle(ShownByName):
     """Names the first correct option by its label, or by its text where no labels are shown; finds it most likely; or
     says the first reference."""
 
-    kinds: frozenset[Kind] = ALL_KINDS
+    kinds: frozenset[RequestKind] = ALL_KINDS
     batch_size = 1024
     answers_by_sample = True
 

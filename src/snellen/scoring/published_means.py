@@ -19,17 +19,17 @@ from snellen.metrics.declaration import (
     SHARE,
     Metric,
     SummedMetric,
-    declared,
+    declared_row,
     find_metric,
-    share,
+    share_row,
 )
 from snellen.metrics.question_counts import Counts, QuestionCounts
 from snellen.records import Sample, Score
 
 QUESTION_SCORE = "question_score"
 QUESTION_SCORE_METRIC = Metric(
-    what="mean over all questions: accuracy where there are options, else the first metric of open questions",
-    rows=(share(QUESTION_SCORE, "score over all questions", unparsed="wrong"),),
+    description="mean over all questions: accuracy where there are options, else the first metric of open questions",
+    rows=(share_row(QUESTION_SCORE, "score over all questions", unparsed="wrong"),),
 )
 PUBLISHED_MEAN = "published_mean"
 _PER_PART = 3
@@ -50,9 +50,9 @@ def _mean_of_parts(sums: Counts) -> tuple[float | None, ...]:
 
 
 PUBLISHED_MEAN_METRIC = SummedMetric(
-    what="the mean that the paper of a benchmark prints: over parts of it, or over several of its numbers",
+    description="the mean that the paper of a benchmark prints: over parts of it, or over several of its numbers",
     rows=(
-        share(
+        share_row(
             PUBLISHED_MEAN,
             "published mean",
             interval="linearised",
@@ -90,7 +90,7 @@ def headline_rule(spec: BenchmarkSpec, samples: Iterable[Sample]) -> HeadlineRul
         kinds.update(bool(turn.options) for turn in sample.rounds)
         if spec.mean_over:
             values.add(sample.tags.get(spec.mean_over, ""))
-    text_row = declared(_text_row(spec))
+    text_row = declared_row(_text_row(spec))
     is_mixed = len(kinds) == 2 and text_row.scale == SHARE and text_row.better == "higher"
     if spec.mean_of:
         return HeadlineRule(spec, is_mixed, dict.fromkeys(spec.mean_of, 1.0))

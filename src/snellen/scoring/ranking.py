@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from snellen.errors import DataError
-from snellen.metrics.declaration import Metric, MetricInput, metric_row, share
+from snellen.metrics.declaration import Metric, MetricInput, metric_row, share_row
 from snellen.metrics.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
 from snellen.metrics.scoring_context import MetricScores, ScoringContext
 from snellen.records import Answer, Score
@@ -42,7 +42,8 @@ def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
     _check_scores(scores)
     if len(scores) != len(relevance) or min(relevance) < 0 or max(relevance) == 0:
         raise DataError(
-            f"NDCG: {len(scores)} scores, {len(relevance)} relevance values; give as many, none negative, one above 0"
+            f"NDCG: {len(scores)} scores but {len(relevance)} relevance values; give one value per score, none "
+            "negative and at least one above 0"
         )
     relevant = sum(value > 0 for value in relevance)
     discounts = [1 / math.log2(rank + 2) if rank < relevant else 0.0 for rank in range(len(scores))]
@@ -65,7 +66,7 @@ def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
 def _check_scores(scores: Sequence[float]) -> None:
     if not scores or any(math.isnan(score) for score in scores):
         raise DataError(
-            f"ranking: {len(scores)} candidate scores, or some not a number; score all candidates again"
+            f"ranking: {len(scores)} candidate scores, or some that are not numbers; score all candidates again"
         )
 
 
@@ -134,7 +135,7 @@ def _mean_of(values: Sequence[float]) -> float:
 
 
 RANKING = OptionRanking(
-    what="MRR, recall at 1, 5 and 10, and mean rank of the right option, and NDCG, by likelihood (Das et al. 2017)",
+    description="MRR, recall at 1, 5 and 10, and mean rank of the right option, and NDCG, by likelihood (Das et al. 2017)",
     rows=(
         metric_row(
             "mrr",
@@ -146,11 +147,11 @@ RANKING = OptionRanking(
             scale="reciprocal rank",
             unparsed="left out",
         ),
-        *(share(f"recall_at_{k}", f"recall at {k}", unparsed="left out") for k in RECALLS),
+        *(share_row(f"recall_at_{k}", f"recall at {k}", unparsed="left out") for k in RECALLS),
         metric_row(
             "mean_rank", unit="rank", low=1.0, better="lower", scale="rank", unparsed="left out"
         ),
-        share(
+        share_row(
             "ndcg",
             "NDCG",
             scale="ndcg",

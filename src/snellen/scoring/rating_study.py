@@ -16,7 +16,7 @@ from msgspec import Struct
 from snellen.common.foreign import read_text
 from snellen.errors import DataError
 from snellen.metrics.declaration import metric_row
-from snellen.registry import find
+from snellen.registry import find_registered
 from snellen.scoring.run_ratings import RatedMetric
 
 
@@ -81,10 +81,15 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def find_rating_study(name: str) -> RatingStudy:
-    """The study in a TOML file, or the one that a suite brings by this name. Raises DataError, UnknownNameError."""
+    """The study in a TOML file, or the one that a suite brings by this name. Raises DataError, UnknownNameError.
+
+    Examples:
+        >>> find_rating_study("lvlm-ehub-embodied").lowest
+        1
+    """
     if name.endswith(".toml"):
         return read_rating_study(Path(name))
-    study: RatingStudy = find("rating_studies", name)
+    study: RatingStudy = find_registered("rating_studies", name)
     return study
 
 
@@ -122,6 +127,10 @@ def rated_metric(study: RatingStudy, prefix: str = "rated_") -> RatedMetric:
     """What people give in a study: its overall means, the first of which is its headline, then its dimensions.
 
     All are turned so that high is good, and lie on the study's scale.
+
+    Examples:
+        >>> rated_metric(find_rating_study("lvlm-ehub-embodied")).study
+        'lvlm-ehub-embodied'
     """
     columns = (
         *(overall.name for overall in study.overall),
@@ -134,4 +143,4 @@ def rated_metric(study: RatingStudy, prefix: str = "rated_") -> RatedMetric:
         for column in columns
     )
     description = f"what people give in the study {study.name}, mean over raters, high is good"
-    return RatedMetric(what=description, rows=tuple(rows), study=study.name, columns=columns)
+    return RatedMetric(description=description, rows=tuple(rows), study=study.name, columns=columns)

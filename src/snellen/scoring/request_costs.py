@@ -1,4 +1,4 @@
-"""What answers took: requests, tokens, seconds, by benchmark and by role of the model; which requests have no reply."""
+"""Requests, tokens and seconds of a run, by benchmark and by role of the model, and the requests without a reply."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ Place = tuple[str, str]
 
 
 class UnansweredRequest(Struct, frozen=True, gc=False):
-    """A request without a reply for a presentation under a protocol."""
+    """A request that failed for a presentation under a protocol."""
 
     identity: bytes
     role: str
     benchmark: str
     protocol: str
     kind: str
-    """Of the failure."""
+    """Kind of the failure."""
 
 
 class UnansweredRequests:
-    """Collects failures of a run, then takes off those whose presentation was asked again and answered.
+    """Failed requests of a run whose presentations never received a reply.
 
-    Several presentations may wait for one request, which counts once. It counts although another presentation of it was
-    answered: a question goes without an answer. For the roles `by_sample` each sample has requests of its own.
+    Add all failures first, then the replies: a reply removes the failure of the same presentation. Several presentations
+    may share a request, which then counts once. It counts even if it was answered for another presentation, because a
+    question still lacks an answer. For the roles in `by_sample`, samples do not share requests.
     """
 
     def __init__(self, by_sample: Collection[str]) -> None:
@@ -54,7 +55,7 @@ class UnansweredRequests:
         self._waiting: dict[bytes, UnansweredRequest] = {}
         self._failed: set[bytes] = set()
         self._answered: set[bytes] = set()
-        """Of those that failed, those that were answered for some presentation."""
+        """Requests that failed and were later answered for some presentation."""
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -73,27 +74,33 @@ class UnansweredRequests:
         )
 
     def add_reply(self, exchange: StoredExchange) -> None:
-        """Take note of a reply, after all failures that may have come before it; one reused is no further request."""
+        """Remove the failure of the presentation that this reply answers.
+
+        A reused reply does not count as an answer to its own request, which was not sent again.
+        """
         self._waiting.pop(presentation_identity(exchange.protocol, exchange.request), None)
         identity = request_identity(exchange.request, self._by_sample)
         if identity in self._failed and not exchange.reused:
             self._answered.add(identity)
 
     def by_role(self) -> Counter[str]:
-        """How many requests each role left without a reply."""
+        """Return the number of requests without a reply for each role."""
         return Counter(request.role for request in self._by_identity().values())
 
     def answered_elsewhere_by_role(self) -> Counter[str]:
-        """How many of these were answered for another presentation."""
+        """Return, for each role, how many of the requests of `by_role` were answered for another presentation."""
         identities = self._by_identity()
         return Counter(identities[identity].role for identity in identities.keys() & self._answered)
 
     def by_kind(self) -> Counter[str]:
-        """How many requests have no reply, by the kind of failure."""
+        """Return the number of requests without a reply for each kind of failure."""
         return Counter(request.kind for request in self._by_identity().values())
 
     def by_place(self) -> Counter[tuple[str, str]]:
-        """How many requests each benchmark and protocol would lack if it were asked alone."""
+        """Return the number of requests without a reply for each benchmark and protocol.
+
+        A request that several of them share counts for each.
+        """
         identities = {
             (request.benchmark, request.protocol, request.identity)
             for request in self._waiting.values()
@@ -110,14 +117,23 @@ def unanswered_requests(
     by_sample: Collection[str],
     failures: Iterable[int],
 ) -> UnansweredRequests:
-    """What has no reply in the end of the requests that failed at these places of journals (see `JournalReader`).
+    """Return the requests that failed and were not answered later.
 
-    Where any did, the journals are read once more, as a reply may stand in one before. Raises StoreError.
+    If there are failures, this function reads all journals once more, because the reply may be in an earlier journal.
+
+    Args:
+        paths: The journals.
+        authors: Passed to `read_stored_lines`.
+        by_sample: Roles whose requests are not shared between samples.
+        failures: Positions of the failed exchanges in the journals (see `JournalReader`).
+
+    Raises:
+        StoreError: A journal is damaged.
     """
     unanswered = UnansweredRequests(by_sample)
     with JournalReader(paths) as journal:
-        for place in failures:
-            unanswered.add_failure(journal.read(place))
+        for position in failures:
+            unanswered.add_failure(journal.read(position))
     if unanswered:
         for exchange in read_stored_lines(paths, authors):
             if exchange.response.error is None:
@@ -126,27 +142,33 @@ def unanswered_requests(
 
 
 class RequestCost(Struct, frozen=True):
-    """One protocol on one benchmark, as if it had been asked alone: answers taken over from another protocol count."""
+    """Requests of one protocol on one benchmark, including those whose answers were reused from another protocol."""
 
     benchmark: str
     protocol: str
     answered: int
     failed: int
-    """Different requests that have no reply in the end."""
+    """Distinct requests without a reply after all retries."""
     usage: Usage | None
-    """Tokens of those that were answered; None where a model does not count, or not always."""
+    """Tokens of the answered requests; None if any reply lacks a token count."""
     seconds: tuple[float, ...] = ()
-    """The percentiles of the seconds that a request took; empty where they were not measured."""
+    """`PERCENTILES` of the seconds per request; empty if they were not measured."""
 
 
 def percentiles(values: Sequence[float]) -> tuple[float, ...]:
-    """The nearest-rank percentiles: the least value that at least this percentage do not exceed; empty for none."""
+    """Return the `PERCENTILES` of some values by the nearest-rank method; empty without values.
+
+    The nearest-rank percentile is the smallest value that is at least as large as that percentage of the values.
+    """
     ordered = sorted(values)
-    return tuple(ordered[-(-len(ordered) * p // 100) - 1] for p in PERCENTILES) if ordered else ()
+    if not ordered:
+        return ()
+    ranks = [-(-len(ordered) * percentage // 100) for percentage in PERCENTILES]  # rounded up
+    return tuple(ordered[rank - 1] for rank in ranks)
 
 
 class CostTally:
-    """Adds exchanges up, by benchmark and protocol."""
+    """Sums the cost of exchanges by benchmark and protocol."""
 
     def __init__(self) -> None:
         self._responses = UsageTally[Place]()
@@ -159,8 +181,9 @@ class CostTally:
             self._seconds[place].append(response.seconds)
 
     def costs(self, unanswered: UnansweredRequests) -> tuple[RequestCost, ...]:
-        """What each protocol took on each benchmark; `unanswered` is what has no reply in the end."""
-        responses, failed = self._responses, unanswered.by_place()
+        """Return the cost of each protocol on each benchmark."""
+        responses = self._responses
+        failed = unanswered.by_place()
         return tuple(
             RequestCost(
                 *place,
@@ -180,7 +203,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class UsageTally(Generic[KeyT]):
-    """Counts the responses that came by some key, and adds their tokens up."""
+    """Counts successful responses by key and sums their tokens."""
 
     def __init__(self) -> None:
         self.answered, self._counted = Counter[KeyT](), Counter[KeyT]()
@@ -195,32 +218,48 @@ class UsageTally(Generic[KeyT]):
             self._usages[key] = plus(self._usages.get(key, Usage()), response.usage)
 
     def usage(self, key: KeyT) -> Usage | None:
-        """Tokens of what was answered; None where a model does not count, or not always."""
+        """Return the tokens of the answered requests of a key; None if any response lacks a token count."""
         return self._usages.get(key) if self.answered[key] == self._counted[key] else None
 
 
 def sum_usage(responses: Iterable[Response]) -> Usage | None:
-    """The sums over the responses whose model counts; None where none does."""
+    """Return the tokens of the responses that report them, added up; None if no response does."""
     usages = [response.usage for response in responses if response.usage]
     return reduce(plus, usages) if usages else None
 
 
 def plus(first: Usage, second: Usage) -> Usage:
-    """Two usages together."""
+    """Add two usages field by field. A field is None if it is None in both."""
     return Usage(
         *(_sum(getattr(first, name), getattr(second, name)) for name in Usage.__struct_fields__)
     )
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
-    return second if first is None else first if second is None else first + second
+    if first is None:
+        return second
+    if second is None:
+        return first
+    return first + second
 
 
 def usage_text(usage: Usage) -> str:
-    """`3,400 tokens read (1,200 of them cached), 560 written (400 of them reasoning)`."""
-    cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
+    """Format a usage, such as `3,400 input tokens (1,200 of them cached), 560 output tokens (400 of them reasoning)`.
+
+    The tokens of batch requests follow, if there are any.
+    """
+    cache_notes = []
+    if usage.cached_tokens:
+        cache_notes.append(f"{usage.cached_tokens:,} of them cached")
+    if usage.stored_tokens:
+        cache_notes.append(f"{usage.stored_tokens:,} stored in the cache")
+    cached = f" ({', '.join(cache_notes)})" if cache_notes else ""
     reasoning = f" ({usage.reasoning_tokens:,} of them reasoning)" if usage.reasoning_tokens else ""
-    return f"{usage.prompt_tokens or 0:,} tokens read{cached}, {usage.completion_tokens or 0:,} written{reasoning}"
+    text = f"{usage.prompt_tokens or 0:,} input tokens{cached}, {usage.completion_tokens or 0:,} output tokens{reasoning}"
+    if usage.batch_prompt_tokens or usage.batch_completion_tokens:
+        in_batches = (usage.batch_prompt_tokens or 0) + (usage.batch_completion_tokens or 0)
+        text += f", {in_batches:,} of all tokens in batches at half price"
+    return text
 
 
 # --- models by role --------------------------------------------------------------------------------------------------
@@ -232,32 +271,36 @@ class RoleUse(Struct, frozen=True):
     role: str
     model: str
     answered: int
-    """Different requests that were answered wherever they were asked."""
+    """Distinct requests that were answered for every presentation that needed them."""
     failed: int
-    """Different requests of which a presentation has no reply in the end, however often they were asked."""
+    """Distinct requests that left a presentation without a reply after all retries."""
     usage: Usage | None = None
-    """Tokens of what was answered, as the model counts them; None where it does not count, or not always."""
+    """Tokens of the answered requests, as the model counts them; None if any reply lacks a count."""
     from_cache: int = 0
-    """Further requests, which were answered in earlier runs."""
+    """Additional requests that were answered from the cache of earlier runs."""
 
     def sentence(self, price: TokenPrice | None = None) -> str:
-        """`questioner openai:gpt: 12 requests, 1 failed (3,400 tokens read, 560 written, as it counts them)`.
+        """Return a line on the use of the model.
 
-        `price` is that of the evaluated model's tokens."""
+        For example `questioner openai:gpt: 12 requests, 1 failed (3,400 input tokens, 560 output tokens, as counted by
+        the model)`. With `price`, that of the evaluated model, the line ends in the cost.
+        """
         failed = f", {self.failed:,} failed" if self.failed else ""
         cached = f", {self.from_cache:,} more from the cache" if self.from_cache else ""
-        tokens = f" ({usage_text(self.usage)}, as it counts them)" if self.usage else ""
+        tokens = f" ({usage_text(self.usage)}, as counted by the model)" if self.usage else ""
         paid = (
             f"; {cost_of(self.usage, price):,.3g} at the price given"
             if self.usage and price
             else ""
         )
+        if paid and self.usage and self.usage.cached_tokens and price and len(price) == 2:
+            paid += ", which counts cached tokens as others (a third price is theirs)"
         role = self.role or "evaluated"
         return f"{role} {self.model}: {self.answered + self.failed:,} requests{failed}{cached}{tokens}{paid}"
 
 
 class RoleTally:
-    """Adds exchanges up, by role."""
+    """Sums exchanges by role."""
 
     def __init__(self, manifest: RunManifest) -> None:
         self._models = {
@@ -272,8 +315,9 @@ class RoleTally:
             self._responses.add(entry.request.role, entry.response)
 
     def uses(self, unanswered: UnansweredRequests) -> tuple[RoleUse, ...]:
-        """What each role was asked; `unanswered` is what has no reply in the end."""
-        failed, answered_elsewhere = unanswered.by_role(), unanswered.answered_elsewhere_by_role()
+        """Return the requests and tokens of each role."""
+        failed = unanswered.by_role()
+        answered_elsewhere = unanswered.answered_elsewhere_by_role()
         responses = self._responses
         return tuple(
             RoleUse(
@@ -288,30 +332,34 @@ class RoleTally:
         )
 
 
-# --- answers to which several steps led -------------------------------------------------------------------------------
+# --- answers of protocols in several steps ----------------------------------------------------------------------------
 
 
 class TalkCost(Struct, frozen=True, gc=False):
-    """What one answer took, whoever answered; a reply that served another question too counts for both."""
+    """Cost of one answer of a protocol in several steps, over all models that took part.
+
+    A reply that is reused for several questions counts for each of them.
+    """
 
     rounds: int
     requests: int
     tokens: int | None
-    """Read and written, by all models; None where one of them does not count."""
+    """Input and output tokens of all models; None if one of them does not report tokens."""
 
 
 def talk_cost(steps: Sequence[Exchange]) -> TalkCost:
+    """Return the cost of the answer to which these steps led."""
     rounds = max(step.round for exchange in steps if (step := exchange.request.variant.step))
     usage = sum_usage(exchange.response for exchange in steps)
-    counted = usage is not None and all(exchange.response.usage for exchange in steps)
-    tokens = (
-        (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if usage and counted else None
-    )
+    all_report_tokens = all(exchange.response.usage for exchange in steps)
+    tokens = None
+    if usage is not None and all_report_tokens:
+        tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
     return TalkCost(rounds, len(steps), tokens)
 
 
 COST = Metric(
-    what="what an answer took that several steps led to: rounds, requests, and tokens read and written by all models",
+    description="what an answer took that several steps led to: rounds, requests, and tokens read and written by all models",
     rows=tuple(
         metric_row(name, title=title, unit=unit, low=0.0, better="lower", scale=name)
         for name, title, unit in (
@@ -324,14 +372,16 @@ COST = Metric(
 
 
 def score_cost(question: AskedQuestion, cost: TalkCost | None) -> Iterator[Score]:
-    """The rows of `COST` for a question of a protocol of several steps; no cost where no answer came."""
+    """Yield the scores of `COST` for a question of a protocol in several steps. `cost` is None without an answer."""
     if cost is None:
-        yield from (question.score(name, why_unanswered(question)) for name in COST.names)
+        for name in COST.names:
+            yield question.score(name, why_unanswered(question))
         return
-    uncounted = Unscored("metric undefined", "a model does not count its tokens")
-    values = (
-        float(cost.rounds),
-        float(cost.requests),
-        uncounted if cost.tokens is None else float(cost.tokens),
-    )
-    yield from (question.score(name, value) for name, value in zip(COST.names, values, strict=True))
+    tokens: float | Unscored
+    if cost.tokens is None:
+        tokens = Unscored("metric undefined", "a model does not count its tokens")
+    else:
+        tokens = float(cost.tokens)
+    values = (float(cost.rounds), float(cost.requests), tokens)
+    for name, value in zip(COST.names, values, strict=True):
+        yield question.score(name, value)

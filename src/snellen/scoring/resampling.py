@@ -1,12 +1,13 @@
-"""A part of a built benchmark as a benchmark of its own: the built folder is the source that it is drawn from.
+"""Build a benchmark from a part of another built benchmark, whose folder is its source.
 
-The reader opens answers, so it stands here; the registry names it as the source `built`.
+The registry knows the reader of such sources as `built`. It is in this package because it opens answers.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -14,10 +15,11 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.building.benchmark import HISTORY, Benchmark
+from snellen.building.benchmark import HISTORY, MANIFEST, Benchmark
 from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, Recipe
-from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec
+from snellen.callers import setting, source_setting
+from snellen.catalogue import BenchmarkSpec, ExpectedCounts, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.records import Answer, Sample, SourceRows
@@ -25,23 +27,64 @@ from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import Key, open_answers
 
 Reopened = Literal["options", "distractors"]
-"""What of a built benchmark is drawn again from the candidates of its questions."""
+"""What a build draws again: the number of options, or only the distractors."""
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a part is drawn from."""
+    """Parameters of a source that is a built benchmark."""
 
     of: str
+    """Name of the built benchmark."""
     version: str
+    """Its version."""
     by: str = ""
-    """The tag that is balanced by; the answer when empty."""
+    """Tag whose values a draw balances; if empty, it balances the answers."""
     reopen: Reopened | Literal[""] = ""
-    """What of questions with options a build makes anew: how many there are, their own coming first; or all
-    distractors, from the answers to other questions, those to the same question first."""
+    """What the build draws again for questions with options.
+
+    With `options`, the number of options changes; the original distractors are used first. With `distractors`, all
+    distractors are drawn from the answers to other questions, first from those with the same question text.
+    """
+    samples: tuple[str, ...] = ()
+    """Ids of the samples to read, in this order; if empty, all."""
+
+
+def build_selection(benchmark: Benchmark, samples: Sequence[str]) -> Benchmark:
+    """Build some samples of a built benchmark, in a given order. The name ends in a digest of their ids.
+
+    Raises:
+        DataError: No sample is chosen, or the benchmark has changed.
+    """
+    if not samples:
+        raise DataError(
+            f"no question of {benchmark.name} is selected; there is nothing to evaluate"
+        )
+    digest = hashlib.sha256("\n".join(samples).encode()).hexdigest()[:8]
+    params = {
+        "of": benchmark.name,
+        "version": benchmark.manifest.version,
+        "samples": list(samples),
+    }
+    spec = replace(
+        benchmark.spec,
+        name=f"{benchmark.name}-{digest}",
+        source=SourceSpec("built", params),
+        expected=ExpectedCounts(),
+        complete=ExpectedCounts(),
+    )
+    return build_benchmark(spec, source=benchmark.folder)
 
 
 def reopened(benchmark: Benchmark, name: str, reopen: Reopened) -> BenchmarkSpec:
-    """A benchmark with the questions of a built one, whose options are made anew by a recipe: as many as most have."""
+    """Return an entry that draws the options of a built benchmark again.
+
+    Each question gets as many options as most questions of the built benchmark have.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> reopened(open_benchmark("eyechart/colour"), "colour-anew", "distractors").source.reader
+        'built'
+    """
     sizes = Counter(
         len(turn.options)
         for sample in benchmark.samples()
@@ -57,7 +100,11 @@ def reopened(benchmark: Benchmark, name: str, reopen: Reopened) -> BenchmarkSpec
         "built", params, drawn_with=benchmark.spec.draw, options=sizes.most_common(1)[0][0]
     )
     return replace(
-        benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected()
+        benchmark.spec,
+        name=name,
+        source=source,
+        expected=ExpectedCounts(),
+        complete=ExpectedCounts(),
     )
 
 
@@ -65,33 +112,65 @@ def draw_subset(
     benchmark: Benchmark,
     sampling: Sampling,
     *,
-    name: str,
+    name: str = "",
     by: str = "",
     seed: int = 0,
     to: Path | None = None,
     progress: Progress | None = None,
     decisions: Decisions = MappingProxyType({}),
+    reuse: bool = False,
 ) -> Benchmark:
     """Build a part of a built benchmark, drawn by a rule, which runs and scores as any other.
 
-    Of those drawn, `decisions` set questions apart; options are what they are, so that one with a distractor to avoid
-    is set apart too.
+    The manifest says what it was drawn from, in which version, and how.
 
-    Rules balance by the answer, or by the tag `by`. The manifest says what it was drawn from, in which
-    version, and how. Raises DataError for a name that is the whole's own, a tag that no sample has, or more
-    samples than there are.
+    Args:
+        benchmark: The whole benchmark.
+        sampling: The rule.
+        name: Name of the part; by default that of the whole with the amount, as in `animals-10p`.
+        by: Tag by which the rule balances; the answer if empty.
+        seed: Seed of the draw.
+        to: Folder of the part; by default that of its name under $SNELLEN_HOME.
+        progress: Receives the number of questions that are built.
+        decisions: Reviewers' decisions. Questions to exclude are removed from the part, and so are questions with a
+            distractor to avoid, because the part keeps the options.
+        reuse: Whether to return the part that is already in `to`, if it was drawn from this version by this rule.
+
+    Raises:
+        DataError: The name is that of the whole, no sample has the tag, or there are fewer samples than asked for.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> whole = open_benchmark("eyechart/colour")
+        >>> part = draw_subset(whole, Sampling("random", count=10), name="colour-10", to=Path("part"))
+        >>> part.count()
+        10
     """
-    whole = benchmark.manifest
+    manifest = benchmark.manifest
+    name = name or sampling.subset_name(benchmark.name)
+    if reuse and to is not None and (to / MANIFEST).exists():
+        part = Benchmark(to)
+        drawn_from = part.spec.source.params.get("version")
+        if drawn_from == manifest.version and part.spec.source.sample == sampling:
+            return part
     if name == benchmark.name:
-        raise DataError(f"a part of {name} needs a name of its own; give another --name")
-    names = sorted({*whole.tags, *whole.answer_tags})
-    if by and by not in names:
-        tag_words = f"its tags are {', '.join(names)}" if names else "it has no tags"
-        raise DataError(f"no sample of {benchmark.name} has a tag {by!r}; {tag_words}")
-    params = {"of": benchmark.name, "version": whole.version} | ({"by": by} if by else {})
+        raise DataError(
+            f"a part of {name} needs a different name; choose another {setting('name')}"
+        )
+    tags = sorted({*manifest.tags, *manifest.answer_tags})
+    if by and by not in tags:
+        available = f"its tags are {', '.join(tags)}" if tags else "it has no tags"
+        raise DataError(f"no sample of {benchmark.name} has a tag {by!r}; {available}")
+    params = {"of": benchmark.name, "version": manifest.version}
+    if by:
+        params["by"] = by
     source = SourceSpec("built", params, sample=sampling)
     spec = replace(
-        benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected()
+        benchmark.spec,
+        name=name,
+        source=source,
+        expected=ExpectedCounts(),
+        complete=ExpectedCounts(),
     )
     return build_benchmark(
         spec,
@@ -103,24 +182,16 @@ def draw_subset(
     )
 
 
-def subset_name(whole: str, sampling: Sampling) -> str:
-    """`mscoco-count-10p`, `-500`, `-5-each`, `-every-40`: what a part is called unless it is named."""
-    if sampling.ratio:
-        return f"{whole}-{100 * sampling.ratio:g}p"
-    if sampling.each:
-        return f"{whole}-{sampling.each}-each"
-    return f"{whole}-every-{sampling.step}" if sampling.step else f"{whole}-{sampling.count}"
-
-
 def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
-    """The samples of the built benchmark in the folder `source`, with their answers, as they were built.
+    """Yield the samples of the built benchmark in the folder `source`, with their answers.
 
-    Raises DataError for a folder that holds another benchmark, or another version of it.
+    Raises:
+        DataError: The folder has another benchmark, or another version of it.
     """
     settings = read_params(params, Params)
     if source is None:
         raise DataError(
-            f"a part of {settings.of} is drawn from its built folder; name it with --source"
+            f"a part of {settings.of} is drawn from its built folder; give that folder with {source_setting()}"
         )
     whole = Benchmark(source)
     if (whole.name, whole.manifest.version) != (settings.of, settings.version):
@@ -131,7 +202,7 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
     answers, origins = open_answers(source), whole.origins()
     histories = whole.histories() if (source / HISTORY).exists() else {}
     pools = _answer_pools(whole, answers) if settings.reopen else {}
-    for sample in whole.samples():
+    for sample in _chosen_samples(whole, settings.samples):
         draft = _draft(sample, whole, answers, origins.get(sample.id))
         if settings.reopen:
             own_first = settings.reopen == "options"
@@ -146,40 +217,56 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
         )
 
 
+def _chosen_samples(whole: Benchmark, ids: Sequence[str]) -> Iterable[Sample]:
+    """Return the samples with these ids, in the order of the ids; without ids, all samples."""
+    if not ids:
+        return whole.samples()
+    wanted = set(ids)
+    chosen = {sample.id: sample for sample in whole.samples() if sample.id in wanted}
+    return [chosen[sample_id] for sample_id in ids]
+
+
 ALL_QUESTIONS = ""
-"""The pool of the answers to all questions; the others are by the words of their question."""
+"""Key of the pool with the answers to all questions. The keys of the other pools are question texts."""
 
 
 def _answer_pools(whole: Benchmark, answers: Mapping[Key, Answer]) -> dict[str, tuple[str, ...]]:
-    """The distinct answers to questions with options, by the question, and of all."""
+    """Return the distinct correct options by question text, and those of all questions under `ALL_QUESTIONS`."""
     pools: dict[str, dict[str, None]] = defaultdict(dict)
     for sample in whole.samples():
         for number, turn in enumerate(sample.rounds):
             answer = answers.get((sample.id, number))
-            golds = (
-                [turn.options[place] for place in answer.options] if answer and turn.options else []
-            )
-            for pool in (turn.question, ALL_QUESTIONS):
-                pools[pool] |= dict.fromkeys(golds)
+            golds: list[str] = []
+            if answer is not None and turn.options:
+                golds = [turn.options[index] for index in answer.options]
+            for key in (turn.question, ALL_QUESTIONS):
+                pools[key] |= dict.fromkeys(golds)
     return {question: tuple(sorted(golds)) for question, golds in pools.items()}
 
 
 def _reopen(
     turn: QuestionDraft, pools: Mapping[str, tuple[str, ...]], *, own_first: bool
 ) -> QuestionDraft:
-    """A question with options as one that is still to get its distractors; any other as it is."""
+    """Remove the distractors of a question, so that the build draws them from the pools.
+
+    With `own_first`, the build draws from its original distractors first. A question without options or answer is
+    returned unchanged.
+    """
     if not turn.options or not turn.gold:
         return turn
-    golds = tuple(turn.options[place] for place in turn.gold)
-    own = tuple(text for place, text in enumerate(turn.options) if place not in turn.gold)
+    golds = tuple(turn.options[index] for index in turn.gold)
+    distractors = tuple(text for index, text in enumerate(turn.options) if index not in turn.gold)
     tiers = (pools[turn.question], pools[ALL_QUESTIONS])
-    spec = DistractorSpec(tiers=(own, *tiers) if own_first else tiers)
+    if own_first:
+        tiers = (distractors, *tiers)
+    spec = DistractorSpec(tiers=tiers)
     return replace(turn, options=(), gold=(), relevance=(), texts=golds, distractors=spec)
 
 
 def _draft(
     sample: Sample, whole: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None
 ) -> Draft:
+    """Return a built sample with its answers as a draft, from which another benchmark can be built."""
     golds = [
         answers.get((sample.id, turn), Answer(sample.id, turn))
         for turn in range(len(sample.rounds))
@@ -211,9 +298,16 @@ def _draft(
 
 
 def stratum_of(sample: Sample, answers: Mapping[Key, Answer], by: str = "") -> str:
-    """What a rule balances a sample by: its value of the tag `by`, else the text of its first answer.
+    """Return the stratum of a sample for a balanced draw: its value of the tag `by`, or else its first answer's text.
 
-    A dialogue, which has many answers, is of no stratum, and neither is a hidden answer.
+    Without `by`, a dialogue or a sample with a hidden answer has no stratum; the result is empty.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> benchmark = open_benchmark("eyechart/colour")
+        >>> sample = next(benchmark.samples())
+        >>> stratum_of(sample, open_answers(benchmark.folder)) in sample.options
+        True
     """
     answer = answers.get((sample.id, 0))
     if by:

@@ -25,12 +25,17 @@ RATINGS = "ratings.json"
 
 
 class RunRatings(Struct, frozen=True):
-    """Mean ratings of the replies of a run."""
+    """Mean ratings of the replies of a run.
+
+    Examples:
+        >>> RunRatings("motion", raters=3, means={"q1": {"accuracy": 4.5}}).raters
+        3
+    """
 
     study: str
     raters: int
     means: dict[str, dict[str, float]]
-    """By `question_place`, then by dimension and overall mean of the study; high is good."""
+    """By `question_label`, then by dimension and overall mean of the study; high is good."""
 
 
 class RatedMetric(Metric, frozen=True, kw_only=True):

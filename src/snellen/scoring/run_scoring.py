@@ -1,20 +1,29 @@
-"""From a run's journal to scores: responses are read anew and answers opened; the model is asked nothing.
+"""Score a run from its journal: read the stored replies and compare them with the answers.
 
-Judges are asked where the caller brings a panel of them (`snellen.scoring.judges`).
+The evaluated model receives no request. Judges do if the caller passes a panel of them (`snellen.scoring.judges`).
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.catalogue import BenchmarkSpec, entry_file, suite_facts, suite_of
+from snellen.callers import for_caller
+from snellen.catalogue import (
+    BenchmarkSpec,
+    entry_file,
+    published_number_of,
+    suite_facts,
+    suite_of,
+)
+from snellen.catalogue.errata import all_errata
 from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError, HookError, SnellenError, UnknownNameError
 from snellen.extraction import find_extractor
@@ -22,7 +31,6 @@ from snellen.metrics.declaration import (
     DEFAULT_TEXT_METRICS,
     check_row,
     find_metric,
-    is_given_unasked,
 )
 from snellen.metrics.kept_programs import programs_kept
 from snellen.metrics.question_counts import QuestionCounts
@@ -36,6 +44,7 @@ from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import Key, open_answers, with_answer_tags
 from snellen.scoring.choice_scoring import score_choice
+from snellen.scoring.corrected_answers import corrected_answers
 from snellen.scoring.journal_reading import (
     PartRead,
     PartReader,
@@ -65,7 +74,7 @@ DEFAULT = ScoringSpec()
 SAMPLES_AT_ONCE = 10_000
 SCORES_AT_ONCE = 5_000
 Section = tuple[int, int]
-"""Where scores stand among those of a benchmark: number of the protocol, place of the metric."""
+"""Sort key of a group of scores within a benchmark: index of the protocol, position of the metric."""
 
 
 @programs_kept()
@@ -77,16 +86,30 @@ def score_run(
     hidden: Collection[str] = (),
     samples_at_once: int = SAMPLES_AT_ONCE,
 ) -> ScoredRun:
-    """Read and score all responses of a run, whole or unfinished; `panel` reads on and gives judged metrics.
+    """Read and score all replies of a run, which may be unfinished.
 
-    The answers of benchmarks called one of `hidden` are not opened: they are read as those of a split whose answers
-    nobody has. With `as_published` each benchmark whose suite has published tables is read and scored by their rules.
-    A benchmark is scored in parts of `samples_at_once` samples, which changes no number. Judges, and metrics that need
-    all replies at once, see a benchmark as a whole.
+    With `spec.as_published`, each benchmark whose suite has published tables is read and scored by the rules of these
+    tables.
 
-    Raises UnknownNameError for a name that nobody has, HookError for a metric or extractor that fails, StoreError for a
-    folder that is not a run, DataError when a benchmark has changed since or a judged metric has no judge, and what
-    reading stages and panel raise.
+    Args:
+        folder: The folder of the run.
+        spec: Extractor, metrics and rules.
+        panel: Judges that read unparsed replies and compute judged metrics.
+        hidden: Names of benchmarks to score without their answers, as if the answers were secret.
+        samples_at_once: Samples of a benchmark that are in memory at once. It affects no number. A benchmark that needs
+            judges, or a metric over all replies, is always scored in one part.
+
+    Raises:
+        UnknownNameError: A metric or an extractor is unknown.
+        HookError: A metric or an extractor fails.
+        StoreError: The folder is not a run.
+        DataError: A benchmark has changed since the run, or a judged metric has no judge.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [scored] = score_run(results.runs[0].folder).benchmarks
+        >>> scored.spec.name
+        'eyechart/colour'
     """
     check_scoring(spec, judged=panel is not None)
     manifest = read_manifest(folder)
@@ -109,7 +132,8 @@ def score_run(
         manifest,
         {
             scorable.name: {
-                key: place // sizes[scorable.name] for place, key in enumerate(scorable.samples)
+                key: position // sizes[scorable.name]
+                for position, key in enumerate(scorable.samples)
             }
             for scorable in scorables
         },
@@ -144,7 +168,7 @@ def score_run(
         spec,
         tuple(stage.name for stage in stages),
         tuple(benchmarks[scorable.name].together(scorable) for scorable in scorables),
-        asking.asked,
+        asking.distinct_requests,
         asking.reused,
         tuple(panel.uses) if panel else (),
         asking.roles,
@@ -156,56 +180,91 @@ def score_run(
 
 
 def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
-    """Raise UnknownNameError for a name of scoring that nobody has, DataError for a judged metric without a judge."""
+    """Raise UnknownNameError for an unknown extractor or metric, DataError for a judged metric without a judge."""
     find_extractor(spec.extractor)
     check_metrics(spec.metrics)
     for name in spec.metrics:
         if find_metric(name).computed_over == "judge" and not judged:
-            raise DataError(f"the metric {name} needs a judge; name a model with --judge (judge=)")
+            judge = for_caller("--judge (judge=)", "judge=MODEL")
+            raise DataError(f"the metric {name} needs a judge; name a model with {judge}")
+
+
+def uses_judge(
+    spec: BenchmarkSpec,
+    samples: Iterable[Sample],
+    protocols: Sequence[Protocol],
+    scoring: ScoringSpec,
+) -> bool:
+    """Return whether a judge can change the scores of a benchmark.
+
+    A judge computes judged metrics, and reads replies to questions with options. It never sees likelihoods.
+    """
+    for name in _metrics_of(spec_by_rules(spec, rules_of(spec, scoring)), scoring.metrics):
+        if find_metric(name).computed_over == "judge":
+            return True
+    if all(protocol.method == "likelihood" for protocol in protocols):
+        return False
+    return any(turn.options for sample in samples for turn in sample.rounds)
 
 
 def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
-    """Raise UnknownNameError or HookError, naming the benchmark, for a metric or an extractor that it is to be scored
-    by and that is not there or cannot be imported, and for a headline that is no row of any."""
+    """Check that the extractor, the metrics and the headline of a benchmark exist.
+
+    Raises:
+        UnknownNameError: One of them is unknown; the message names the benchmark.
+        HookError: The extractor or a metric cannot be imported.
+    """
     rules = rules_of(spec, scoring)
+    headlines = [spec.headline]
+    if rules is not None:
+        headlines += [rules.headline, *rules.instead.values()]
     try:
         find_extractor(_reading(spec, scoring, rules).extractor)
         for name in _metrics_of(spec_by_rules(spec, rules), scoring.metrics):
             find_metric(name)
-        for row in (spec.headline, *((rules.headline, *rules.instead.values()) if rules else ())):
+        for row in headlines:
             if row:
                 check_row("headline", row)
     except (UnknownNameError, HookError) as error:
         if spec.suite and spec.suite not in suite_facts():
             raise UnknownNameError(
-                f"{spec.name}: {str(error).partition(';')[0]}; its suite {spec.suite!r} is not known here: name its "
-                "folder with --suites (sn.add_suites), or install its package"
+                f"{spec.name}: {str(error).partition(';')[0]}; its suite {spec.suite!r} is not available: give "
+                f"its folder with {for_caller('--suites (sn.add_suites)', 'sn.add_suites(FOLDER)')}, or install its package"
             ) from None
         raise type(error)(f"{entry_file(spec) or spec.name}: {error}") from error
 
 
 def check_metrics(names: Iterable[str]) -> None:
-    """Raise UnknownNameError for a metric that nobody has, DataError for one that the caller cannot choose."""
+    """Raise UnknownNameError for an unknown metric, DataError for one that is always reported."""
     for name in names:
-        if is_given_unasked(find_metric(name)):
-            raise DataError(f"{name} needs no asking for: it is given wherever it applies")
+        if find_metric(name).is_always_reported:
+            raise DataError(f"{name} is always reported where it applies; remove it")
 
 
 def rules_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> AsPublished | None:
-    """The rules of its suite's tables, if a benchmark is scored by them."""
+    """Return the rules of the published tables of a suite if its benchmark is scored by them, else None."""
     suite = suite_of(spec) if scoring.as_published else None
-    return suite.as_published if suite else None
+    rules = suite.as_published if suite else None
+    if rules is None or not rules.by_entry:
+        return rules
+    number = published_number_of(spec)
+    extractor = number.extractor if number and number.extractor else scoring.extractor
+    return replace(rules, extractor=extractor)
 
 
 def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | None) -> ReadingRules:
-    rule = spec.likelihood_rule if scoring.likelihood_rule == "own" else scoring.likelihood_rule
-    return ReadingRules(rules.extractor if rules else scoring.extractor, rule)
+    """Return how replies to a benchmark are read: published rules take precedence over the settings."""
+    extractor = rules.extractor if rules else scoring.extractor
+    likelihood_rule = scoring.likelihood_rule
+    if likelihood_rule == "own":
+        likelihood_rule = spec.likelihood_rule
+    return ReadingRules(extractor, likelihood_rule)
 
 
 def _judge_prompts(
     rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None
 ) -> dict[str, str]:
-    """How judges are asked about each benchmark: as its suite was published, or else as they are asked anyway."""
+    """Return the name of the judge prompt for each benchmark: that of the published rules, or else of the panel."""
     if panel is None:
         return {}
     return {
@@ -215,19 +274,29 @@ def _judge_prompts(
 
 
 def spec_by_rules(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:
-    """The entry with the metrics that it is scored by."""
-    return replace(spec, metrics=rules.metrics.get(spec.task, spec.metrics)) if rules else spec
+    """Return the entry of a benchmark with the metrics and the headline of the published rules, if there are rules."""
+    if rules is None:
+        return spec
+    number = published_number_of(spec) if rules.by_entry else None
+    if number is None:
+        return replace(spec, metrics=rules.metrics.get(spec.task, spec.metrics))
+    metrics = number.metrics or spec.metrics
+    judge = number.judge
+    # A published number that a judge computed can only be reproduced with a judge.
+    if spec.formulation == "text" and judge and judge.metric and judge.metric not in metrics:
+        metrics = (judge.metric, *metrics)
+    return replace(spec, metrics=metrics, headline=number.headline or spec.headline)
 
 
 class _Scorable(Struct, frozen=True):
-    """A benchmark as a run asked it, and by what it is scored."""
+    """A benchmark of a run with everything that its scoring needs."""
 
     spec: BenchmarkSpec
     rules: AsPublished | None
     reading: ReadingRules
     protocols: tuple[Protocol, ...]
     samples: Mapping[str, Sample]
-    """With the tags of their answers."""
+    """Samples by id; their tags include those of their answers."""
     answers: Mapping[Key, Answer]
     ratings: RunRatings | None
     headline: HeadlineRule
@@ -240,10 +309,14 @@ class _Scorable(Struct, frozen=True):
 def _scorable(
     use: BenchmarkUse, folder: Path, manifest: RunManifest, scoring: ScoringSpec, *, is_hidden: bool
 ) -> _Scorable:
+    """Open a benchmark of a run with its answers (corrected, if `scoring` asks for errata) and its scoring rules."""
     opened = reopen_benchmark(use, folder)
     check_scoring_of(opened.spec, scoring)
     rules = rules_of(opened.spec, scoring)
     answers: Mapping[Key, Answer] = {} if is_hidden else open_answers(opened.folder)
+    if scoring.errata and answers:
+        errata = all_errata().get(opened.spec.name)
+        answers, _ = corrected_answers(errata, opened.samples(use.selection), answers)
     spec = spec_by_rules(opened.spec, rules)
     samples = with_answer_tags(opened.samples(use.selection), answers)
     return _Scorable(
@@ -267,32 +340,32 @@ class _Part(Struct, frozen=True):
 
 
 def _part_size(
-    scorable: _Scorable, metrics: Sequence[str], most: int, panel: JudgeEnsemble | None
+    scorable: _Scorable, metrics: Sequence[str], samples_at_once: int, panel: JudgeEnsemble | None
 ) -> int:
-    """How many samples of a benchmark are scored at once: all for judges and metrics that need all replies."""
+    """Return how many samples of a benchmark are scored at once: all for judges and metrics that need all replies."""
     inputs = {find_metric(name).computed_over for name in _metrics_of(scorable.spec, metrics)}
-    whole = panel or not inputs.isdisjoint(("corpus", "groups"))
-    return max(1, len(scorable.samples) if whole else most)
+    needs_all = panel is not None or "corpus" in inputs or "groups" in inputs
+    return max(1, len(scorable.samples)) if needs_all else max(1, samples_at_once)
 
 
 def _metrics_of(spec: BenchmarkSpec, metrics: Sequence[str]) -> list[str]:
-    """What a benchmark is scored by, in addition to what every question gives."""
+    """Return the names of the metrics of a benchmark: those of its entry, or else the default ones, then `metrics`."""
     return list(dict.fromkeys((*(spec.metrics or DEFAULT_TEXT_METRICS), *metrics)))
 
 
 def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator[_Part]:
+    """Split the samples of each benchmark into parts of the given size."""
     for scorable in scorables:
+        size = sizes[scorable.name]
+        n_parts = math.ceil(len(scorable.samples) / size)
         remaining = iter(scorable.samples)
-        for number in range(-(-len(scorable.samples) // sizes[scorable.name])):
-            yield _Part(
-                scorable,
-                number,
-                {key: scorable.samples[key] for key in islice(remaining, sizes[scorable.name])},
-            )
+        for number in range(n_parts):
+            samples = {key: scorable.samples[key] for key in islice(remaining, size)}
+            yield _Part(scorable, number, samples)
 
 
 class _ScoredParts:
-    """What becomes of the parts of a benchmark, kept in a spool."""
+    """Predictions, scores and tallies of the parts of a benchmark, collected in a spool."""
 
     def __init__(self, spool: RecordSpool) -> None:
         self._spool = spool
@@ -314,7 +387,7 @@ class _ScoredParts:
         self._tallies[section].append(self._spool.write(tallies))
 
     def together(self, scorable: _Scorable) -> ScoredBenchmark:
-        """The benchmark with all that was added, section by section."""
+        """Return the scored benchmark, its scores and tallies ordered by section."""
         rows: dict[RowKey, list[LineRange]] = {}
         for _, section in sorted(self._scores.items()):
             for key, lines in section.items():
@@ -341,7 +414,13 @@ def _score_part(
     *,
     final: bool,
 ) -> None:
-    """Score a part of a benchmark; what is scored first of each protocol stands in front, whatever the parts."""
+    """Score a part of a benchmark and add the results to `scored`.
+
+    For each protocol there is one section for choice scores and costs, then one for each metric, and a last one for
+    published means. The order of sections does not depend on how the benchmark is split into parts.
+
+    `final` is true if no more replies will come, as in a run that another program made.
+    """
     scorable, presented = part.of, part_read.presented
     for number, protocol in enumerate(scorable.protocols):
         questions = [
@@ -383,18 +462,22 @@ def _score_part(
 def _rounds_before(
     presented: Presented, protocol: Protocol, sample: Sample, turn: int
 ) -> AnswersInARow:
-    """The rounds that a round of a dialogue follows; one that was never asked broke off with the last one asked."""
-    n_asked = sum(
-        1 for _ in takewhile(lambda n: (protocol.label, sample.id, n) in presented, range(turn + 1))
-    )
-    return (
-        AnswersInARow(turn) if not 0 < n_asked <= turn else AnswersInARow(n_asked - 1, broken=True)
-    )
+    """Return how many rounds of a dialogue were answered before this one.
+
+    A dialogue that stopped before this round broke off in the last round with a prediction.
+    """
+    n_asked = 0
+    while n_asked <= turn and (protocol.label, sample.id, n_asked) in presented:
+        n_asked += 1
+    if 0 < n_asked <= turn:
+        return AnswersInARow(n_asked - 1, broken=True)
+    return AnswersInARow(turn)
 
 
 def _choice_scores(
     questions: Sequence[AskedQuestion], costs: Mapping[Question, TalkCost]
 ) -> Iterator[Score]:
+    """Yield the scores that need no chosen metric: those of options, and the costs of protocols in several steps."""
     for question in questions:
         if question.turn.options:
             yield from score_choice(question)
@@ -404,9 +487,20 @@ def _choice_scores(
 
 
 def _in_sample_order(part: _Part, presented: Presented) -> Iterator[Prediction]:
-    """The predictions sample by sample, those of a sample by protocol and round, however the run was interrupted."""
-    samples = {key: place for place, key in enumerate(part.samples)}
-    labels = {protocol.label: place for place, protocol in enumerate(part.of.protocols)}
-    last = len(labels)
-    for key in sorted(presented, key=lambda q: (samples[q[1]], labels.get(q[0], last), q[0], q[2])):
-        yield from in_order(presented[key])
+    """Yield the predictions by sample, then by protocol and round.
+
+    The order does not depend on the order of replies in the journal. Protocols that the run no longer has are last, by
+    label.
+    """
+    sample_positions = {key: position for position, key in enumerate(part.samples)}
+    protocol_positions = {
+        protocol.label: position for position, protocol in enumerate(part.of.protocols)
+    }
+
+    def position(question: Question) -> tuple[int, int, str, int]:
+        label, sample_id, turn = question
+        protocol_position = protocol_positions.get(label, len(protocol_positions))
+        return sample_positions[sample_id], protocol_position, label, turn
+
+    for question in sorted(presented, key=position):
+        yield from in_order(presented[question])

@@ -1,6 +1,6 @@
-"""A scored run: how its replies were read, how far it came, and all that is known of each benchmark.
+"""A scored run: how its replies were read, how complete it is, and the scores of each benchmark.
 
-Results as flat dicts of plain values, as `results.json` and frames have them, and back.
+Also converts results to flat dicts of plain values, as in `results.json` and data frames, and back.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from snellen import registry
+from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared_row
 from snellen.metrics.question_counts import QuestionCounts
 from snellen.metrics.questions import AT_ONCE, AskedQuestion
 from snellen.models.model_strings import model_string, parse_spec
@@ -41,7 +42,7 @@ RowKey = tuple[str, Method, str]
 
 
 def by_row(scores: Iterable[Score]) -> dict[RowKey, list[Score]]:
-    """Scores row by row, rows in the order in which they first appear."""
+    """Group scores by row, in the order in which the rows first appear."""
     rows: dict[RowKey, list[Score]] = {}
     for score in scores:
         rows.setdefault((score.protocol, score.method, score.metric), []).append(score)
@@ -53,34 +54,34 @@ class RunExtent(Struct, frozen=True):
 
     questions: int = 0
     begun: int = 0
-    """Those of which anything was asked."""
+    """Questions with at least one request."""
     finished: int = 0
-    """Those of which nothing is left to ask, but for requests that failed: they were asked."""
+    """Questions with no request left to send. Failed requests count as sent."""
     wanting: tuple[str, ...] = ()
-    """Benchmarks of which the rule that stops the run wants more pictures than were asked."""
+    """Benchmarks for which the stopping rule requires more images."""
     undecided: tuple[str, ...] = ()
-    """Benchmarks on which the comparison that the run is part of has not shown which model is better."""
+    """Benchmarks on which a sequential comparison has not yet decided which model is better."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether a run has come to its end; otherwise it was stopped, or is under way."""
+        """Whether the run is complete, and neither stopped early nor still running."""
         return self.finished == self.questions and not self.wanting and not self.undecided
 
     @property
     def words(self) -> str:
-        """`83 of 240 questions begun, 33 finished`"""
-        words = [
+        """The extent as text, such as `83 of 240 questions begun, 33 finished`."""
+        clauses = [
             f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"
         ]
-        words += [f"more of {', '.join(self.wanting)} to come by --until"] if self.wanting else []
-        words += (
-            [f"which of two models is better in {', '.join(self.undecided)} not decided"]
-            if self.undecided
-            else []
-        )
-        return ", and ".join(words)
+        if self.wanting:
+            clauses.append(f"more of {', '.join(self.wanting)} to run under {setting('until')}")
+        if self.undecided:
+            undecided = ", ".join(self.undecided)
+            clauses.append(f"which of two models is better in {undecided} not decided")
+        return ", and ".join(clauses)
 
     def plus(self, other: RunExtent) -> RunExtent:
+        """Return the summed counts, without `wanting` and `undecided`."""
         return RunExtent(
             self.questions + other.questions,
             self.begun + other.begun,
@@ -89,9 +90,11 @@ class RunExtent(Struct, frozen=True):
 
 
 def extent_of(questions: Sequence[AskedQuestion]) -> RunExtent:
-    """How far one protocol came with some questions, all rounds of each dialogue among them.
+    """Count the begun and the finished questions of one protocol. `questions` has all rounds of each dialogue.
 
-    Of a protocol that promises no number of presentations, a question is finished with its first answer."""
+    After a failed request all rounds of the dialogue count as finished, because the following ones are never sent. If a
+    protocol does not declare a number of presentations, a question is finished with its first answer.
+    """
     failed = {
         question.sample.id for question in questions if any(p.error for p in question.predictions)
     }
@@ -108,28 +111,39 @@ def _is_begun(question: AskedQuestion) -> bool:
 
 
 def _is_finished(question: AskedQuestion) -> bool:
-    declared, came = question.declaration, question.predictions
-    is_all = len(came) >= declared.n_presentations(question.sample)
-    return question.final or is_all or (declared.stops_early and settles(came))
+    declared = question.declaration
+    predictions = question.predictions
+    if question.final or len(predictions) >= declared.n_presentations(question.sample):
+        return True
+    return declared.stops_early and settles(predictions)
 
 
 class ScoredBenchmark(Struct, frozen=True, dict=True):
-    """All that is known of one benchmark in one run. Most of its records are not in memory but read again each time
-    (`snellen.scoring.stored_records`), so keep only what you need while going through them."""
+    """Questions, predictions, scores and answers of one benchmark in one run.
+
+    Most records are read from disk each time you iterate over them (`snellen.scoring.stored_records`), so keep only
+    what you need.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [scored] = results.runs[0].benchmarks
+        >>> len(scored.samples), scored.chance_accuracy
+        (4, 0.25)
+    """
 
     spec: BenchmarkSpec
     samples: Mapping[str, Sample]
-    """By id; their tags are those of their answers too."""
+    """Samples by id; their tags include those of their answers."""
     predictions: Collection[Prediction]
     score_rows: Mapping[RowKey, Collection[Score]]
     answers: Mapping[tuple[str, int], Answer]
     """By sample id and round; empty for hidden answers."""
     tallies: Collection[QuestionCounts] = ()
-    """What metrics of the whole counted on each question."""
+    """Counts per question, from metrics that are computed from summed counts."""
     published: AsPublished | None = None
-    """The rules of its suite's tables, when it was scored by them."""
+    """The rules of the suite's published tables, if the benchmark was scored by them."""
     golds_absent: bool = False
-    """Whether there are answers, but not at hand: a scoring that was kept is shown without them."""
+    """Whether the benchmark has answers that are not on this machine. Its stored scores can be shown without them."""
 
     def __repr__(self) -> str:
         return object_line(
@@ -165,30 +179,31 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
 
     @property
     def labels_shown(self) -> frozenset[tuple[str, ...]]:
-        """The labels that options were shown with where a reply was asked for; an empty tuple for none."""
+        """Sets of option labels in prompts that asked for a reply; an empty tuple for options without labels."""
         return self._shown[1]
 
     @cached_property
     def _shown(self) -> tuple[float | None, frozenset[tuple[str, ...]]]:
-        """Both, as going through the predictions takes its time."""
-        counts: dict[tuple[str, int], int] = {}
+        """`chance_accuracy` and `labels_shown`, both from one pass through the predictions."""
+        n_options: dict[tuple[str, int], int] = {}
         labels: set[tuple[str, ...]] = set()
         for prediction in self.predictions:
             key, order = (prediction.sample_id, prediction.turn), prediction.variant.order
-            counts[key] = max(counts.get(key, 0), len(order))
+            n_options[key] = max(n_options.get(key, 0), len(order))
             if order and prediction.method == "generation":
                 labels.add(prediction.variant.labels)
-        shares = [
-            1 / (counts.get((sample.id, number)) or len(turn.options))
+        chances = [
+            1 / (n_options.get((sample.id, number)) or len(turn.options))
             for sample in self.samples.values()
             for number, turn in enumerate(sample.rounds)
             if turn.options
         ]
-        return math.fsum(shares) / len(shares) if shares else None, frozenset(labels)
+        chance = math.fsum(chances) / len(chances) if chances else None
+        return chance, frozenset(labels)
 
 
 class ExcludedQuestion(Struct, frozen=True):
-    """A question that is left out of a comparison; there is no `reason` for a run that did answer it."""
+    """A question that a comparison leaves out. `reason` is None for a run that answered it."""
 
     benchmark: str
     sample_id: str
@@ -197,35 +212,42 @@ class ExcludedQuestion(Struct, frozen=True):
 
 
 class ScoredRun(Struct, frozen=True):
-    """A run with the scores of each of its benchmarks, by one scoring."""
+    """A run with the scores of each of its benchmarks, by one scoring.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> run = results.runs[0]
+        >>> run.manifest.model, [scored.spec.name for scored in run.benchmarks]
+        ('snellen:oracle', ['eyechart/colour'])
+    """
 
     folder: Path
     manifest: RunManifest
     scoring: ScoringSpec
     reading_stages: tuple[str, ...]
-    """What read the replies that the extractor left open, in order, with versions."""
+    """Names and versions of the stages that read replies after the extractor, in order."""
     benchmarks: tuple[ScoredBenchmark, ...]
-    asked: int
-    """Different requests that were put to models of the run."""
+    distinct_requests: int
+    """Distinct requests that models of the run received."""
     reused: int
     """Presentations answered by an earlier response to the same request."""
     judges: tuple[JudgeUse, ...] = ()
     roles: tuple[RoleUse, ...] = ()
-    """What was asked of each model of the run, with its tokens."""
+    """Requests and tokens of each model of the run."""
     extent: RunExtent | None = None
-    """How far it came; None of a scoring that was kept before this was noted."""
+    """How complete the run was. None for scorings stored by versions that did not record it."""
     costs: tuple[RequestCost, ...] = ()
-    """What the answers took, by benchmark and protocol."""
+    """Requests, tokens and seconds by benchmark and protocol."""
     price: TokenPrice | None = None
-    """Of the evaluated model's tokens, where its user says it."""
+    """Price of the evaluated model's tokens, if the user gave one."""
     left_out: tuple[ExcludedQuestion, ...] | None = None
-    """None unless runs are compared on the questions that all of them answered."""
+    """Questions left out of a comparison on commonly answered questions; None outside such a comparison."""
     counterpart: ScoredRun | None = None
-    """Of a run scored as published: the same replies by the standard rules."""
+    """For a run scored as published, the same replies scored by the standard rules."""
     kept_rows: tuple[Result, ...] | None = None
-    """Its results as they were kept; None where they are to be computed."""
+    """The stored results; None if they have to be computed."""
     kept_in: Path | None = None
-    """The folder in which this scoring is kept; None where it is not."""
+    """The folder in which this scoring is stored, if it is."""
 
     def __repr__(self) -> str:
         return object_line(
@@ -234,44 +256,47 @@ class ScoredRun(Struct, frozen=True):
 
     @property
     def failed(self) -> int:
-        """Those of them that have no reply in the end, however often they were asked."""
+        """Distinct requests without a reply after all retries."""
         return sum(use.failed for use in self.roles)
 
     @property
     def convention(self) -> Convention:
-        """By whose rules its numbers are."""
+        """Whether the scores follow the standard or the published rules."""
         return "as-published" if self.scoring.as_published else "standard"
 
     def extractor_of(self, benchmark: ScoredBenchmark) -> str:
-        """Who read the replies of a benchmark: as published, its suite's own."""
+        """Return the extractor that read the replies of a benchmark: that of the published rules, if it has such."""
         return benchmark.published.extractor if benchmark.published else self.scoring.extractor
 
     @property
     def extractors(self) -> tuple[str, ...]:
-        """Who read the replies."""
-        return tuple(dict.fromkeys(map(self.extractor_of, self.benchmarks))) or (
-            self.scoring.extractor,
-        )
+        """The distinct extractors that read the replies, in the order of the benchmarks."""
+        if not self.benchmarks:
+            return (self.scoring.extractor,)
+        return tuple(dict.fromkeys(map(self.extractor_of, self.benchmarks)))
 
 
 def unknown_suites(run: ScoredRun) -> Iterator[str]:
-    """Which suites of a run are not there to tell what counts alike in its means and what is scored together, each with
-    the way out."""
-    named = dict.fromkeys(scored.spec.suite for scored in run.benchmarks if scored.spec.suite)
-    for suite in (name for name in named if name not in suite_facts()):
+    """Yield a sentence for each suite of a run that is not installed, with what to do.
+
+    Without its suite, the weights of benchmarks in means and the pools of benchmarks are unknown.
+    """
+    suites = dict.fromkeys(scored.spec.suite for scored in run.benchmarks if scored.spec.suite)
+    for suite in suites:
+        if suite in suite_facts():
+            continue
         yield (
-            f"its suite {suite!r} is not known here, so that its benchmarks count alike and there are no pools, "
-            "whatever the suite says; name its folder with --suites (sn.add_suites), or install its package"
+            f"its suite {suite!r} is not available, so its benchmarks have equal weights and are not pooled, "
+            f"whatever the suite declares; give its folder with {for_caller('--suites (sn.add_suites)', 'sn.add_suites(FOLDER)')}, or install its package"
         )
 
 
 def reading_limits(run: ScoredRun, benchmark: ScoredBenchmark) -> list[str]:
-    """Why the rules that read a benchmark's replies may not read a right one to what was asked; empty where they do."""
+    """Return the known limits of the extractor for the option labels of a benchmark, such as labels it cannot read."""
     name = run.extractor_of(benchmark)
-    if name.partition("?")[0] not in registry.targets(
-        "extractors"
-    ):  # kept by a package that is gone
-        return []
+    base_name = name.partition("?")[0]
+    if base_name not in registry.targets("extractors"):
+        return []  # its package is no longer installed
     limits = (find_extractor(name).limit(labels) for labels in sorted(benchmark.labels_shown))
     return [f"{name} {limit}" for limit in dict.fromkeys(limits) if limit]
 
@@ -280,14 +305,14 @@ _ADDRESS = re.compile(r"@https?://[^?\s]*")
 
 
 def without_address(model: str) -> str:
-    """Return a model string without the address of its server, which is nobody's business in a report."""
+    """Return a model string without the address of its server, which does not belong in a report."""
     return _ADDRESS.sub("", model)
 
 
 def model_label(manifest: RunManifest) -> str:
     """Return what a run's model is called: the label that its user gave it, or its name without an address."""
-    given = [execution.label for execution in manifest.executed if execution.label]
-    return given[-1] if given else without_address(manifest.model)
+    labels = [execution.label for execution in manifest.executed if execution.label]
+    return labels[-1] if labels else without_address(manifest.model)
 
 
 def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
@@ -295,6 +320,11 @@ def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
 
     If several runs share it, the name of the folder follows (its whole path if several folders share their name, too);
     and `as published` if other runs are not.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> run_labels(results.runs)
+        ['snellen:oracle']
     """
     names = [model_label(run.manifest) for run in runs]
     keys = [(name, run.convention) for name, run in zip(names, runs, strict=True)]
@@ -317,14 +347,19 @@ SAME = 1e-12
 """Standard errors below this are zero but for rounding."""
 _ESTIMATE = frozenset(Estimate.__struct_fields__)
 FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol")
-"""Columns that stand first, so that a frame's few printed ones have the numbers."""
+"""First columns of a data frame, so that a shortened print shows the numbers."""
 
 
 def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
     """Return a result as a flat dict of plain values.
 
-    It has no standard error if all values are the same: they show no spread, although others may differ from them. A
-    row that is kept to be read again is as it is.
+    The standard error is None if all values are equal, because their spread cannot be estimated. With `is_kept`, for
+    storage, it is kept as it is.
+
+    Examples:
+        >>> row = Result("mine", "animals", "vanilla", "generation", "accuracy", Estimate(0.75, 0.05, 0.64, 0.83, 80))
+        >>> flat_row(row)["value"]
+        0.75
     """
     fields = {**asdict(row), **asdict(row.estimate)}
     del fields["estimate"]
@@ -336,7 +371,7 @@ def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
 
 
 def result_of_flat(flat: Mapping[str, Any]) -> Result:
-    """The result behind a flat dict. Raises msgspec.ValidationError."""
+    """Return the result that `flat_row` made flat. Raises msgspec.ValidationError."""
     estimate = {name: value for name, value in flat.items() if name in _ESTIMATE}
     row = {name: value for name, value in flat.items() if name not in _ESTIMATE}
     return msgspec.convert({**row, "estimate": estimate}, Result)
@@ -346,49 +381,51 @@ def result_of_flat(flat: Mapping[str, Any]) -> Result:
 
 
 NOTEWORTHY = 0.01
-"""Of the replies: fewer that were cut while they answered are left to the table of reasons."""
+"""Share of replies that reached the length limit above which a sentence reports them."""
 
 
 def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
-    """A line on a run's replies that were cut in their reasoning, and one on those that were cut in their answers."""
+    """Yield a sentence on replies that were cut off while reasoning, and one on replies cut off in their answer."""
     replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
     reasons = Counter(p.reason for benchmark in scored.benchmarks for p in benchmark.predictions)
     model = scored.manifest.model
     if cut := reasons["reasoning cut off"]:
-        way_out = _more_reasoning(model) if ":" in model else "raise --max-new-tokens"
+        way_out = _more_reasoning(model) if ":" in model else f"raise {setting('max_new_tokens')}"
         yield (
-            f"{cut} of {replies} replies were cut in their reasoning, before any answer; {way_out} (and another --name)"
+            f"{cut} of {replies} replies were cut off in their reasoning, before an answer; {way_out} (and "
+            f"another {setting('name')})"
         )
     if (cut := reasons["cut off"]) > NOTEWORTHY * replies:
         yield (
-            f"{cut} of {replies} replies were cut by the length limit before they had answered; raise --max-new-tokens "
-            "(and another --name)"
+            f"{cut} of {replies} replies reached the length limit before an answer; raise {setting('max_new_tokens')} (and "
+            f"use another {setting('name')})"
         )
 
 
 def empty_reply_sentences(scored: ScoredRun) -> Iterator[str]:
-    """A line on the replies that say nothing, where there are any, and how many of them call a tool."""
+    """Yield a sentence with the number of empty replies and how many of these call a tool, if there are any."""
     reasons = Counter(p.reason for benchmark in scored.benchmarks for p in benchmark.predictions)
     calls = reasons["tool call"]
     if empty := reasons["empty"] + calls:
         replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
-        way_out = (
-            f" (tool calls: {calls:,}; have its server offer the model no tools)" if calls else ""
-        )
+        way_out = f" (tool calls: {calls:,}; configure the server without tools)" if calls else ""
         yield f"{empty:,} of {replies:,} replies {'is' if empty == 1 else 'are'} empty{way_out}"
 
 
 FEWEST_WORDS_OF_SENTENCE = 5
 MOST_SENTENCES = 0.05
-"""The share of replies up to which sentences that a metric compares as a whole are not mentioned."""
+"""Share of wrong replies in sentences above which a sentence warns of a metric that compares whole texts."""
 
 
 def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
-    """A line on each metric that counted replies in sentences as wrong because it compares whole texts."""
+    """Yield a warning for each metric that compares whole texts and so counted many replies in sentences as wrong.
+
+    Benchmarks whose first metric is typed match are ignored: it finds the answer in a sentence.
+    """
     counts: dict[str, Counter[str]] = {}
     for benchmark in scored.benchmarks:
-        metrics = {name for _, _, name in benchmark.score_rows if declared(name).whole_text}
-        if not metrics:
+        metrics = {name for _, _, name in benchmark.score_rows if declared_row(name).whole_text}
+        if not metrics or benchmark.spec.metrics[:1] == ("typed_match",):
             continue
         in_sentences = set()
         for prediction in benchmark.predictions:
@@ -403,13 +440,21 @@ def whole_text_sentences(scored: ScoredRun) -> Iterator[str]:
     for name, count in sorted(counts.items()):
         if count["lost"] > MOST_SENTENCES * count["scored"]:
             yield (
-                f"{count['lost']:,} of {count['scored']:,} replies scored by {name} are sentences and count as wrong, because "
-                "it compares whole texts: ask for a word or a phrase, or add the metric typed_match"
+                f"{count['lost']:,} of {count['scored']:,} replies scored by {name} are sentences and count as "
+                "wrong, because the metric compares complete texts: prompt for a word or a phrase, or add the "
+                "metric typed_match"
             )
 
 
 def _more_reasoning(model: str) -> str:
+    """Return advice with a model string that has twice the reasoning tokens, or the default number of them."""
     budget = parse_spec(model).options.get("reasoning_tokens", "")
-    more = 2 * int(budget) if budget.isdecimal() and int(budget) else DEFAULT_REASONING_TOKENS
-    bare = model.replace(f"reasoning_tokens={budget}", "").rstrip("?&") if budget else model
-    return f"give it room to reason: {model_string(bare, reasoning_tokens=more)}"
+    new_budget = DEFAULT_REASONING_TOKENS
+    if budget.isdecimal() and int(budget) > 0:
+        new_budget = 2 * int(budget)
+    without_budget = model
+    if budget:
+        without_budget = model.replace(f"reasoning_tokens={budget}", "").rstrip("?&")
+    return (
+        f"allow more reasoning tokens: {model_string(without_budget, reasoning_tokens=new_budget)}"
+    )

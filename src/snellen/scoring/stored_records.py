@@ -1,4 +1,4 @@
-"""Records of a run, few of them in memory: lines that are read again each time, and compressed blocks by key."""
+"""Collections of records that need little memory: lines of a file that are read each time, and compressed blocks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LineRange(Struct, frozen=True):
 
 
 def encoded_lines(records: Iterable[Struct]) -> Iterator[bytes]:
-    """Records as lines of JSON, some thousands at once."""
+    """Yield records as lines of JSON, thousands of lines in each item."""
     if isinstance(records, StoredRecords):
         yield from records.lines()
         return
@@ -52,7 +52,10 @@ def encoded_lines(records: Iterable[Struct]) -> Iterator[bytes]:
 
 
 class OpenFile:
-    """A file, or its bytes, closed when nobody reads from it any more; what takes its name's place is another file."""
+    """An open file, or its bytes in memory. It is closed when the last reference to it is gone.
+
+    If another file replaces it under its name, this object still reads the original.
+    """
 
     def __init__(self, content: IO[bytes], name: str = "") -> None:
         self.content, self.name, self.lock = content, name, Lock()
@@ -60,7 +63,7 @@ class OpenFile:
 
 
 def open_records(path: Path) -> OpenFile:
-    """Open a file of records; the bytes of a short one are held instead, as many runs may be open at once."""
+    """Open a file of records. A short file is read into memory, so that many runs do not need many open files."""
     file = open_file(path)
     if path.stat().st_size > BYTES_IN_MEMORY:
         return OpenFile(file, str(path))
@@ -69,8 +72,11 @@ def open_records(path: Path) -> OpenFile:
 
 
 class RecordSpool:
-    """Records written one after the other, to be read again: in memory, and from BYTES_IN_MEMORY on in a file without a
-    name, on the disk of `folder` if given. Raises StoreError."""
+    """Temporary storage to which records are appended and from which they are read again.
+
+    It is in memory up to BYTES_IN_MEMORY, then in an unnamed file on the disk of `folder`, by default of the system's
+    folder of temporary files. Raises StoreError if the disk cannot be written.
+    """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder or Path(gettempdir())
@@ -78,7 +84,7 @@ class RecordSpool:
         self._size = 0
 
     def write(self, records: Iterable[Struct]) -> LineRange:
-        """Append records, and say where they are."""
+        """Append records and return their range of lines."""
         start, count = self._size, 0
         try:
             with self.file.lock:
@@ -94,7 +100,7 @@ class RecordSpool:
 
 
 class StoredRecords(Collection[RecordT], Generic[RecordT]):
-    """Records in ranges of an open file, in the order of the ranges. Raises StoreError for lines that are damaged."""
+    """Records in ranges of lines of an open file, read on each iteration. Raises StoreError for damaged lines."""
 
     def __init__(self, file: OpenFile, kind: type[RecordT], ranges: Sequence[LineRange]) -> None:
         self._file, self._ranges = file, tuple(ranges)
@@ -113,42 +119,42 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
                 records = self._decoder.decode_lines(lines)
             yield from records
 
-    def __getitem__(self, place: int) -> RecordT:
-        """The record at a place. Reads all before it: to look at many, go through them."""
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"{place}: there are {len(self)} records")
-        return next(islice(self, place % len(self), None))
+    def __getitem__(self, index: int) -> RecordT:
+        """Return the record at an index. It reads all records before it, so iterate to see many."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"{index}: there are {len(self)} records")
+        return next(islice(self, index % len(self), None))
 
     def lines(self) -> Iterator[bytes]:
-        """The records as they are stored, some thousands of lines at once."""
+        """Yield the stored lines of the records, about BYTES_AT_ONCE in each item."""
         for lines in self._ranges:
-            place = lines.start
-            while place < lines.end:
+            position = lines.start
+            while position < lines.end:
                 with faults_told(self._file.name):
-                    content = self._read(place, lines.end)
+                    content = self._read(position, lines.end)
                 if not content:
                     raise StoreError(
                         f"{self._file.name} is shorter than it was; score the run again"
                     )
-                place += len(content)
+                position += len(content)
                 yield content
 
     def _read(self, start: int, end: int) -> bytes:
-        """Whole lines from `start` on, some BYTES_AT_ONCE at most."""
+        """Return complete lines from `start` on: about BYTES_AT_ONCE, and nothing beyond `end`."""
+        size = end - start
         with self._file.lock:
             self._file.content.seek(start)
-            return b"".join(self._file.content.readlines(min(BYTES_AT_ONCE, end - start)))[
-                : end - start
-            ]
+            lines = self._file.content.readlines(min(BYTES_AT_ONCE, size))
+        return b"".join(lines)[:size]
 
 
 class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
-    """Records by key in compressed blocks, of which the last few used are held open."""
+    """Read-only mapping from keys to records, stored in compressed blocks. Recently used blocks stay unpacked."""
 
     def __init__(
         self, kind: type[RecordT], key: Callable[[RecordT], KeyT], records: Iterable[RecordT]
     ) -> None:
-        """Of several records with one key the last counts."""
+        """Pack the records. If several have the same key, the mapping has the last one."""
         self._key = key
         self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])
         self._places = DigestIndex(KEY_BYTES)
@@ -184,7 +190,7 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
         return record
 
     def _block(self, number: int) -> dict[KeyT, RecordT]:
-        """The records of a block, except those that a later one replaces."""
+        """Return the records of a block, without those that a later block replaces."""
         records = {
             self._key(record): record
             for record in self._decoder.decode(zlib.decompress(self._blocks[number]))
@@ -207,7 +213,7 @@ def _digest(key: object) -> bytes:
 
 @contextmanager
 def faults_told(path: Path | str) -> Iterator[None]:
-    """Turns faults in reading a file into a StoreError."""
+    """Turn errors while reading a file into a StoreError."""
     try:
         yield
     except OSError as error:

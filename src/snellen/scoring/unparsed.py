@@ -5,7 +5,8 @@ A stage takes the replies that it wants and returns a prediction for each. A rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
@@ -15,10 +16,18 @@ from msgspec.structs import replace
 from snellen.common.seeds import rng_for
 from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.prompts.role_prompts import shortened
-from snellen.protocols.verdict import JudgeMatching, Verdict, majority_verdict, matching_prompt
-from snellen.records import Prediction, Turn
+from snellen.protocols.verdict import (
+    JudgeMatching,
+    Verdict,
+    majority_verdict,
+    matching_prompt,
+    matching_prompts,
+    replay_verdict,
+)
+from snellen.records import Message, Prediction, Response, Turn
+from snellen.runs.journal import read_exchanges
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring.judges import DEFAULT_JUDGE, JudgeEnsemble
+from snellen.scoring.judges import DEFAULT_JUDGE, JUDGE, JudgeEnsemble, read_judge
 
 NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 RANDOM_VERSION = "legacy-random-1"
@@ -37,7 +46,7 @@ class UnparsedReply(Struct, frozen=True, gc=False):
         return self.prediction.variant.order or tuple(range(len(self.turn.options)))
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def displayed_options(self) -> tuple[str, ...]:
         return tuple(self.turn.options[i] for i in self.places)
 
     @property
@@ -101,7 +110,7 @@ def judge_matching_stage(
 
 def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> JudgeMatching:
     """What a judge is asked about a reply."""
-    prediction, options = unparsed.prediction, unparsed.shown
+    prediction, options = unparsed.prediction, unparsed.displayed_options
     return JudgeMatching(
         benchmark=prediction.benchmark,
         sample_id=prediction.sample_id,
@@ -114,6 +123,39 @@ def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> J
         max_new_tokens=spec.max_tokens,
         structured=spec.structured,
     )
+
+
+def stored_readings(
+    run: Path, replies: Sequence[UnparsedReply]
+) -> Iterator[tuple[str, list[Verdict | None]]]:
+    """Yield the verdicts on replies that judges of a run gave earlier, without asking them again.
+
+    A verdict is found by what the judge was asked, whatever the limit on its length was.
+
+    Args:
+        run: Folder of the run.
+        replies: The replies.
+
+    Yields:
+        For each judge and each prompt, its name (`judge (prompt version)`) and its verdict on each reply, None if it
+        gave none.
+    """
+    for path in sorted(run.glob(f"judge-*/{JUDGE}")):
+        judge = read_judge(path.parent)
+        responses: dict[tuple[Message, ...], Response] = {}
+        for exchange in read_exchanges(path.parent):
+            if exchange.response.error is None:
+                responses[exchange.request.messages] = exchange.response
+        for prompt, version in matching_prompts().items():
+            spec = JudgeSpec(prompt=prompt)
+            verdicts = [_stored_verdict(matching_item(reply, spec), responses) for reply in replies]
+            yield f"{judge.name} ({version})", verdicts
+
+
+def _stored_verdict(
+    item: JudgeMatching, responses: Mapping[tuple[Message, ...], Response]
+) -> Verdict | None:
+    return replay_verdict(item.start(), lambda request: responses.get(request.messages))
 
 
 def _judged(

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -15,8 +16,6 @@ from snellen.metrics.normalise import standard_normalise
 from snellen.records import Answer, ImageRef, Sample
 from snellen.scoring.answers import Key, open_answers
 
-QUESTION_FOLDS = 5
-"""The parts into which questions fall by picture; what is learned on four is tested on the fifth."""
 _ARTICLES = frozenset({"a", "an", "the"})
 # Signs that `standard_normalise` drops although they distinguish texts: x < 5 is not x > 5, -5 is not 5.
 _SIGNS = re.compile(r"[<>=≤≥≠*/^%$€£°±×÷~&|]|(?<!\w)[-−](?=[\d.])")
@@ -25,12 +24,14 @@ _SIGNS = re.compile(r"[<>=≤≥≠*/^%$€£°±×÷~&|]|(?<!\w)[-−](?=[\d.])
 class LintQuestion(Struct, frozen=True, gc=False):
     """One question with its gold. `gold` and `texts` are empty for a hidden answer."""
 
+    n_folds: ClassVar[int] = 5
+    """Number of parts into which questions fall by image; what is learned on four is tested on the fifth."""
     id: str
     """Of the sample, with `#2` for the second round of a dialogue."""
     sample_id: str
     group: str
     scene: int
-    """Equal for questions about the same pictures, regions, context and history."""
+    """Equal for questions about the same images, regions, context and history."""
     question: str
     options: tuple[str, ...]
     folded: tuple[str, ...]
@@ -42,8 +43,8 @@ class LintQuestion(Struct, frozen=True, gc=False):
 
     @property
     def fold(self) -> int:
-        """Which of QUESTION_FOLDS folds it is in; all questions about one picture share a fold."""
-        return zlib.crc32(self.group.encode()) % QUESTION_FOLDS
+        """The index of its fold; all questions about one image share a fold."""
+        return zlib.crc32(self.group.encode()) % self.n_folds
 
     @property
     def chance(self) -> float:
@@ -56,20 +57,47 @@ class LintQuestion(Struct, frozen=True, gc=False):
 
 
 class LintMaterial(Struct, frozen=True):
-    """Everything that the checks look at."""
+    """Everything that the checks look at.
 
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> material = LintMaterial.of(open_benchmark("eyechart/colour"))
+        >>> material.questions[0].folded
+        ('green', 'blue', 'pink', 'yellow')
+    """
+
+    max_length: ClassVar[int] = 4000
+    """Number of characters of context and questions above which a sample is long."""
     benchmark: Benchmark
     questions: list[LintQuestion]
     pictures: dict[str, ImageRef]
     """By digest, in order of appearance."""
     uses: Counter[str]
-    """How many samples show each picture."""
+    """How many samples show each image."""
     first_sample: dict[str, str]
-    """The first sample that shows each picture."""
-    pictureless: list[str]
-    """Samples without a picture."""
+    """The first sample that shows each image."""
+    imageless: list[str]
+    """Samples without an image."""
     long: list[str]
-    """Samples whose context and questions have more than LONG_QUESTION characters."""
+    """Samples whose context and questions have more than `max_length` characters."""
+
+    @classmethod
+    def of(cls, benchmark: Benchmark) -> LintMaterial:
+        """Read the questions and answers of a benchmark. Raises DataError for files that cannot be read."""
+        answers = open_answers(benchmark.folder)
+        material = cls(benchmark, [], {}, Counter(), {}, [], [])
+        for sample in benchmark.samples():
+            material.questions.extend(_questions(sample, answers))
+            for image in sample.images:
+                material.pictures.setdefault(image.digest, image)
+                material.first_sample.setdefault(image.digest, sample.id)
+                material.uses[image.digest] += 1
+            if not sample.images:
+                material.imageless.append(sample.id)
+            texts = [sample.context or "", *(turn.question for turn in sample.rounds)]
+            if sum(map(len, texts)) > cls.max_length:
+                material.long.append(sample.id)
+        return material
 
     @property
     def spec(self) -> BenchmarkSpec:
@@ -79,30 +107,6 @@ class LintMaterial(Struct, frozen=True):
     def choices(self) -> list[LintQuestion]:
         """Questions with options whose gold is known."""
         return [q for q in self.questions if q.options and q.gold]
-
-
-LONG_QUESTION = 4000
-"""Characters of a context and its questions above which a sample is long."""
-
-
-def gather_material(benchmark: Benchmark) -> LintMaterial:
-    """Read a benchmark's questions and answers. Raises DataError for files that cannot be read."""
-    answers = open_answers(benchmark.folder)
-    material = LintMaterial(benchmark, [], {}, Counter(), {}, [], [])
-    for sample in benchmark.samples():
-        material.questions.extend(_questions(sample, answers))
-        for image in sample.images:
-            material.pictures.setdefault(image.digest, image)
-            material.first_sample.setdefault(image.digest, sample.id)
-            material.uses[image.digest] += 1
-        if not sample.images:
-            material.pictureless.append(sample.id)
-        if (
-            len(sample.context or "") + sum(len(turn.question) for turn in sample.rounds)
-            > LONG_QUESTION
-        ):
-            material.long.append(sample.id)
-    return material
 
 
 def _questions(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[LintQuestion]:

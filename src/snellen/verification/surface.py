@@ -12,7 +12,13 @@ from snellen.common.seeds import rng_for
 from snellen.reformulation.answer_equality import YES_NO, same_answer
 from snellen.verification.looks import LEAST, SURFACE_FEATURES, UNLIKELY, hits_p_value
 from snellen.verification.questions import LintQuestion, fold_text
-from snellen.verification.verify import Check, CheckMaterial, CheckOutcome, ItemFault, beyond_chance
+from snellen.verification.verify import (
+    CheckMaterial,
+    CheckOutcome,
+    ItemFault,
+    QuestionCheck,
+    beyond_chance,
+)
 
 # --- options that say the same, and answers that are told ------------------------------------------------------------
 
@@ -73,7 +79,7 @@ _LOOSE_ENDS = frozenset("in on of".split())
 
 
 def _repeated(material: CheckMaterial) -> CheckOutcome:
-    """The same question about the same picture again: the later one is at fault where the answers are the same, both
+    """The same question about the same image again: the later one is at fault where the answers are the same, both
     where the answer of one is a wrong option of the other."""
     by_question: dict[object, list[LintQuestion]] = defaultdict(list)
     scenes = _scenes(material)
@@ -89,7 +95,7 @@ def _repeated(material: CheckMaterial) -> CheckOutcome:
         for earlier, later in combinations(group, 2):
             if _contradict(earlier, later):
                 reason = (
-                    "asks the same about the same picture, and offers the other's answer as wrong: "
+                    "asks the same about the same image, and offers the other's answer as wrong: "
                 )
                 faults += [
                     ItemFault(earlier.sample_id, reason + later.id),
@@ -98,7 +104,7 @@ def _repeated(material: CheckMaterial) -> CheckOutcome:
             elif _right(earlier) & _right(later) or not (_right(earlier) or _right(later)):
                 faults.append(
                     ItemFault(
-                        later.sample_id, f"repeats {earlier.id}: the same about the same picture"
+                        later.sample_id, f"repeats {earlier.id}: the same about the same image"
                     )
                 )
     return CheckOutcome(
@@ -108,10 +114,10 @@ def _repeated(material: CheckMaterial) -> CheckOutcome:
 
 
 def _scenes(material: CheckMaterial) -> dict[str, object]:
-    """By sample what equal scenes share: pictures that show the same, regions and context."""
+    """By sample what equal scenes share: images that show the same, regions and context."""
     return {
         sample.id: (
-            tuple(material.alike[image.digest] for image in sample.images),
+            tuple(material.canonical_images[image.digest] for image in sample.images),
             sample.regions,
             sample.context,
         )
@@ -120,7 +126,7 @@ def _scenes(material: CheckMaterial) -> dict[str, object]:
 
 
 def _gist(question: LintQuestion) -> tuple[str, ...]:
-    """The words that tell a question from another about the same picture, in order."""
+    """The words that tell a question from another about the same image, in order."""
     words = [word for word in question.question.split() if word not in _FILLERS]
     while words and words[-1] in _LOOSE_ENDS:
         words.pop()
@@ -224,7 +230,9 @@ def _plainness(question: LintQuestion) -> float:
     return min((max(gold, size) / min(gold, size) for size in others), default=1.0)
 
 
-OPTIONS_ALIKE = Check("two options that say the same", _options_alike)
-ANSWER_TOLD = Check("a question that names its answer", _answer_told)
-REPEATED = Check("a question asked before, or the same with another answer", _repeated)
-CUES = Check("an answer that looks unlike the other options, more often than by luck", _cues)
+OPTIONS_ALIKE = QuestionCheck("two options that say the same", _options_alike)
+ANSWER_TOLD = QuestionCheck("a question that names its answer", _answer_told)
+REPEATED = QuestionCheck("a question asked before, or the same with another answer", _repeated)
+CUES = QuestionCheck(
+    "an answer that looks unlike the other options, more often than by luck", _cues
+)

@@ -20,31 +20,33 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.recipe import Decisions
+from snellen.building.replaced_builds import check_replacement
 from snellen.building.spec import Votes
 from snellen.building.staging import staging_folder
+from snellen.callers import setting
 from snellen.common.decoding import decode_image
 from snellen.common.images import Images
-from snellen.common.paths import benchmark_folder, home
+from snellen.common.paths import benchmark_folder, snellen_home
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.whole_files import write_atomically
 from snellen.installation import LAB, sibling_install_line
 from snellen.records import Estimate, ImageRef, ItemDecision
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.finding import Announce, silent
+from snellen.runs.finding import Announce, announce_nothing
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.scoring.resampling import draw_subset
-from snellen.verification.questions import LintMaterial, gather_material
+from snellen.verification.questions import LintMaterial
 
 GREY_SIDE, COLOUR_SIDE = 32, 8
 """Pixels of the two reductions that are compared. Compression keeps brightness better than colours."""
 GREY_LEVELS, COLOUR_LEVELS, QUARTER_LEVELS = 16, 24, 4
-"""Of 256, by how much a pixel of them may differ, and the brightness of a quarter of the picture. An object that covers
-a thousandth of the picture makes more of a difference."""
+"""Of 256, by how much a pixel of them may differ, and the brightness of a quarter of the image. An object that covers
+a thousandth of the image makes more of a difference."""
 PROPORTIONS = 0.05
 
 
 class Reduction(Struct, frozen=True):
-    """What is compared of a picture."""
+    """What is compared of an image."""
 
     proportion: float
     quarters: bytes
@@ -53,8 +55,8 @@ class Reduction(Struct, frozen=True):
     greys: bytes
 
 
-def alike_pictures(images: Images, pictures: Sequence[ImageRef]) -> dict[str, str]:
-    """For each picture, by digest, the first one that shows the same: colours and brightnesses of all its parts are
+def alike_images(images: Images, pictures: Sequence[ImageRef]) -> dict[str, str]:
+    """For each image, by digest, the first one that shows the same: colours and brightnesses of all its parts are
     nearly equal, and so are the proportions."""
     first: dict[str, str] = {}
     by_cell: dict[tuple[int, ...], list[tuple[str, Reduction]]] = defaultdict(list)
@@ -102,22 +104,32 @@ def _reduction(images: Images, picture: ImageRef) -> Reduction:
 
 
 class Solvers(Struct, frozen=True):
-    """The models that checks may ask, and how."""
+    """The models that checks may ask, and how.
+
+    Examples:
+        >>> Solvers(jury=("openai:judge@http://localhost:8000/v1",), votes="all").votes
+        'all'
+    """
 
     jury: tuple[Any, ...] = ()
-    """Models, as strings or objects, that see the picture and vote on each option."""
+    """Models, as strings or objects, that see the image and vote on each option."""
     blind: tuple[Any, ...] = ()
-    """Models that must not do better than chance without the picture, or with another one."""
+    """Models that must not do better than chance without the image, or with another one."""
     votes: Votes = "majority"
     wrongly: float = 0.3
     """Of the questions set apart because they were solved blind, the share that may be good ones."""
     runs: str = "runs"
     progress: ProgressListener = ignore_progress
-    announce: Announce = silent
+    announce: Announce = announce_nothing
 
 
 class ItemFault(Struct, frozen=True):
-    """Why a question does not pass."""
+    """Why a question does not pass.
+
+    Examples:
+        >>> ItemFault("q1", "two options are the same", avoid="a dog").reason
+        'two options are the same'
+    """
 
     sample_id: str
     reason: str
@@ -126,7 +138,12 @@ class ItemFault(Struct, frozen=True):
 
 
 class CheckOutcome(Struct, frozen=True):
-    """What a check found."""
+    """What a check found.
+
+    Examples:
+        >>> len(CheckOutcome([ItemFault("q1", "two options are the same")], checked=40).faults)
+        1
+    """
 
     faults: Sequence[ItemFault]
     checked: int
@@ -147,16 +164,25 @@ class CheckMaterial(Struct, frozen=True, dict=True):
     @cached_property
     def lint(self) -> LintMaterial:
         """The questions with their answers, texts folded."""
-        return gather_material(self.benchmark)
+        return LintMaterial.of(self.benchmark)
 
     @cached_property
-    def alike(self) -> dict[str, str]:
-        """For each picture, by digest, the first one that shows the same."""
-        return alike_pictures(self.benchmark.images, list(self.lint.pictures.values()))
+    def canonical_images(self) -> dict[str, str]:
+        """For each image, by digest, the first one that shows the same."""
+        return alike_images(self.benchmark.images, list(self.lint.pictures.values()))
 
 
-class Check(Struct, frozen=True):
-    """A check of questions, one by one."""
+class QuestionCheck(Struct, frozen=True):
+    """A check of questions, one by one.
+
+    Examples:
+        >>> def shouting(material):
+        ...     samples = list(material.benchmark.samples())
+        ...     faults = [ItemFault(s.id, "the question is all capitals") for s in samples if s.question.isupper()]
+        ...     return CheckOutcome(faults, len(samples))
+        >>> QuestionCheck("a question in capitals", shouting).title
+        'a question in capitals'
+    """
 
     title: str
     """What a question that fails has, in words."""
@@ -177,13 +203,14 @@ ROUNDS = 3
 """How often a question whose distractor is at fault gets another one."""
 
 
-def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, Check]:
+def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, QuestionCheck]:
     """The checks that can be carried out with these models, by name, those that ask none first."""
-    checks: dict[str, Check] = {
-        name: registry.find("checks", name) for name in names or registry.targets("checks")
+    checks: dict[str, QuestionCheck] = {
+        name: registry.find_registered("checks", name)
+        for name in names or registry.targets("checks")
     }
     models = {"": (None,), "jury": solvers.jury, "blind": solvers.blind}
-    able: dict[str, Check] = {}
+    able: dict[str, QuestionCheck] = {}
     for need, asked in models.items():
         serving = {name: check for name, check in checks.items() if check.needs == need}
         if need and asked and not names and not serving:
@@ -199,7 +226,14 @@ def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, Check]
 def check_items(
     benchmark: Benchmark, solvers: Solvers = NO_SOLVERS, names: Iterable[str] = ()
 ) -> dict[str, CheckOutcome]:
-    """What each check finds in the questions of a built benchmark, by its name."""
+    """What each check finds in the questions of a built benchmark, by its name.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> outcomes = check_items(open_benchmark("eyechart/colour"))
+        >>> sorted(outcomes)[:2]
+        ['answer-told', 'cues']
+    """
     material = CheckMaterial(benchmark, solvers)
     return {name: check.run(material) for name, check in item_checks(solvers, names).items()}
 
@@ -211,6 +245,7 @@ def verify(
     *,
     to: Path | None = None,
     names: Iterable[str] = (),
+    may_replace: bool = True,
 ) -> Benchmark:
     """The benchmark of that name that `build` makes, of the questions that pass all checks.
 
@@ -218,9 +253,10 @@ def verify(
     questions are set apart. A question whose distractor is at fault gets another one, where its source has one, at most
     three times; of what is checked anew models are asked only what is new. Models are asked about questions that passed
     all else. Candidates are built in a folder of their own; the benchmark is there when it has passed, and its manifest
-    says what was found (`Verification`). Raises what a build and a run raise.
+    says what was found (`Verification`). Raises what a build and a run raise, and DataError for a build that `may_replace`
+    does not allow to replace one of another source.
     """
-    candidates = home() / "verification" / name
+    candidates = snellen_home() / "verification" / name
     checks = item_checks(solvers, names)
     try:
         first = build({}, candidates)
@@ -230,10 +266,13 @@ def verify(
             loop.settle(checks)
         verification = loop.verification(first.manifest.counts.samples + len(first.set_apart()))
         with_verification(loop.benchmark, verification)
-        with staging_folder(to or benchmark_folder(name)) as folder:
+        target = to or benchmark_folder(name)
+        if not may_replace:
+            check_replacement(target, loop.benchmark.manifest)
+        with staging_folder(target) as folder:
             for part in candidates.iterdir():
                 shutil.move(part, folder)
-        return Benchmark(to or benchmark_folder(name))
+        return Benchmark(target)
     finally:
         shutil.rmtree(candidates, ignore_errors=True)
 
@@ -259,16 +298,16 @@ class _Loop:
         self.decisions: dict[str, ItemDecision] = {}
         self._records: dict[str, _Record] = defaultdict(_Record)
 
-    def settle(self, checks: dict[str, Check]) -> None:
+    def settle(self, checks: dict[str, QuestionCheck]) -> None:
         """Check and decide until nothing is at fault; after the last round what is at fault is set apart."""
         for round_number in range(ROUNDS + 1):
             faults = self._faults(checks)
             if not faults:
                 return
-            self.decisions = decided(self.decisions, faults, repair=round_number < ROUNDS)
+            self.decisions = with_faults(self.decisions, faults, repair=round_number < ROUNDS)
             self.benchmark = self._build(self.decisions)
 
-    def _faults(self, checks: dict[str, Check]) -> list[ItemFault]:
+    def _faults(self, checks: dict[str, QuestionCheck]) -> list[ItemFault]:
         material = CheckMaterial(self.benchmark, self._solvers)
         faults: list[ItemFault] = []
         for name, check in checks.items():
@@ -300,7 +339,7 @@ class _Loop:
         return Verification(candidates, len(passing), checks)
 
 
-def decided(
+def with_faults(
     decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool
 ) -> dict[str, ItemDecision]:
     """The decisions with what follows from faults: other distractors if they are to be repaired, else set apart."""
@@ -337,7 +376,9 @@ def keep_passing(
     """The questions of a built benchmark that pass all checks, as a benchmark of that name. Its options are what they
     are, so that a question with a distractor at fault is set apart."""
     if name == whole.name:
-        raise DataError(f"a part of {name} needs a name of its own; give another --keep")
+        raise DataError(
+            f"a part of {name} needs a different name; choose another {setting('keep')}"
+        )
 
     def build(decisions: Decisions, folder: Path) -> Benchmark:
         return draw_subset(whole, Sampling(), name=name, to=folder, decisions=decisions)

@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
+from snellen.analysis.paired.nothing_in_common import nothing_in_common
 from snellen.analysis.subset import replied_by_all
 from snellen.errors import SnellenError
-from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
-from snellen.report.figures import ChartDrawer
+from snellen.report.chart_drawer import ChartDrawer
+from snellen.report.content import ChartBlock, PageBlock, TableBlock, ViewsBlock
 from snellen.report.findings import findings
 from snellen.report.paired_tables import tables_of
 from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows, run_views
@@ -25,8 +26,8 @@ from snellen.viewing.library import Flips, RunLibrary, ShownRun, flips_of
 MOST_RUNS = 8
 RESAMPLES = 2_000
 OVER_SHARED = (
-    " Only the questions that all of these runs replied to under each of their protocols count here; a difference in "
-    "the tables is over all questions that its two runs have a value for."
+    " These counts include only questions that all of these runs answered under each of their protocols. A "
+    "difference in the tables includes all questions for which its two runs have a value."
 )
 
 
@@ -34,8 +35,8 @@ class RunComparison(Struct, frozen=True):
     """What the page of a comparison shows. Charts and tables are blocks as in a report."""
 
     sentences: tuple[str, ...]
-    charts: tuple[Block, ...]
-    tables: tuple[Block, ...]
+    charts: tuple[PageBlock, ...]
+    tables: tuple[PageBlock, ...]
     flips: tuple[Flips, ...]
     fault: str = ""
     """Why the numbers were not compared."""
@@ -48,7 +49,7 @@ class RunComparison(Struct, frozen=True):
         return len(set().union(*self.left_out.values()))
 
 
-def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
+def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     """The first run with each other one."""
     flips = tuple(flip for other in runs[1:] for flip in flips_of(library, runs[0], other))
     try:
@@ -71,9 +72,7 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         tuple(_charts(views)) if views else (),
         tuple(TableBlock(table, "matrix", "folded") for table in tables),
         flips,
-        ""
-        if comparison.differences
-        else "these runs have no benchmark, protocol and metric in common",
+        "" if comparison.differences else nothing_in_common(scored),
         {
             run: tuple(b for b in names if b not in shared)
             for run, names in benchmarks.items()
@@ -82,7 +81,7 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     )
 
 
-def _charts(views: Sequence[RunView]) -> Iterator[Block]:
+def _charts(views: Sequence[RunView]) -> Iterator[PageBlock]:
     """Dimensions, as a radar where there are enough, then benchmarks; over the questions that all runs replied to."""
     alike = _were_asked_alike(views)
     if not alike:

@@ -1,4 +1,4 @@
-"""Failures of a run put together: by tag, by the answer given, by why a reply was not parsed, by how pictures look."""
+"""Failures of a run put together: by tag, by the answer given, by why a reply was not parsed, by how images look."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from snellen.common.images import ImageStore
 from snellen.records import Sample
-from snellen.reformulation.distractors import picture_descriptors
+from snellen.reformulation.near_distractors import image_descriptors
 from snellen.report.samples import OUTCOMES
 from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.index_database import RIGHT, UNPARSED, WRONG
 from snellen.viewing.library import RunLibrary, ShownRun
-from snellen.viewing.questions import find_picture
+from snellen.viewing.questions import find_image
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,10 +48,10 @@ def failure_clusters(library: RunLibrary, run: ShownRun, protocol: str) -> list[
     chosen = QuestionFilter(run=run.name, protocol=protocol)
     groups = [
         ClusterGroup(
-            "tags with clearly more wrong answers than others", _by_tag(library, run, chosen)
+            "tags with significantly more wrong answers than others", _by_tag(library, run, chosen)
         ),
         ClusterGroup(
-            "wrong answers given most often", _by_reading(library, run, chosen.to(outcome="wrong"))
+            "most frequent wrong answers", _by_reading(library, run, chosen.to(outcome="wrong"))
         ),
         ClusterGroup(
             "why questions were unparsed", _by_reading(library, run, chosen.to(outcome="unparsed"))
@@ -102,11 +102,11 @@ def _by_reading(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> t
     )
 
 
-# --- by how their pictures look --------------------------------------------------------------------------------------
+# --- by how their images look --------------------------------------------------------------------------------------
 
 
 MOST_QUESTIONS = 2_000
-"""Questions whose pictures are looked at, the first in the run's order."""
+"""Questions whose images are looked at, the first in the run's order."""
 SIZE = 12
 """Questions of a cluster, about."""
 ROUNDS = 20
@@ -119,7 +119,7 @@ class AlikeQuestion(Struct, frozen=True):
 
 
 class AlikeCluster(Struct, frozen=True):
-    """Questions about pictures that look alike."""
+    """Questions about images that look alike."""
 
     questions: tuple[AlikeQuestion, ...]
 
@@ -133,7 +133,7 @@ def alike_failures(library: RunLibrary, run: ShownRun, protocol: str) -> list[Al
     questions = _questions(library, run, protocol)
     if len(questions) < 2 * SIZE:
         return []
-    vectors = picture_descriptors([_content(library, question.digest) for question in questions])
+    vectors = image_descriptors([_content(library, question.digest) for question in questions])
     share = sum(question.is_wrong for question in questions) / len(questions)
     clusters = []
     for places in _clusters(vectors, len(questions) // SIZE):
@@ -166,7 +166,7 @@ def _questions(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeQ
 
 
 def _content(library: RunLibrary, digest: str) -> bytes:
-    folder, image = find_picture(library, digest)
+    folder, image = find_image(library, digest)
     return ImageStore(folder / "images").read(image)
 
 

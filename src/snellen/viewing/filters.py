@@ -1,4 +1,4 @@
-"""What a page of questions shows, as a record, as the query of an address, and as SQL."""
+"""The filter of a page of questions, as a record, as the query of a URL, and as SQL."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ SORTS = {
     ),
     "sample": ("by sample id", "question.sample_id, question.benchmark, question.turn"),
 }
-"""Name -> its words, and the order in SQL."""
+"""For each order, its label and its SQL."""
 SORTS_BY_ANSWERS = ("hardest", "easiest")
 OF_ANSWERS = ("right", "right so far", "wrong", "scored")
-"""Outcomes and orders that only who knows the answers can tell."""
+"""Outcomes that reveal the answers."""
 SHORTEST_INDEXED = 3
-"""Letters of the shortest text that an index of trigrams finds."""
+"""Length of the shortest text that the trigram index finds."""
 
 _WORDS = re.compile(r'"([^"]+)"|(\S+)')
 
 
 class QuestionFilter(Struct, frozen=True, omit_defaults=True):
-    """Which questions, in which order. Outcome, run, protocol and `unstable` are asked of one and the same entry."""
+    """Conditions on questions, and their order. One entry must meet `outcome`, `run`, `protocol` and `unstable`."""
 
     q: str = ""
     """Words, or phrases in quotation marks, all of which occur in the question, its options or a reply."""
@@ -52,7 +52,7 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     protocol: str = ""
     outcome: str = ""
     reading: str = ""
-    """What a reply was read as, or why it was not, in the words of the list."""
+    """The reading of a reply, or the reason why there is none, as shown in the list."""
     unstable: bool = False
     disagree: bool = False
     better: str = ""
@@ -61,13 +61,16 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     """... where this one, under the same protocol, is not."""
     sort: str = "order"
     columns: str = ""
-    """`all` for every model and protocol; else of the first models the preferred protocol, or those by whose replies
-    questions were chosen, where that was asked."""
+    """`all` for every model and protocol.
+
+    Otherwise the first models under their preferred protocol or, with a condition on replies, under the protocols that
+    met it.
+    """
     page: int = 1
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> QuestionFilter:
-        """What an address asks for; what is not a value of a field is ignored."""
+        """Read the query of a URL. Invalid values are ignored."""
         names = ("q", "benchmark", "dimension", "tag", "run", "protocol", "reading")
         texts = {name: query.get(name, "")[:500] for name in names}
         number = query.get("page", "1")
@@ -85,21 +88,22 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
 
     @property
     def selection(self) -> QuestionFilter:
-        """The same without the page and the columns."""
+        """The filter without the page and the columns, which do not affect the chosen questions."""
         return replace(self, page=1, columns="")
 
     @property
     def is_by_entry(self) -> bool:
-        """Whether questions are chosen by what came of one of their entries."""
+        """Whether questions are chosen by the outcome of one of their entries."""
         return bool(self.outcome or self.reading or self.unstable)
 
     @property
     def is_by_replies(self) -> bool:
+        """Whether questions are chosen by the outcome of one entry, or by disagreement between models."""
         return self.is_by_entry or self.disagree
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The two runs that are set against each other, or the only one of them that is named."""
+        """The runs named in `better` and `worse`: two, one or none."""
         return tuple(filter(None, (self.better, self.worse)))
 
     @property
@@ -107,7 +111,7 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         return f"/questions?{self.query}"
 
     def question_address(self, benchmark: str, sample_id: str, turn: int, build: str) -> str:
-        """The page of one question among the chosen ones; the benchmark that is chosen is called `in` there."""
+        """Return the URL of the page of one chosen question. Its `in` is the benchmark of the filter, if any."""
         question = {"of": benchmark, "sample": sample_id, "turn": turn, "build": build[:12]}
         filtered = replace(self, benchmark="", page=1).query
         chosen = urlencode({"in": self.benchmark}) if self.benchmark else ""
@@ -115,7 +119,7 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
 
     @property
     def query(self) -> str:
-        """The fields that are not at their defaults, for an address."""
+        """The fields that differ from their defaults, as the query of a URL."""
         default = asdict(QuestionFilter())
         settings = {name: value for name, value in asdict(self).items() if value != default[name]}
         return urlencode(
@@ -126,7 +130,7 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         )
 
     def without_answers(self) -> QuestionFilter:
-        """The same without what is chosen or ordered by right and wrong."""
+        """Return the filter without conditions and orders that reveal the answers."""
         return replace(
             self,
             outcome="" if self.outcome in OF_ANSWERS else self.outcome,
@@ -137,12 +141,15 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         )
 
     def to(self, **changes: object) -> QuestionFilter:
-        """The same with some fields changed, from its first page on unless a page is given."""
+        """Return the filter with some fields changed, on its first page unless `page` is given."""
         return replace(self, **{"page": 1, **changes})
 
 
 def select_questions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[str, list[object]]:
-    """SQL for the ids of the chosen questions in their order, and its values. `runs` are the ids of runs by name."""
+    """Return the SQL that selects the ids of the chosen questions in order, and its parameters.
+
+    `runs` has the ids of the runs by name.
+    """
     conditions, values = _entry_conditions(chosen, runs)
     for column in ("benchmark", "dimension"):
         if selected := getattr(chosen, column):
@@ -162,13 +169,14 @@ def select_questions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[s
 
 
 def search_texts(query: str) -> list[str]:
-    """The words and phrases of a search."""
+    """Split a search into words and quoted phrases."""
     return [phrase or word for phrase, word in _WORDS.findall(query.replace("\0", " "))]
 
 
 def _entry_conditions(
     chosen: QuestionFilter, runs: Mapping[str, int]
 ) -> tuple[list[str], list[object]]:
+    """Return the SQL conditions on the entries of a question, and their parameters."""
     entry: list[str] = []
     values: list[object] = []
     if chosen.run:
@@ -185,29 +193,33 @@ def _entry_conditions(
         values.append(chosen.reading)
     if chosen.unstable:
         entry.append("unstable = 1")
-    conditions = (
-        [_among(f"SELECT question FROM entry WHERE {' AND '.join(entry)}")] if entry else []
-    )
+    conditions: list[str] = []
+    if entry:
+        conditions.append(_among(f"SELECT question FROM entry WHERE {' AND '.join(entry)}"))
     if chosen.compared:
         conditions.append(_among(_compared_entries(chosen)))
-        values += [
-            *(runs.get(name, -1) for name in chosen.compared),
-            *filter(None, [chosen.protocol]),
-        ]
+        values += [runs.get(name, -1) for name in chosen.compared]
+        if chosen.protocol:
+            values.append(chosen.protocol)
     return conditions, values
 
 
 def _compared_entries(chosen: QuestionFilter) -> str:
-    """The questions that one run has right, or another has not, or both under one protocol."""
+    """Return the SQL for questions that run `better` has right and run `worse` has wrong, under one protocol.
+
+    If only one of them is named, only its condition applies.
+    """
     good = f"good.run = ? AND good.outcome = {RIGHT}"
     bad = f"bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
     if chosen.better and chosen.worse:
-        entries, condition = (
-            "entry AS good JOIN entry AS bad USING (question, protocol)",
-            f"{good} AND {bad}",
-        )
+        entries = "entry AS good JOIN entry AS bad USING (question, protocol)"
+        condition = f"{good} AND {bad}"
+    elif chosen.better:
+        entries = "entry AS good"
+        condition = good
     else:
-        entries, condition = ("entry AS good", good) if chosen.better else ("entry AS bad", bad)
+        entries = "entry AS bad"
+        condition = bad
     of_protocol = " AND protocol = ?" if chosen.protocol else ""
     return f"SELECT question FROM {entries} WHERE {condition}{of_protocol}"
 
@@ -217,12 +229,15 @@ def _among(select: str) -> str:
 
 
 def _search(text: str) -> tuple[str, Sequence[object]]:
+    """Return the SQL condition for questions or replies that contain a text, and its parameters."""
     if len(text) >= SHORTEST_INDEXED:
-        phrase, compared = '"' + text.replace('"', '""') + '"', "MATCH ?"
+        phrase = '"' + text.replace('"', '""') + '"'
+        comparison = "MATCH ?"
     else:
         escaped = re.sub(r"([\\%_])", r"\\\1", text)
-        phrase, compared = f"%{escaped}%", "LIKE ? ESCAPE '\\'"
-    questions = f"SELECT rowid FROM question_words WHERE words {compared}"
-    replies = f"SELECT question FROM entry WHERE words IN (SELECT rowid FROM reply_words WHERE words {compared})"
-    # Without the sign each match is looked up in the table and all are sorted: slow where most questions match.
+        phrase = f"%{escaped}%"
+        comparison = "LIKE ? ESCAPE '\\'"
+    questions = f"SELECT rowid FROM question_words WHERE words {comparison}"
+    replies = f"SELECT question FROM entry WHERE words IN (SELECT rowid FROM reply_words WHERE words {comparison})"
+    # The plus signs stop SQLite from using the index of ids, which is slow if most questions match.
     return f"(+{_among(questions)} OR +{_among(replies)})", [phrase, phrase]

@@ -20,8 +20,8 @@ from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Prediction, Result, Turn
 from snellen.registry import targets
+from snellen.report.number_text import shorten
 from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
-from snellen.report.table import shorten
 from snellen.runs.journal import read_journal
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_manifest
 from snellen.scoring.kept_scoring import load_scoring, scoring_names

@@ -1,4 +1,4 @@
-"""The runs that a session shows: found in folders, indexed when they are new or have grown, and read."""
+"""The runs that a session shows: find them in folders, index new or grown ones, and query the index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.paths import home
+from snellen.common.paths import snellen_home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.identity import ADDRESS, address_of, answers_as
 from snellen.runs.run_folder import (
@@ -44,71 +44,67 @@ from snellen.viewing.running import RESULTS
 
 T = TypeVar("T")
 REST = 10
-"""A growing run is indexed again no sooner than this many times the seconds that indexing took."""
+"""Least time between two indexings of a growing run, in multiples of the time that indexing took."""
 LEAST_REST = 2.0
 MOST_KEPT = 64
 
 
 class ShownRun(Struct, frozen=True):
-    """One run of the session, as its folder and the index have it."""
+    """One run of the session, from its folder and the index."""
 
     name: str
-    """Its folder's name, with as much of the path as it takes to tell it from others."""
+    """Name of its folder, with as much of the path as needed to be unique."""
     folder: Path
     manifest: RunManifest | None
-    """None for a folder that cannot be read, for which `fault` says why."""
+    """None if the folder cannot be read; `fault` then has the reason."""
     id: int = -1
-    """In the index; -1 before it is indexed."""
+    """Id in the index; -1 before it is indexed."""
     fault: str = ""
     summary: RunSummary = RunSummary()
     indexed: float = 0.0
-    """Seconds since 1970; 0 before it is indexed."""
+    """Time of indexing in seconds since 1970; 0 before it is indexed."""
     seconds: float = 0.0
+    """Duration of indexing."""
     stamp: str = ""
+    """State of the run's files when it was indexed (`run_stamp`)."""
     server: str = ""
-    """Where its model was reached, if the library has runs of models of this name at several addresses; else empty."""
+    """Address of its model, if the library has models of this name at several addresses; else empty."""
 
     @property
     def ended_since(self) -> bool:
-        """Whether it was finished after its numbers here were taken."""
+        """Whether the run was scored again after it was indexed."""
+        if self.id < 0 or self.manifest is None:
+            return False
         try:
-            is_newer = (
-                self.id >= 0
-                and (self.folder / RESULTS).stat().st_mtime > self.indexed - self.seconds
-            )
+            results_time = (self.folder / RESULTS).stat().st_mtime
         except OSError:
             return False
-        return (
-            is_newer
-            and self.manifest is not None
-            and self.stamp != run_stamp(self.folder, self.manifest)
-        )
+        if results_time <= self.indexed - self.seconds:
+            return False
+        return self.stamp != run_stamp(self.folder, self.manifest)
 
     @property
     def label(self) -> str:
-        """Its model, with the address at which that was reached only where this tells two models apart."""
+        """Name of its model, with the address only if it distinguishes two models."""
         if self.manifest is None:
             return self.name
         return f"{self.model_name} at {self.server}" if self.server else self.model_name
 
     @property
     def model_name(self) -> str:
-        """Its model without the address; empty for a run that cannot be read."""
+        """Name of its model without the address; empty for a run that cannot be read."""
         return answers_as(self.manifest.model).split("@/")[0] if self.manifest else ""
 
     @property
     def address(self) -> str:
-        """The hosts at which its model was reached; empty for none."""
+        """Addresses of the servers of its model; empty if it has none."""
         if self.manifest is None:
             return ""
         return self.manifest.fingerprint.get(ADDRESS, "") or address_of(self.manifest.model)
 
 
 class RunLibrary:
-    """All runs at or below some folders, and their index. Safe for several threads.
-
-    Raises StoreError when there is no run at all, unless it `may_be_empty`: the first can be started from the pages.
-    """
+    """All runs in some folders and their subfolders, and their index. Safe for several threads."""
 
     def __init__(
         self,
@@ -119,31 +115,43 @@ class RunLibrary:
         may_be_empty: bool = False,
         shows_hosts: bool = True,
     ) -> None:
-        """`shows_hosts` is false for pages whose readers are not to learn the addresses of servers."""
+        """Open the index of some folders.
+
+        Args:
+            roots: The folders.
+            index: File of the index; by default one in $SNELLEN_HOME for these folders.
+            shows_answers: Returns whether the answers of a benchmark may be shown.
+            may_be_empty: Whether to accept folders without runs, because the first can be started from the pages.
+            shows_hosts: Whether readers of the pages may see the addresses of servers.
+
+        Raises:
+            StoreError: There is no run, unless `may_be_empty`.
+        """
         self._shows_answers, self._shows_hosts = shows_answers, shows_hosts
         self.roots = [root.absolute() for root in roots]
         digest = hashlib.blake2b(
             "\0".join(sorted(map(str, self.roots))).encode(), digest_size=8
         ).hexdigest()
-        self.index = index or home() / "views" / f"{digest}.sqlite"
+        self.index = index or snellen_home() / "views" / f"{digest}.sqlite"
         self._indexing, self._reading = threading.Lock(), threading.Lock()
         self._kept: dict[Hashable, Any] = {}
         self._generation = 0
         self._seen: list[tuple[int, float]] = []
         self.is_indexing = False
         self.fault = ""
-        """Why what is new could not be indexed when that was tried last."""
+        """Why the last update of the index failed; empty if it succeeded."""
         if not may_be_empty and not find_runs(self.roots):
             if lines := list(filter(None, map(suggest_unpacking, roots))):
                 raise StoreError(lines[0])
             places = ", ".join(map(str, roots))
             raise StoreError(
-                f"{places}: no run here ({RUN_MANIFEST} is missing); name the folder of a run, or one above runs"
+                f"{places}: no runs found ({RUN_MANIFEST} is missing); give the folder of a run, or a folder that "
+                "contains runs"
             )
         open_index(self.index).close()
 
     def runs(self) -> list[ShownRun]:
-        """The runs that are there now, the latest first."""
+        """Return the runs that are in the folders now, the latest first."""
         folders = find_runs(self.roots)
         with self._connection() as connection:
             rows = connection.execute(
@@ -159,12 +167,12 @@ class RunLibrary:
         )
 
     def is_behind(self, runs: Sequence[ShownRun]) -> bool:
-        """Whether pages do not show all that there is, since some of these runs are being indexed or wait for it."""
+        """Return whether pages are incomplete because some of these runs are not indexed yet."""
         waiting = (run for run in runs if run.id < 0 and run.manifest and not run.fault)
         return self.is_indexing or any(waiting)
 
     def _forget_if_changed(self, states: list[tuple[int, float]]) -> None:
-        """Drop what is kept when the index is not what it was, which another session may have changed."""
+        """Clear the cache if the index has changed; another session may have done so."""
         with self._reading:
             if states != self._seen:
                 self._seen = states
@@ -172,7 +180,11 @@ class RunLibrary:
                 self._generation += 1
 
     def refresh(self, *, rested: bool = False) -> None:
-        """Index what is new or has grown; with `rested` only runs that had their rest since. One thread at a time."""
+        """Index the runs that are new or have grown. Only one thread does this at a time.
+
+        With `rested`, runs that were indexed a short time ago (`REST`) are skipped, and the call returns at once if
+        another thread is indexing.
+        """
         if not self._indexing.acquire(blocking=not rested):
             return
         try:
@@ -200,7 +212,7 @@ class RunLibrary:
             self._indexing.release()
 
     def refresh_in_background(self) -> None:
-        """The same, for runs that had their rest, without waiting."""
+        """Start a thread that calls `refresh(rested=True)`."""
         threading.Thread(target=self._try_to_refresh, daemon=True).start()
 
     def _try_to_refresh(self) -> None:
@@ -208,26 +220,26 @@ class RunLibrary:
             self.refresh(rested=True)
             self.fault = ""
         except (sqlite3.Error, OSError, SnellenError) as error:
-            self.fault = f"the index {self.index} cannot be brought up to date: {error}"
+            self.fault = f"the index {self.index} cannot be updated: {error}"
 
     def selection(self, chosen: QuestionFilter, runs: Sequence[ShownRun]) -> array[int]:
-        """The ids of the chosen questions in order."""
+        """Return the ids of the chosen questions in order."""
         query, values = select_questions(chosen, {run.name: run.id for run in runs})
 
         def ids() -> array[int]:
-            # A hundred thousand rows of one number are slower to fetch than one text of them all.
+            # Fetching one text is faster than fetching a hundred thousand rows of one number.
             [(text,)] = self.rows(f"SELECT json_group_array(id) FROM ({query})", *values)
             return array("q", msgspec.json.decode(text, type=list[int]))
 
         return self.once(("selection", chosen.selection), ids)
 
     def details(self, run: ShownRun) -> RunDetails:
-        """What the index has for the page of one run."""
+        """Return the details of a run for its page, from the index."""
         rows = self.rows("SELECT details FROM run WHERE id = ?", run.id)
         return msgspec.json.decode(rows[0][0], type=RunDetails) if rows else RunDetails()
 
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, kept under a name until the index changes: turning a page costs nothing."""
+        """Return the result of `make`, cached under a name until the index changes."""
         with self._reading:
             if name in self._kept:
                 cached: T = self._kept[name]
@@ -245,18 +257,19 @@ class RunLibrary:
         return reading(self.index)
 
     def rows(self, query: str, *values: object) -> list[Any]:
-        """The rows of a query written in this room."""
+        """Return the rows of an SQL query, which must not contain text from users; `values` are its parameters."""
         with self._connection() as connection:
             return connection.execute(query, values).fetchall()
 
 
 def find_runs(roots: Sequence[Path]) -> list[Path]:
-    """The folders of runs at or below these folders, once each."""
+    """Return the distinct folders of runs among these folders and their subfolders."""
     folders = (path.parent for root in roots for path in _manifests(root))
     return list(dict.fromkeys(folders))
 
 
 def _manifests(root: Path) -> Iterator[Path]:
+    """Yield the manifests of runs in a folder and its subfolders, but not inside of runs."""
     manifest = root / RUN_MANIFEST
     if manifest.is_file():
         yield manifest
@@ -264,7 +277,7 @@ def _manifests(root: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(root):
         manifest = Path(place, RUN_MANIFEST)
         if RUN_MANIFEST in names and (journals(manifest.parent) or _is_run(manifest)):
-            folders.clear()  # what a run keeps is its own
+            folders.clear()  # do not search inside of a run
             yield manifest
         folders.sort()
 
@@ -278,7 +291,7 @@ def _is_run(manifest: Path) -> bool:
 
 
 def run_names(folders: Sequence[Path]) -> list[str]:
-    """The shortest ends of their paths that tell them apart."""
+    """Return, for each folder, the shortest end of its path that no other folder has."""
     names = [folder.name for folder in folders]
     for depth in range(2, max((len(folder.parts) for folder in folders), default=0) + 1):
         twice = {name for name in names if names.count(name) > 1}
@@ -293,7 +306,7 @@ def run_names(folders: Sequence[Path]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _manifest_at(folder: Path, changed: int) -> RunManifest:
-    """The manifest as it is since it changed last."""
+    """Read a manifest. The time of its last change is part of the cache key."""
     return read_manifest(folder)
 
 
@@ -311,7 +324,7 @@ def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
 
 
 def _told_apart(runs: Sequence[ShownRun], *, shows_hosts: bool) -> list[ShownRun]:
-    """Return the runs with the server in their labels, where models of one name were reached at several addresses."""
+    """Set `server` of the runs whose models have the same name but several addresses."""
     addresses: dict[str, dict[str, None]] = {}
     for run in runs:
         if run.address:

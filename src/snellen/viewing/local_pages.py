@@ -26,27 +26,25 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from snellen import registry
 from snellen.analysis.aggregate import results_of_all
-from snellen.building.benchmark import own_benchmarks
-from snellen.catalogue import entries, suite_members
-from snellen.common.paths import home
+from snellen.common.paths import snellen_home
 from snellen.errors import DataError, SnellenError
 from snellen.experiments.report_files import report_name
 from snellen.formats.json_files import add_lines
-from snellen.models.embedded import TRAINED
+from snellen.records import Result
 from snellen.report.flipped import FLIPS_NOTE
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
 from snellen.scoring.reply_labels import LABELS_FILE, NO_OPTION, HumanLabel, read_labels
-from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
+from snellen.viewing.comparing import MOST_RUNS, compare_shown, flips_by_protocol, read_scored
 from snellen.viewing.failures import alike_failures
 from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun
-from snellen.viewing.pages import ViewPages, run_titles
+from snellen.viewing.pages import ViewPages, benchmark_lines, run_titles
 from snellen.viewing.patience import http_protocol
+from snellen.viewing.run_choices import offered_choices
 from snellen.viewing.run_notes import (
-    LONGEST_NOTE,
+    MAX_NOTE_LENGTH,
     RunNote,
     SampleNote,
     as_tags,
@@ -56,10 +54,13 @@ from snellen.viewing.run_notes import (
 )
 from snellen.viewing.running import Launcher, StartForm, exam_of, forecast_of
 from snellen.viewing.serving import SecurityHeaders
+from snellen.viewing.training_page import ShownTraining, shown_trainings, training_page
 
 Form = Mapping[str, str]
 LONGEST_FORM = 64_000
-NO_KEY = "to change something, open the address that `snellen view` printed in its terminal"
+MOST_FIELDS = 500
+"""Fields of a form, each chosen benchmark among them."""
+NO_KEY = "to make changes, open the address that `snellen view` printed in the terminal"
 REPORT_HEADERS = {
     # Beside the policy in the report itself.
     "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'",
@@ -77,7 +78,8 @@ class LocalPages(ViewPages):
         self._last_report: tuple[tuple[tuple[int, float], ...], bytes] = (), b""
         root = library.roots[0]
         self.launcher = Launcher(
-            root.parent if (root / "manifest.json").exists() else root, home() / "views/started"
+            root.parent if (root / "manifest.json").exists() else root,
+            snellen_home() / "views/started",
         )
 
     def routes(self) -> list[Route]:
@@ -98,9 +100,10 @@ class LocalPages(ViewPages):
             "/compare": self.compare,
             "/report": self.report,
             "/alike": self.alike,
+            "/training": self.training,
             "/start": self.start_form,
             "/process": self.process,
-            "/pictures/{digest}": self.picture,
+            "/images/{digest}": self.picture,
             "/assets/{name}": self.asset,
         }
         return [
@@ -139,7 +142,7 @@ class LocalPages(ViewPages):
         async def endpoint(request: Request) -> Response:
             # Whoever may change nothing is not even read.
             if not self._is_from_here(request):
-                raise HTTPException(403, "this form was sent by a page elsewhere")
+                raise HTTPException(403, "this form was sent from another site")
             if not self.about_request(request)["token"]:
                 raise HTTPException(403, NO_KEY)
             form = await _read_form(request)
@@ -174,7 +177,7 @@ class LocalPages(ViewPages):
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
         text = (
-            form.get("text", "").replace("\r\n", "\n").strip()[:LONGEST_NOTE]
+            form.get("text", "").replace("\r\n", "\n").strip()[:MAX_NOTE_LENGTH]
         )  # how browsers end the lines they send
         write_sample_note(run.folder, SampleNote(benchmark, sample_id, turn, text))
         return _question_address(form, "notes")
@@ -186,7 +189,7 @@ class LocalPages(ViewPages):
         if not re.fullmatch("[0-9a-f]{16}", item) or (
             label and label != NO_OPTION and len(label) > 8
         ):
-            raise HTTPException(400, "this is not a label of a reply")
+            raise HTTPException(400, "this is not a label for a reply")
         add_lines(run.folder / LABELS_FILE, HumanLabel(item, label, "", form.get("sample", "")))
         return _question_address(form, f"reply-{item}")
 
@@ -233,16 +236,7 @@ class LocalPages(ViewPages):
             "exam": exam_of(form.fields, self.launcher.runs) if is_looked_at else "",
             "forecast": forecast_of(form, self.launcher.runs) if is_looked_at else [],
             "read_only": not self.secret,
-            "offered": {
-                "models": sorted(
-                    {
-                        *(run.manifest.model for run in runs if run.manifest),
-                        *(f"snellen:{name}" for name in TRAINED),
-                    }
-                ),
-                "benchmarks": [*suite_members(), *entries(), *own_benchmarks()],
-                "protocols": registry.names("protocols"),
-            },
+            "offered": offered_choices(run.manifest.model for run in runs if run.manifest),
             **self._state(runs),
         }
         return self._page(request, "start.html", values)
@@ -324,7 +318,7 @@ class LocalPages(ViewPages):
     def compare(self, request: Request) -> Response:
         runs = self._picked(request, 2)
         comparison = self.library.once(
-            ("compare", *(run.id for run in runs)), lambda: compare(self.library, runs)
+            ("compare", *(run.id for run in runs)), lambda: compare_shown(self.library, runs)
         )
         values = {
             "picked": runs,
@@ -336,8 +330,42 @@ class LocalPages(ViewPages):
         }
         return self._page(request, "compare.html", values)
 
+    def training(self, request: Request) -> Response:
+        """The scores of a training over its steps, and the questions that flipped between them."""
+        name = request.query_params.get("name", "")
+        lines = self.lines(self.library.runs())
+        training = next((one for one in shown_trainings(lines) if one.name == name), None)
+        if training is None:
+            raise HTTPException(404, "there is no training with this name and two steps or more")
+        ids = tuple(line.run.id for line in training.lines.values())
+        page = self.library.once(
+            ("training", name, *ids),
+            lambda: training_page(self.library, training, self._step_headlines(training)),
+        )
+        values = {
+            "page": page,
+            "training": training,
+            "flips_note": FLIPS_NOTE,
+            "is_live": any(line.changes for line in training.lines.values()),
+            **self._state(self.library.runs()),
+        }
+        return self._page(request, "training.html", values)
+
+    def _step_headlines(self, training: ShownTraining) -> dict[int, dict[str, Result]]:
+        """Return the headline of each benchmark of each step, and under an empty name that of the run."""
+        headlines: dict[int, dict[str, Result]] = {}
+        for step, line in training.lines.items():
+            details = self.library.details(line.run)
+            protocol = line.headline.protocol if line.headline else ""
+            headlines[step] = {
+                row.benchmark: row.headline for row in benchmark_lines(details, protocol)
+            }
+            if details.overall is not None:
+                headlines[step][""] = details.overall
+        return headlines
+
     def alike(self, request: Request) -> Response:
-        """Failures of a run under a protocol, by how their pictures look."""
+        """Failures of a run under a protocol, by how their images look."""
         run, protocol = (
             self.named_run(request.query_params.get("run", "")),
             request.query_params.get("protocol", ""),
@@ -363,16 +391,20 @@ class LocalPages(ViewPages):
 
 
 async def _read_form(request: Request) -> Form:
-    """The fields of a form that is not too long. Raises HTTPException."""
+    """The fields of a form that is not too long; several values of a field are joined by spaces. Raises HTTPException."""
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > LONGEST_FORM:
             raise HTTPException(413, "this form is too long")
     try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=50))
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
-        raise HTTPException(400, "this is not a form of these pages") from None
+        raise HTTPException(400, "this form does not belong to these pages") from None
+    form: dict[str, str] = {}
+    for name, value in pairs:
+        form[name] = f"{form[name]} {value}" if name in form else value
+    return form
 
 
 def _cookie(request: Request) -> str:

@@ -26,6 +26,7 @@ from snellen.metrics.declaration import SHARE, metric_of
 from snellen.records import Exchange, Prediction, Result
 from snellen.report.headline_table import short_title
 from snellen.report.letters import corrected_letters, letter_sentences
+from snellen.report.number_text import capitalised, dimension_title, metric_title
 from snellen.report.rendering import page_style, report_asset, templates
 from snellen.report.run_view import OVER, is_of_first_alone
 from snellen.report.sample_cards import (
@@ -38,12 +39,11 @@ from snellen.report.sample_cards import (
     shown_talk,
 )
 from snellen.report.samples import OUTCOMES
-from snellen.report.table import capitalised, dimension_title, metric_title
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
-    find_picture,
+    find_image,
     find_question,
     list_questions,
     read_exchanges_of,
@@ -54,17 +54,18 @@ from snellen.viewing.run_notes import RunNote, read_run_notes
 from snellen.viewing.run_summary import RunDetails
 from snellen.viewing.run_table import COLUMNS, RunFilter, RunLine, chosen_lines, trend_of
 from snellen.viewing.running import Progress
+from snellen.viewing.training_page import ShownTraining, shown_trainings, step_of
 
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 ASSETS = {"view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MOST_CHOICES = 500
-"""Most tags that the filter offers."""
+"""Tags that the filter offers at most."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 _json = msgspec.json.Encoder().encode
 
 
 def _environment(look: ViewLook) -> Environment:
-    """The templates of these pages, which import those of reports."""
+    """Return the template environment of the pages; their templates can import those of reports."""
     hidden = () if look.has_answers else (*OF_ANSWERS, *SORTS_BY_ANSWERS)
     environment = templates(
         "snellen.viewing",
@@ -96,7 +97,7 @@ def _environment(look: ViewLook) -> Environment:
 
 
 def duration(seconds: float) -> str:
-    """In the largest unit of which there are two or more."""
+    """Format a duration in the largest unit of which it has at least two, such as `90 s` or `15 min`."""
     minutes = seconds / 60
     if minutes < 2:
         return f"{seconds:.0f} s"
@@ -104,14 +105,14 @@ def duration(seconds: float) -> str:
 
 
 def chosen_label(prediction: Prediction) -> str:
-    """The label that the chosen option had in its presentation, or nothing."""
+    """Return the label of the chosen option as it was shown; empty without a choice."""
     variant = prediction.variant
     labels = dict(zip(variant.order, variant.labels, strict=False))
     return "" if prediction.choice is None else labels.get(prediction.choice, "")
 
 
 def _talk_without_faults(exchange: Exchange) -> ShownTalk:
-    """Without the words of an error, which may name addresses and paths."""
+    """Return an exchange for display without error details, which may contain addresses and paths."""
     error = exchange.response.error
     if error is None:
         return shown_talk(exchange)
@@ -121,21 +122,23 @@ def _talk_without_faults(exchange: Exchange) -> ShownTalk:
 
 
 class ViewLook(Struct, frozen=True):
-    """Where the pages stand, and what they show."""
+    """Location and options of the pages."""
 
     root: str = ""
-    """Before the path of each page."""
+    """Prefix of the path of each page."""
     base: str = "base.html"
-    """The template around their content."""
+    """The template around the content of a page."""
     has_answers: bool = True
-    """Whether anything is right or wrong here: without, no filter and no order asks for it."""
+    """Whether the pages show what is right or wrong. If not, no filter or order depends on it."""
     is_local: bool = True
-    """Whether whoever has the runs looks at them: then exchanges and faults are shown as they were recorded, notes are
-    read, and a page that is asked for has what is new indexed."""
+    """Whether the reader owns the runs.
+
+    If so, exchanges and errors are shown unchanged, notes are read, and each request of a page updates the index.
+    """
 
 
 class ViewPages:
-    """The pages of a library. Each is made of a request, in any thread; what cannot be shown is raised."""
+    """The pages of a library. Each method answers a request, in any thread, or raises an error for `not_there`."""
 
     def __init__(self, library: RunLibrary, look: ViewLook | None = None) -> None:
         self.library, self._progress, self._look = library, Progress(), look or ViewLook()
@@ -147,7 +150,7 @@ class ViewPages:
         return self._page(request, "overview.html", self._overview(request))
 
     def run(self, request: Request) -> Response:
-        """One run: how it stands, its benchmarks, its letters, its failures, and what changed."""
+        """The page of one run: state, benchmarks, option letters, failure clusters and changes over time."""
         runs = self.library.runs()
         lines = self.lines(runs)
         line = self._line(request, lines)
@@ -179,12 +182,13 @@ class ViewPages:
             "thresholds_fault": details.thresholds_fault,
             "golds_absent": details.golds_absent,
             "not_applied": details.not_applied,
-            "asked": details.asked,
+            "asked": details.started_benchmarks,
             "mean": details.overall if _shows_mean(line, benchmarks, protocol) else None,
             "letters": corrected_letters(letters),
             "letter_sentences": letter_sentences(letters),
             "clusters": clusters,
             "trend": trend_of(line, lines),
+            "training": self.training_of(line, lines),
             "previous": previous_run(line.run, runs),
             **self.about_run(line.run),
             **self._state(runs),
@@ -243,7 +247,7 @@ class ViewPages:
         )
 
     def exchanges(self, request: Request) -> Response:
-        """What was sent and what came, as recorded."""
+        """The recorded exchanges of a run about a question, as JSON."""
         run = self.named_run(request.query_params.get("run", ""))
         exchanges = read_exchanges_of(self.library, self.number(request.query_params), run)
         return Response(
@@ -253,69 +257,81 @@ class ViewPages:
     def picture(self, request: Request) -> Response:
         digest = request.path_params["digest"]
         if not _DIGEST.fullmatch(digest):
-            raise HTTPException(404, "no picture has this name")
-        folder, image = find_picture(self.library, digest)
+            raise HTTPException(404, "there is no image with this name")
+        folder, image = find_image(self.library, digest)
         media_type, content = to_plain_file(image, ImageStore(folder / "images").read(image))
         headers = {"cache-control": "private, max-age=31536000, immutable"}
-        is_picture = media_type in PICTURES
+        is_image = media_type in PICTURES
         return Response(
             content,
-            media_type=media_type if is_picture else "application/octet-stream",
+            media_type=media_type if is_image else "application/octet-stream",
             headers=headers,
         )
 
     @staticmethod
     def asset(request: Request) -> Response:
-        """A file beside the pages: `view.css`, `view.js`, `icon.svg`; of reports, their style and `charts.js`."""
+        """A static file: `view.css`, `view.js`, `icon.svg`, or `report.css` and `charts.js` of reports."""
         name = request.path_params["name"]
         if name == "report.css":
             return Response(page_style(), media_type="text/css")
         if name == "charts.js":
             return Response(report_asset(name), media_type="text/javascript")
         if name not in ASSETS:
-            raise HTTPException(404, "no file has this name")
+            raise HTTPException(404, "there is no file with this name")
         return Response(
             files("snellen.viewing").joinpath("static", name).read_text("utf-8"),
             media_type=ASSETS[name],
         )
 
     def not_there(self, request: Request, error: Exception) -> Response:
-        code = (
-            error.status_code
-            if isinstance(error, HTTPException)
-            else 404
-            if isinstance(error, DataError)
-            else 500
-        )
-        detail = error.detail if isinstance(error, HTTPException) else str(error)
+        """The page for an error: its own status code, 404 for a DataError, else 500."""
+        if isinstance(error, HTTPException):
+            code = error.status_code
+            detail = error.detail
+        else:
+            code = 404 if isinstance(error, DataError) else 500
+            detail = str(error)
         values = {"code": code, "detail": detail, **self._state(self.library.runs())}
         return self._page(request, "fault.html", values, code)
 
-    # --- what they show ------------------------------------------------------------------------------------------
+    # --- content of the pages ------------------------------------------------------------------------------------
 
     def about_request(self, request: Request) -> dict[str, Any]:
-        """What pages that may change something know of whoever asks: the token that a form sends back."""
+        """Template values about the request. Pages with forms override this to return the token of the session."""
         return {"token": ""}
 
     def about_run(self, run: ShownRun) -> dict[str, Any]:
-        """What such pages know of a run besides: its latest process, where they started one."""
+        """Template values about a run. Pages that start runs override this to return its latest process."""
         return {"launch": None}
 
+    def trainings(self, lines: Sequence[RunLine]) -> list[ShownTraining]:
+        """Return the trainings that have a page."""
+        return shown_trainings(lines) if self._look.is_local else []
+
+    def training_of(self, line: RunLine, lines: Sequence[RunLine]) -> str:
+        """Return the name of the training of a run; empty if it has no page."""
+        step = step_of(line)
+        if step is None:
+            return ""
+        training = step[0]
+        names = {training.name for training in self.trainings(lines)}
+        return training if training in names else ""
+
     def is_working(self, run: ShownRun) -> bool | None:
-        """Whether the process of a run works, where such pages started one."""
+        """Return whether the process of a run is alive; None if these pages did not start one."""
         return None
 
     def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
-        """What pages that may change something show of a question besides."""
+        """Template values about a question. Pages that store labels and notes override this."""
         return {"notes": {}, "given": {}}
 
     def lines(self, runs: Sequence[ShownRun]) -> list[RunLine]:
-        """The rows of the table of runs."""
+        """Return the rows of the table of runs."""
         notes = read_run_notes(self.library.roots) if self._look.is_local else {}
         lines = []
         for run in runs:
             state = None
-            # What it raises is the run's fault, which is shown when indexing has found it too.
+            # An error here is a fault of the run, which is shown when indexing finds it.
             with suppress(SnellenError):
                 if run.manifest is not None and not run.fault:
                     state = self._progress.of(run.folder, run.manifest, self.is_working(run))
@@ -325,7 +341,7 @@ class ViewPages:
     def named_run(self, name: str) -> ShownRun:
         run = next((run for run in self.library.runs() if run.name == name), None)
         if run is None:
-            raise HTTPException(404, "no run of this name is shown here")
+            raise HTTPException(404, "there is no run with this name")
         return run
 
     def number(self, query: Mapping[str, Any]) -> int:
@@ -341,7 +357,7 @@ class ViewPages:
             )
             number = find_question(self.library, *place)
         if number is None:
-            raise HTTPException(404, "no question of this name is in the runs that are shown here")
+            raise HTTPException(404, "these runs have no question with this name")
         return number
 
     def _page(
@@ -362,7 +378,7 @@ class ViewPages:
         name = request.query_params.get("run", "")
         line = next((line for line in lines if line.run.name == name), None)
         if line is None:
-            raise HTTPException(404, "no run of this name is shown here")
+            raise HTTPException(404, "there is no run with this name")
         return line
 
     def _overview(self, request: Request) -> dict[str, Any]:
@@ -375,6 +391,7 @@ class ViewPages:
             "total": len(lines),
             "tags": sorted({tag for line in lines for tag in line.note.tags}),
             "archived": sum(line.note.archived for line in lines),
+            "trainings": self.trainings(lines),
             "questions": self.library.once(
                 "questions", lambda: self.library.rows("SELECT count(*) FROM question")[0][0]
             ),
@@ -512,7 +529,7 @@ def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
     """What each metric of these lines is, as it declares it."""
     metrics = dict.fromkeys(line.headline.metric for line in lines)
     descriptions = {
-        name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))
+        name: metric.description.rstrip(".") for name in metrics if (metric := metric_of(name))
     }
     return [
         f"{capitalised(metric_title(name))}: {text}." for name, text in descriptions.items() if text

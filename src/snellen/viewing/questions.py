@@ -1,4 +1,4 @@
-"""Questions as the pages show them: a page of a list, and one question with all that any run asked and got."""
+"""Questions for the pages of runs: one page of a list, and one question with all exchanges of all runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from snellen.errors import DataError
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.prompts.role_prompts import shortened
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Turn, Variant
+from snellen.report.number_text import shorten
 from snellen.report.samples import OUTCOMES, Outcome, outcome_of
-from snellen.report.table import shorten
 from snellen.runs.journal import read_exchange_at
 from snellen.runs.run_folder import journals
 from snellen.scoring.journal_reading import steps_in_order
@@ -30,7 +30,7 @@ from snellen.viewing.indexing import REPLY_END
 from snellen.viewing.library import RunLibrary, ShownRun
 
 MOST_COLUMNS = 3
-"""Models that a list shows unless all are asked for."""
+"""Models that a list shows at most, unless the user selects all columns."""
 VERDICTS = ("right", "wrong", "unparsed")
 """The outcomes that models can disagree by."""
 LONGEST_REPLY = 120
@@ -40,18 +40,18 @@ _declared = cache(labelled_declaration)
 
 
 class Cell(Struct, frozen=True):
-    """What came of one question in one column."""
+    """The outcome of one question for one run and protocol."""
 
     outcome: Outcome
     reading: str
     presentations: int
     unstable: bool
     entry: int
-    """Its id in the index."""
+    """Id of the entry in the index."""
     promised: int
-    """How many presentations its protocol has."""
+    """Number of presentations that the protocol declares."""
     reply: str = ""
-    """The beginning of its different replies, where they are more than what was read."""
+    """Beginning of the distinct replies; empty if they add nothing to `reading`."""
 
 
 class QuestionLine(Struct, frozen=True):
@@ -63,9 +63,11 @@ class QuestionLine(Struct, frozen=True):
     sample: Sample
     answer: Answer | None
     cells: dict[Column, Cell]
+    chosen_by: tuple[str, ...] = ()
+    """The runs whose replies match the filter; with a filter on wrong answers, the runs that are wrong."""
 
     @property
-    def asked(self) -> Turn:
+    def round(self) -> Turn:
         return self.sample.rounds[self.turn]
 
 
@@ -75,9 +77,9 @@ class QuestionList(Struct, frozen=True):
     lines: tuple[QuestionLine, ...]
     columns: tuple[Column, ...]
     more_columns: int
-    """How many are not shown."""
+    """Number of columns that are not shown."""
     first: int
-    """Place of the first line among all chosen, from 1."""
+    """Number of the first line among all chosen questions, from 1."""
     total: int
     pages: int
     page: int
@@ -86,26 +88,36 @@ class QuestionList(Struct, frozen=True):
 def list_questions(
     library: RunLibrary, chosen: QuestionFilter, runs: Sequence[ShownRun]
 ) -> QuestionList:
-    """A page; one past the end is the last one."""
+    """Return one page of the chosen questions. A page number past the end gives the last page.
+
+    The lines show few columns unless the filter compares runs or asks for all columns. They are chosen so that they
+    show why each question is in the list.
+    """
     ids = library.selection(chosen, runs)
     pages = max(-(-len(ids) // PAGE), 1)
     page = min(chosen.page, pages)
     start = (page - 1) * PAGE
-    on_page, compared = ids[start : start + PAGE], chosen.compared
-    order = {run.name: place for place, run in enumerate(runs_in_order(runs, compared))}
+    on_page = ids[start : start + PAGE]
+    compared = chosen.compared
+    order = {run.name: index for index, run in enumerate(runs_in_order(runs, compared))}
     fitting = [
         column
         for column in _present(library, on_page, runs)
         if _is_asked_for(column, chosen, compared)
     ]
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
-    if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
+    if compared:
+        # Both runs next to each other under each protocol, because any protocol may have decided.
         columns.sort(key=lambda column: protocol_preference(column[1]))
     shows_all = bool(compared) or chosen.columns == "all"
-    if chosen.is_by_replies and not shows_all:
+    if chosen.is_by_entry and not chosen.run:
+        lines = _with_choosing_runs(_lines(library, on_page, runs), chosen, list(order))
+        by_protocol = _deciding(lines, chosen)
+        first_columns = columns if shows_all else _telling_columns(columns, lines, by_protocol)
+    elif chosen.is_by_replies and not shows_all:
         lines = _lines(library, on_page, runs)
         first_columns = _first_columns(columns, _deciding(lines, chosen))
-    else:  # what came in other columns is not looked up
+    else:  # only the shown columns are looked up
         first_columns = columns if shows_all else _first_columns(columns, ())
         names = {name for name, _ in first_columns}
         lines = _lines(library, on_page, [run for run in runs if run.name in names])
@@ -121,46 +133,85 @@ def list_questions(
 
 
 def runs_in_order(runs: Sequence[ShownRun], compared: Sequence[str]) -> list[ShownRun]:
-    """Those that are compared first, then the others, the latest first: the order on every page of questions."""
-    places = {name: place for place, name in enumerate(compared)}
-    return sorted(runs, key=lambda run: places.get(run.name, len(places)))
+    """Return the compared runs, then the others in their order: the order of columns on all pages of questions."""
+    positions = {name: index for index, name in enumerate(compared)}
+    return sorted(runs, key=lambda run: positions.get(run.name, len(positions)))
 
 
 def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[str]) -> bool:
+    """Return whether a column is of the run and protocol of the filter, if it has them, or of a compared run."""
     run, protocol = column
-    return run in (compared or (chosen.run or run,)) and protocol == (chosen.protocol or protocol)
+    if chosen.protocol and protocol != chosen.protocol:
+        return False
+    if compared:
+        return run in compared
+    return not chosen.run or run == chosen.run
 
 
 def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]:
-    """The fewest protocols, preferred ones first, under which each of these questions shows why it was chosen; empty
-    where nothing was asked of replies."""
-    deciding, open_lines = set(), list(lines) if chosen.is_by_replies else []
-    for protocol in sorted(
-        {protocol for line in lines for _, protocol in line.cells}, key=protocol_preference
-    ):
-        unexplained = [line for line in open_lines if not _decides(line, protocol, chosen)]
-        if len(unexplained) < len(open_lines):
+    """Return protocols that together show why each question was chosen, preferably few and preferred ones.
+
+    Empty if the filter has no condition on replies.
+    """
+    if not chosen.is_by_replies:
+        return set()
+    deciding: set[str] = set()
+    unexplained = list(lines)
+    protocols = {protocol for line in lines for _, protocol in line.cells}
+    for protocol in sorted(protocols, key=protocol_preference):
+        remaining = [line for line in unexplained if not _decides(line, protocol, chosen)]
+        if len(remaining) < len(unexplained):
             deciding.add(protocol)
-            open_lines = unexplained
+            unexplained = remaining
     return deciding
 
 
 def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
-    """Whether a question was chosen by what was replied under this protocol."""
+    """Return whether the replies under this protocol are a reason why the question was chosen."""
     cells = {run: cell for (run, label), cell in line.cells.items() if label == protocol}
     verdicts = {cell.outcome == "right" for cell in cells.values() if cell.outcome in VERDICTS}
     is_fitting = chosen.is_by_entry and any(
-        cell.outcome == (chosen.outcome or cell.outcome)
-        and cell.reading == (chosen.reading or cell.reading)
-        and cell.unstable >= chosen.unstable
-        for run, cell in cells.items()
-        if run == (chosen.run or run)
+        _fits(cell, chosen) for run, cell in cells.items() if run == (chosen.run or run)
     )
     return is_fitting or (chosen.disagree and len(verdicts) == 2)
 
 
+def _fits(cell: Cell, chosen: QuestionFilter) -> bool:
+    """Return whether an outcome matches the filter."""
+    return (
+        cell.outcome == (chosen.outcome or cell.outcome)
+        and cell.reading == (chosen.reading or cell.reading)
+        and cell.unstable >= chosen.unstable
+    )
+
+
+def _with_choosing_runs(
+    lines: Sequence[QuestionLine], chosen: QuestionFilter, order: Sequence[str]
+) -> list[QuestionLine]:
+    """Set `chosen_by` of each line: the runs that match the filter, in the order of the page."""
+    completed: list[QuestionLine] = []
+    for line in lines:
+        fitting = {
+            run
+            for (run, protocol), cell in line.cells.items()
+            if _fits(cell, chosen) and protocol == (chosen.protocol or protocol)
+        }
+        completed.append(replace(line, chosen_by=tuple(run for run in order if run in fitting)))
+    return completed
+
+
+def _telling_columns(
+    columns: Sequence[Column], lines: Sequence[QuestionLine], deciding: Collection[str]
+) -> list[Column]:
+    """Return the columns of the runs that match the filter for most of these questions."""
+    counts = Counter(run for line in lines for run in line.chosen_by)
+    ranked = sorted(columns, key=lambda column: -counts[column[0]])
+    names = list(dict.fromkeys(run for run, _ in ranked))[:MOST_COLUMNS]
+    return _first_columns([column for column in columns if column[0] in names], deciding)
+
+
 def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
-    """The first runs: each by its preferred protocol, or beside one another under each of those that decided."""
+    """Return columns of the first runs: under each deciding protocol, or else each run under its first protocol."""
     decisive = [column for column in columns if column[1] in deciding]
     if decisive:
         names = list(dict.fromkeys(run for run, _ in decisive))[:MOST_COLUMNS]
@@ -177,12 +228,12 @@ def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list
 def _with_replies(
     library: RunLibrary, lines: Sequence[QuestionLine], columns: Sequence[Column]
 ) -> tuple[QuestionLine, ...]:
-    """The lines with the cells of these columns, and in each the beginning of its replies."""
+    """Reduce the lines to these columns, and add the beginning of the replies to each cell."""
     entries = [
         line.cells[column].entry for line in lines for column in columns if column in line.cells
     ]
     marks = ", ".join("?" * len(entries))
-    words = dict(
+    replies = dict(
         library.rows(
             "SELECT entry.id, reply_words.words FROM entry JOIN reply_words ON reply_words.rowid = entry.words "
             f"WHERE entry.id IN ({marks})",
@@ -193,7 +244,7 @@ def _with_replies(
         replace(
             line,
             cells={
-                column: replace(cell, reply=_beginning(words.get(cell.entry, ""), cell.reading))
+                column: replace(cell, reply=_beginning(replies.get(cell.entry, ""), cell.reading))
                 for column in columns
                 if (cell := line.cells.get(column))
             },
@@ -203,17 +254,18 @@ def _with_replies(
 
 
 def _beginning(replies: str, reading: str) -> str:
-    """The different replies, with how often each came."""
+    """Join the distinct replies with their counts and shorten the text; empty if there is only `reading` to show."""
     counts = Counter(" ".join(reply.split()) for reply in replies.split(REPLY_END))
     if list(counts) in ([reading], [""]):
         return ""
-    shown = (f"{reply} ({count} times)" if count > 1 else reply for reply, count in counts.items())
-    return shorten(" / ".join(shown), LONGEST_REPLY)
+    texts = [f"{reply} ({count} times)" if count > 1 else reply for reply, count in counts.items()]
+    return shorten(" / ".join(texts), LONGEST_REPLY)
 
 
 def _present(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[Column]:
-    """Where anything came of these questions."""
-    names, marks = {run.id: run.name for run in runs}, ", ".join("?" * len(ids))
+    """Return the columns in which any of these questions has an outcome."""
+    names = {run.id: run.name for run in runs}
+    marks = ", ".join("?" * len(ids))
     rows = library.rows(
         f"SELECT DISTINCT run, protocol FROM entry WHERE question IN ({marks})", *ids
     )
@@ -221,7 +273,7 @@ def _present(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) 
 
 
 def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[QuestionLine]:
-    """The questions with what came of them in these runs."""
+    """Return the questions with these ids, in this order, with their outcomes in these runs."""
     names = {run.id: run.name for run in runs}
     marks = ", ".join("?" * len(ids))
     rows = library.rows(
@@ -254,26 +306,21 @@ def _answer(stored: bytes | None) -> Answer | None:
 
 
 class ShownPresentation(Struct, frozen=True):
-    """One presentation, with what was sent and what came: one exchange, or all steps that led to the answer."""
+    """One presentation with its exchange, or with all exchanges if the answer took several steps."""
 
     prediction: Prediction
     outcome: Outcome
     exchanges: tuple[Exchange, ...]
 
     def to_label(self, turn: Turn) -> LabelItem | None:
-        """The reply as one to be labelled; None for one that needs no reading, or was not written."""
-        if (
-            len(self.exchanges) != 1
-            or not turn.options
-            or self.exchanges[0].request.kind != "generate"
-        ):
+        """Return the reply as an item to label; None if it is not one generated text for a question with options."""
+        if len(self.exchanges) != 1 or not turn.options:
             return None
-        text = self.exchanges[0].response.text
-        return (
-            label_item(UnparsedReply(self.prediction, turn, text))
-            if text and shortened(text)
-            else None
-        )
+        [exchange] = self.exchanges
+        text = exchange.response.text
+        if exchange.request.kind != "generate" or not text or not shortened(text):
+            return None
+        return label_item(UnparsedReply(self.prediction, turn, text))
 
 
 class ShownEntry(Struct, frozen=True):
@@ -285,14 +332,14 @@ class ShownEntry(Struct, frozen=True):
     unstable: bool
     presentations: tuple[ShownPresentation, ...]
     not_asked: int
-    """Presentations that its protocol has and that were not asked, or not any more."""
+    """Number of declared presentations that were not sent."""
     baselines: tuple[Exchange, ...]
-    """What was asked without the picture, to be subtracted."""
+    """Exchanges without the image, whose scores are subtracted."""
     scores: tuple[Score, ...]
 
     @property
     def why_not_asked(self) -> str:
-        """What in the replies ended a protocol that stops early; empty for a question that was not asked to its end."""
+        """Why a protocol stopped early after these replies; empty if it does not stop early, or is unfinished."""
         if not _declared(self.protocol).stops_early:
             return ""
         if self.unstable:
@@ -302,7 +349,7 @@ class ShownEntry(Struct, frozen=True):
 
 
 class QuestionPage(Struct, frozen=True):
-    """One question with all that any run of the session asked and got."""
+    """One question with its entries in all runs of the session."""
 
     id: int
     benchmark: str
@@ -314,20 +361,20 @@ class QuestionPage(Struct, frozen=True):
     entries: tuple[ShownEntry, ...]
 
     @property
-    def asked(self) -> Turn:
+    def round(self) -> Turn:
         return self.sample.rounds[self.turn]
 
     @property
     def letters_of_right(self) -> str:
-        """Of the right options, as they stand in the list above; empty without options, or where they are hidden."""
-        places = self.answer.options if self.answer and self.asked.options else ()
-        return ", ".join(
-            string.ascii_uppercase[place] for place in places if place < len(string.ascii_uppercase)
-        )
+        """Letters of the correct options in their original order; empty without options or with hidden answers."""
+        if self.answer is None or not self.round.options:
+            return ""
+        letters = string.ascii_uppercase
+        return ", ".join(letters[index] for index in self.answer.options if index < len(letters))
 
     @property
     def most_presentations(self) -> int:
-        """In one row of the table, those that were not asked any more included."""
+        """Largest number of presentations in a row of the table, including those that were not sent."""
         return max(
             (len(entry.presentations) + entry.not_asked for entry in self.entries), default=0
         )
@@ -351,22 +398,26 @@ def _protocol_of(entry: ShownEntry) -> str:
 def find_question(
     library: RunLibrary, benchmark: str, sample_id: str, turn: int, build: str = ""
 ) -> int | None:
-    """Its id in the index; of several builds the one whose digest begins with `build`, else the latest indexed."""
+    """Return the id of a question in the index, or None.
+
+    If several builds have it, the latest indexed one whose digest begins with `build` is used.
+    """
     rows = library.rows(
         "SELECT id, build FROM question WHERE benchmark = ? AND sample_id = ? AND turn = ? ORDER BY id DESC",
         benchmark,
         sample_id,
         turn,
     )
-    return next(
-        (int(number) for number, build_version in rows if build_version.startswith(build)), None
-    )
+    for number, build_digest in rows:
+        if build_digest.startswith(build):
+            return int(number)
+    return None
 
 
 def read_question(
     library: RunLibrary, number: int, runs: Sequence[ShownRun], first: str = ""
 ) -> QuestionPage:
-    """All of one question, by one protocol first; its exchanges are read from the runs' journals."""
+    """Read one question with its entries, those of the protocol `first` first. Exchanges come from the journals."""
     [(benchmark, build, turn, dimension, sample, gold)] = library.rows(
         "SELECT benchmark, build, turn, dimension, sample, answer "
         "FROM question JOIN question_record ON question = id WHERE id = ?",
@@ -385,19 +436,20 @@ def read_question(
 
 
 def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[Exchange]:
-    """All exchanges of a run about a question, in order of arrival."""
+    """Return all exchanges of a run about a question, in order of arrival."""
     paths = journals(run.folder)
-    places = library.rows(
+    positions = library.rows(
         "SELECT journal, offset FROM exchange WHERE question = ? AND run = ? ORDER BY journal, offset",
         number,
         run.id,
     )
-    return [read_exchange_at(paths[journal], offset) for journal, offset in places]
+    return [read_exchange_at(paths[journal], offset) for journal, offset in positions]
 
 
 def _entries(
     library: RunLibrary, number: int, run: ShownRun, sample: Sample, answer: Answer | None
 ) -> list[ShownEntry]:
+    """Return the entries of a question in a run, one for each protocol."""
     rows = library.rows(
         "SELECT protocol, outcome, unstable, predictions, scores FROM entry JOIN entry_record ON entry = id "
         "WHERE question = ? AND run = ?",
@@ -424,8 +476,10 @@ def _entry(
     sample: Sample,
     answer: Answer | None,
 ) -> ShownEntry:
+    """Return an entry from its row in the index and its exchanges."""
     protocol, outcome, unstable, predictions, scores = row
-    latest, declared = _latest(exchanges), _declared(protocol)
+    latest = _latest(exchanges)
+    declared = _declared(protocol)
     steps = tuple(steps_in_order(latest.values())) if declared.conclude else ()
     shown_exchanges = tuple(
         ShownPresentation(
@@ -451,7 +505,7 @@ def _entry(
 
 
 def _latest(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
-    """Of several exchanges for one presentation or step the last that was answered, as in scoring."""
+    """Return one exchange for each presentation or step: the last one with a reply, as in scoring."""
     latest: dict[Variant, Exchange] = {}
     for exchange in exchanges:
         if exchange.response.error is None or exchange.request.variant not in latest:
@@ -460,18 +514,18 @@ def _latest(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
 
 
 def _outcome(prediction: Prediction, answer: Answer | None, entry: Outcome) -> Outcome:
-    """That of a presentation; a text has that of its question."""
+    """Return the outcome of a presentation. A text has the outcome of its question, `entry`."""
     if prediction.text is not None and prediction.error is None:
         return "right" if entry == "right so far" else entry
     return outcome_of(prediction, answer, None, is_verdict=False)
 
 
-def find_picture(library: RunLibrary, digest: str) -> tuple[Path, ImageRef]:
-    """The benchmark's folder that holds a picture, and what is known of it. Raises DataError for one of no question."""
+def find_image(library: RunLibrary, digest: str) -> tuple[Path, ImageRef]:
+    """Return the folder of a benchmark with this image, and its record. Raises DataError if no question has it."""
     rows = library.rows(
         "SELECT folder, media_type, width, height FROM picture WHERE digest = ?", digest
     )
     if not rows:
-        raise DataError(f"no question of these runs has the picture {digest[:12]}")
+        raise DataError(f"no question of these runs has the image {digest[:12]}")
     [(folder, media_type, width, height)] = rows
     return Path(folder), ImageRef(digest, media_type, width, height)

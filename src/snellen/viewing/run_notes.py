@@ -1,7 +1,7 @@
-"""What people write about runs and samples. Files of lines that only grow; the last line about a thing counts.
+"""Notes of users on runs and samples, in files that only grow. The last line about a run or a sample counts.
 
-run-notes.jsonl     one RunNote a line, in a folder of runs: a name of one's own, tags, and whether a run is put away
-notes.jsonl         one SampleNote a line, in a run's folder
+run-notes.jsonl     one RunNote per line, in a folder of runs: another name, tags, and whether the run is archived
+notes.jsonl         one SampleNote per line, in the folder of a run
 """
 
 from __future__ import annotations
@@ -14,22 +14,25 @@ from msgspec import Struct
 
 from snellen.formats.json_files import add_lines, kept_lines
 
-RUN_NOTES, SAMPLE_NOTES = "run-notes.jsonl", "notes.jsonl"
-MOST_TAGS, LONGEST_NOTE = 20, 4000
+RUN_NOTES = "run-notes.jsonl"
+SAMPLE_NOTES = "notes.jsonl"
+MAX_TAGS = 20
+MAX_TAG_LENGTH = 40
+MAX_NOTE_LENGTH = 4000
 
 
 class RunNote(Struct, frozen=True, omit_defaults=True):
-    """What people keep about a run."""
+    """The note on a run."""
 
     run: str
-    """Its folder, from the folder of the file on."""
+    """Folder of the run, relative to that of the file."""
     alias: str = ""
     tags: tuple[str, ...] = ()
     archived: bool = False
 
 
 class SampleNote(Struct, frozen=True, omit_defaults=True):
-    """What somebody wrote about a question as this run asked it; an empty text takes it back."""
+    """A note on a question of a run. A note with an empty text removes the earlier one."""
 
     benchmark: str
     sample_id: str
@@ -39,35 +42,56 @@ class SampleNote(Struct, frozen=True, omit_defaults=True):
 
 
 def as_tags(text: str) -> tuple[str, ...]:
-    """The tags of a text in which commas or spaces stand between them."""
-    return tuple(dict.fromkeys(tag[:40] for tag in text.replace(",", " ").split()))[:MOST_TAGS]
+    """Return the tags in a text, which are separated by commas or spaces."""
+    tags: dict[str, None] = {}
+    for word in text.replace(",", " ").split():
+        tags[word[:MAX_TAG_LENGTH]] = None
+    return tuple(tags)[:MAX_TAGS]
 
 
 def read_run_notes(roots: Sequence[Path]) -> dict[Path, RunNote]:
-    """By the run's folder. Raises StoreError for a line that is not a note."""
-    places = dict.fromkeys(place for root in roots for place in (root, root.parent))
-    return {
-        place / note.run: note
-        for place in places
-        for note in kept_lines(place / RUN_NOTES, RunNote, "a note")
-    }
+    """Return the notes on runs by the folder of the run.
+
+    Args:
+        roots: Folders of runs, or runs. The folder that contains a root is searched, too.
+
+    Raises:
+        StoreError: A line is not a note.
+    """
+    folders: dict[Path, None] = {}
+    for root in roots:
+        folders[root] = None
+        folders[root.parent] = None
+    notes = {}
+    for folder in folders:
+        for note in kept_lines(folder / RUN_NOTES, RunNote, "a note"):
+            notes[folder / note.run] = note
+    return notes
 
 
-def write_run_note(roots: Sequence[Path], folder: Path, note: RunNote) -> None:
-    """Into the folder of runs that the run was found in, or beside it. Raises StoreError."""
-    place = next((root for root in roots if root in folder.parents), folder.parent)
-    add_lines(
-        place / RUN_NOTES, msgspec.structs.replace(note, run=folder.relative_to(place).as_posix())
-    )
+def write_run_note(roots: Sequence[Path], run: Path, note: RunNote) -> None:
+    """Write a note on a run, to the root that contains the run or else to its parent folder. Raises StoreError."""
+    folder = run.parent
+    for root in roots:
+        if root in run.parents:
+            folder = root
+            break
+    name = run.relative_to(folder).as_posix()
+    add_lines(folder / RUN_NOTES, msgspec.structs.replace(note, run=name))
 
 
 def read_sample_notes(run: Path) -> dict[tuple[str, str, int], SampleNote]:
-    """By benchmark, sample and turn. Raises StoreError for a line that is not a note."""
-    lines = kept_lines(run / SAMPLE_NOTES, SampleNote, "a note")
-    notes = {(note.benchmark, note.sample_id, note.turn): note for note in lines}
-    return {key: note for key, note in notes.items() if note.text}
+    """Return the notes on samples of a run by benchmark, sample and turn.
+
+    Raises:
+        StoreError: A line is not a note.
+    """
+    latest: dict[tuple[str, str, int], SampleNote] = {}
+    for note in kept_lines(run / SAMPLE_NOTES, SampleNote, "a note"):
+        latest[note.benchmark, note.sample_id, note.turn] = note
+    return {key: note for key, note in latest.items() if note.text}
 
 
 def write_sample_note(run: Path, note: SampleNote) -> None:
-    """Raises StoreError."""
+    """Write a note on a sample to the folder of its run. Raises StoreError."""
     add_lines(run / SAMPLE_NOTES, note)

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import aggregate_run
 from snellen.analysis.corrections import unused_audits
 from snellen.analysis.headline import (
     HEADLINE,
     headline_chance,
+    headline_metrics,
     headline_rows,
-    headlines_of,
 )
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.errors import SnellenError
 from snellen.records import Estimate, Result
 from snellen.report.adaptive_procedures import procedure_of
-from snellen.report.run_view import CHOICE_ROWS, was_asked
+from snellen.report.number_text import metric_title
+from snellen.report.run_view import CHOICE_ROWS, average_words, was_asked
 from snellen.report.samples import GalleryEntry
-from snellen.report.table import metric_title
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
 
 
@@ -50,7 +50,7 @@ class RunSummary(Struct, frozen=True):
 class RunDetails(Struct, frozen=True):
     """What the page of a run shows in addition to its summary."""
 
-    asked: tuple[str, ...] = ()
+    started_benchmarks: tuple[str, ...] = field(default=(), name="asked")
     """Benchmarks with at least one request."""
     results: tuple[Result, ...] = ()
     """Results of complete benchmarks in their headline metrics and in the metrics of all questions with options."""
@@ -76,7 +76,7 @@ class RunDetails(Struct, frozen=True):
 
 def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
     """Return the results of benchmarks that are not hidden, and the means over these."""
-    return [row for row in results_of(visible(run, hidden)) if not row.slice]
+    return [row for row in aggregate_run(visible(run, hidden)) if not row.slice]
 
 
 def visible(run: ScoredRun, hidden: Collection[str]) -> ScoredRun:
@@ -106,9 +106,9 @@ def headline_of(run: ScoredRun, rows: Sequence[Result]) -> Headline | None:
     metric = metrics.pop() if len(metrics) == 1 else HEADLINE
     first = members[0]
     if len(members) > 1 and metric == HEADLINE:
-        words = f"on average over {len(members)} benchmarks"
+        words = average_words(len(members), overall.over)
     elif len(members) > 1:
-        words = f"{metric_title(metric)} on average over {len(members)} benchmarks"
+        words = f"{metric_title(metric)} {average_words(len(members), overall.over)}"
     elif len(run.benchmarks) > 1:
         words = f"{metric_title(metric)} under {first.protocol} of {first.benchmark}"
     else:
@@ -148,7 +148,7 @@ def details_of(
         outcomes: The number of questions by benchmark, protocol and outcome.
         hidden: Names of benchmarks whose answers must not be visible.
     """
-    headlines = {scored.spec.name: tuple(headlines_of(scored)) for scored in run.benchmarks}
+    headlines = {scored.spec.name: tuple(headline_metrics(scored)) for scored in run.benchmarks}
     shown_rows = []
     for row in rows:
         if row.benchmark not in headlines:
@@ -162,7 +162,9 @@ def details_of(
     except SnellenError as error:  # the pages of all other runs must still be made
         thresholds_fault = str(error)
     return RunDetails(
-        asked=tuple(scored.spec.name for scored in run.benchmarks if was_asked(scored)),
+        started_benchmarks=tuple(
+            scored.spec.name for scored in run.benchmarks if was_asked(scored)
+        ),
         results=tuple(shown_rows),
         headlines=headlines,
         outcomes=dict(outcomes),
@@ -179,7 +181,7 @@ def details_of(
 def _chance_levels(scored: ScoredBenchmark) -> dict[str, float]:
     """Return the chance level of each headline metric of a benchmark that has one."""
     levels: dict[str, float] = {}
-    for metric in headlines_of(scored):
+    for metric in headline_metrics(scored):
         level = headline_chance(scored, metric)
         if level is not None:
             levels[metric] = level

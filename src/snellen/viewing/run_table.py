@@ -1,4 +1,4 @@
-"""The table of runs: which are shown, in which order, what a row says; and one model's headline over time."""
+"""The table of runs: filter, order and rows; and the chart of a model's headline over time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from snellen.metrics.declaration import SHARE
-from snellen.report.charts import Axis, ChartDrawing, Group, Line, Mark, PathLine, Shape, Text
-from snellen.report.table import figure_text
+from snellen.records import Estimate
+from snellen.report.axes import ChartAxis
+from snellen.report.drawing import ChartDrawing, DrawingBuilder
+from snellen.report.number_text import figure_text
+from snellen.runs.run_folder import RunManifest
 from snellen.viewing.indexing import build_of
 from snellen.viewing.library import ShownRun
 from snellen.viewing.run_notes import RunNote
 from snellen.viewing.run_summary import Headline
 from snellen.viewing.running import RunState
 
+MAX_SUITES_SHOWN = 3
+"""Suites that a row names; of more than this, the first."""
+
 
 class RunFilter(Struct, frozen=True):
-    """Which runs are listed, in which order."""
+    """The runs that the table lists, and their order."""
 
     q: str = ""
     """Words that all occur in a run's name, alias, model, benchmarks, protocols or tags."""
@@ -42,28 +48,24 @@ class RunFilter(Struct, frozen=True):
 
     @property
     def query(self) -> str:
-        """For an address, `?` included; empty for the defaults."""
+        """The filter as the query of an address with its `?`; empty for the defaults."""
         default = asdict(RunFilter())
-        settings = {name: value for name, value in asdict(self).items() if value != default[name]}
-        query = urlencode(
-            {
-                name: int(value) if isinstance(value, bool) else value
-                for name, value in settings.items()
-            }
-        )
-        return f"?{query}" if query else ""
+        settings = {}
+        for name, value in asdict(self).items():
+            if value != default[name]:
+                settings[name] = int(value) if isinstance(value, bool) else value
+        return f"?{urlencode(settings)}" if settings else ""
 
     def sorted_by(self, column: str) -> RunFilter:
-        """By a column; by one that orders already, the other way round."""
-        descending = (
-            self.sort == column
-            if self.sort.removeprefix("-") == column
-            else column in LARGEST_FIRST
-        )
-        return replace(self, sort=f"-{column}" if descending else column)
+        """Return the filter with the order of a column; the reverse order if the column orders the table already."""
+        if self.sort.removeprefix("-") == column:
+            is_descending = self.sort == column
+        else:
+            is_descending = column in LARGEST_FIRST
+        return replace(self, sort=f"-{column}" if is_descending else column)
 
     def direction(self, column: str) -> str:
-        """As `aria-sort` says it."""
+        """Return the order of a column, as a value of `aria-sort`."""
         if self.sort.removeprefix("-") != column:
             return "none"
         return "descending" if self.sort.startswith("-") else "ascending"
@@ -90,11 +92,14 @@ class RunLine(Struct, frozen=True):
 
     @property
     def benchmark_words(self) -> str:
-        """One name, or what several have in common with their number."""
-        families = dict.fromkeys(name.split("/")[0] for name in self.benchmarks)
+        """The name of the only benchmark, or the suites of several with their number."""
         if len(self.benchmarks) < 2:
             return "".join(self.benchmarks)
-        return f"{', '.join(list(families)[:3])}{' …' if len(families) > 3 else ''} ({len(self.benchmarks)})"
+        suites = list(dict.fromkeys(name.split("/")[0] for name in self.benchmarks))
+        shown = ", ".join(suites[:MAX_SUITES_SHOWN])
+        if len(suites) > MAX_SUITES_SHOWN:
+            shown += " …"
+        return f"{shown} ({len(self.benchmarks)})"
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -106,17 +111,17 @@ class RunLine(Struct, frozen=True):
 
     @property
     def state_name(self) -> str:
-        if self.run.fault or self.state is None:
-            return "fault" if self.run.fault else "waiting"
-        return (
-            "indexing"
-            if self.state.state == "finished" and self.run.ended_since
-            else self.state.state
-        )
+        if self.run.fault:
+            return "fault"
+        if self.state is None:
+            return "waiting"
+        if self.state.state == "finished" and self.run.ended_since:
+            return "indexing"
+        return self.state.state
 
     @property
     def changes(self) -> bool:
-        """Whether it will soon be shown otherwise."""
+        """Whether the row will soon change."""
         return self.state_name in ("under way", "indexing")
 
     @property
@@ -132,7 +137,7 @@ class RunLine(Struct, frozen=True):
         return " ".join(parts).casefold()
 
     def count(self, outcome: str) -> int:
-        """Questions with this outcome under one protocol or more."""
+        """Return the number of questions with an outcome under one protocol or more."""
         return self.run.summary.questions.get(outcome, 0)
 
 
@@ -151,94 +156,114 @@ COLUMNS: dict[str, tuple[str, Callable[[RunLine], Any]]] = {
     "started": ("started", lambda line: line.started),
     "state": ("state", lambda line: line.state_name),
 }
-"""Name -> its heading, and what rows are ordered by."""
+"""Heading of each column, and the function from a row to the value that it is ordered by."""
 LARGEST_FIRST = ("headline", "n", "unparsed", "errors", "started")
 
 
 def chosen_lines(lines: Iterable[RunLine], chosen: RunFilter) -> list[RunLine]:
+    """Return the rows that pass a filter, in its order."""
     words = chosen.q.casefold().split()
-    fitting = [
-        line
-        for line in lines
-        if all(word in line.text for word in words)
-        and (chosen.tag in line.note.tags or not chosen.tag)
-        and (chosen.archived or not line.note.archived)
-    ]
-    _, key = COLUMNS[chosen.sort.removeprefix("-")]
-    return sorted(fitting, key=key, reverse=chosen.sort.startswith("-"))
+    matches = []
+    for line in lines:
+        if line.note.archived and not chosen.archived:
+            continue
+        if chosen.tag and chosen.tag not in line.note.tags:
+            continue
+        if all(word in line.text for word in words):
+            matches.append(line)
+    _, sort_key = COLUMNS[chosen.sort.removeprefix("-")]
+    return sorted(matches, key=sort_key, reverse=chosen.sort.startswith("-"))
 
 
 # --- over time, from runs that can be compared: same benchmarks, parts, protocols ------------------------------------
 
 
-WIDTH, HEIGHT = 460.0, 190.0
-LEFT, RIGHT_EDGE, TOP, BOTTOM = 46.0, 448.0, 10.0, 158.0
+# In pixels.
+WIDTH = 460.0
+HEIGHT = 190.0
+LEFT = 46.0
+RIGHT = 448.0
+TOP = 10.0
+BOTTOM = 158.0
+MARGIN = 20.0  # between the ends of the axis and the first and the last point
 
 
 class Trend(Struct, frozen=True):
-    """Runs of a model from the earliest on, and the chart of their headlines."""
+    """Comparable runs of a model, the earliest first, and the chart of their headlines."""
 
     lines: tuple[RunLine, ...]
     drawing: ChartDrawing
 
 
 def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
-    """None where no other run of the model asked the same in the same way."""
-    words = line.headline and line.headline.words
-    alike = [other for other in lines if other.headline and other.headline.words == words]
-    alike = [other for other in alike if _asks_alike(other.run, line.run)]
-    if len(alike) < 2:
+    """Return the trend of the runs of a model that asked the same in the same way; None if there is only one."""
+    if line.headline is None:
         return None
-    ordered = sorted(alike, key=lambda other: other.started)
-    return Trend(tuple(ordered), _draw(ordered))
+    comparable = []
+    for other in lines:
+        has_same_headline = other.headline and other.headline.words == line.headline.words
+        if has_same_headline and _asks_the_same(other.run, line.run):
+            comparable.append(other)
+    if len(comparable) < 2:
+        return None
+    comparable.sort(key=lambda other: other.started)
+    return Trend(tuple(comparable), _trend_chart(comparable))
 
 
-def _asks_alike(first: ShownRun, second: ShownRun) -> bool:
-    if (
-        first.manifest is None
-        or second.manifest is None
-        or first.manifest.model != second.manifest.model
-    ):
+def _asks_the_same(first: ShownRun, second: ShownRun) -> bool:
+    """Return whether two runs asked the same model the same parts of the same builds."""
+    if first.manifest is None or second.manifest is None:
         return False
-    parts, other_parts = (
-        {(use.name, build_of(use), use.selection) for use in manifest.benchmarks}
-        for manifest in (first.manifest, second.manifest)
-    )
-    return parts == other_parts
+    if first.manifest.model != second.manifest.model:
+        return False
+    return _asked_parts(first.manifest) == _asked_parts(second.manifest)
 
 
-def _draw(lines: Sequence[RunLine]) -> ChartDrawing:
-    """A point for each run, in equal steps; the dates stand below the first and the last."""
+def _asked_parts(manifest: RunManifest) -> set[tuple[str, Any, Any]]:
+    return {(use.name, build_of(use), use.selection) for use in manifest.benchmarks}
+
+
+def _trend_chart(lines: Sequence[RunLine]) -> ChartDrawing:
+    """Draw a point for each run, in equal steps, with the dates of the first and the last."""
     headlines = [line.headline for line in lines if line.headline]
-    ends = [
-        e
-        for h in headlines
-        for e in (h.estimate.low, h.estimate.value, h.estimate.high)
-        if e is not None
-    ]
-    is_share = headlines[0].unit == SHARE
-    axis = Axis("", headlines[0].unit, 1.0 if is_share else max(ends) or 1.0, min(0.0, *ends))
-    shapes: list[Shape] = []
+    unit = headlines[0].unit
+    axis = _trend_axis([headline.estimate for headline in headlines], unit)
 
-    def height(value: float) -> float:
+    def y_of(value: float) -> float:
         return BOTTOM - (BOTTOM - TOP) * axis.fraction(value)
 
+    builder = DrawingBuilder()
     for tick in axis.ticks:
-        shapes.append(Line(LEFT, height(tick), RIGHT_EDGE, height(tick), "grid"))
-        shapes.append(Text(LEFT - 8, height(tick) + 4, axis.label(tick), "end tick"))
-    step = (RIGHT_EDGE - LEFT - 40) / max(len(lines) - 1, 1)
-    places = [
-        (LEFT + 20 + i * step, height(h.estimate.value or 0.0)) for i, h in enumerate(headlines)
-    ]
-    shapes.append(Group((PathLine(tuple(places), "front", is_open=True),), 0))
-    for (x, y), line, headline in zip(places, lines, headlines, strict=True):
-        low, high = headline.estimate.low, headline.estimate.high
-        whisker = (
-            ()
-            if low is None or high is None
-            else (Line(x, height(low), x, height(high), "whisker"),)
-        )
-        tip = f"{line.title}, {line.started[:10]}: {figure_text(headline.estimate, headline.unit)}"
-        shapes.append(Group((*whisker, Mark(0, x, y)), 0, tip))
-    shapes += [Text(places[i][0], BOTTOM + 18, lines[i].started[:10], "tick") for i in (0, -1)]
-    return ChartDrawing(f"{headlines[0].words} over time", WIDTH, HEIGHT, tuple(shapes))
+        y = y_of(tick)
+        builder.line((LEFT, y), (RIGHT, y), "grid")
+        builder.text(LEFT - 8, y + 4, axis.label(tick), "end tick")
+
+    step = (RIGHT - LEFT - 2 * MARGIN) / max(len(lines) - 1, 1)
+    points = []
+    for index, headline in enumerate(headlines):
+        points.append((LEFT + MARGIN + index * step, y_of(headline.estimate.value or 0.0)))
+    builder.path(points, "front", is_open=True, series=0)
+
+    for (x, y), line, headline in zip(points, lines, headlines, strict=True):
+        estimate = headline.estimate
+        interval = None
+        if estimate.low is not None and estimate.high is not None:
+            interval = (y_of(estimate.low), y_of(estimate.high))
+        tooltip = f"{line.title}, {line.started[:10]}: {figure_text(estimate, headline.unit)}"
+        builder.mark_with_whisker(0, x, y, interval, tooltip=tooltip)
+
+    for index in (0, -1):
+        x, _ = points[index]
+        builder.text(x, BOTTOM + 18, lines[index].started[:10], "tick")
+    title = f"{headlines[0].words} over time"
+    return builder.drawing(title, height=HEIGHT, width=WIDTH)
+
+
+def _trend_axis(estimates: Sequence[Estimate], unit: str) -> ChartAxis:
+    """Return an axis that contains 0 and all estimates with their intervals; for shares it ends at 1."""
+    ends: list[float] = []
+    for estimate in estimates:
+        values = (estimate.low, estimate.value, estimate.high)
+        ends.extend(value for value in values if value is not None)
+    top = 1.0 if unit == SHARE else max(ends) or 1.0
+    return ChartAxis("", unit, top, min(0.0, *ends))

@@ -34,7 +34,7 @@ from snellen.errors import DataError, SnellenError, StoreError
 from snellen.experiments.execution import check_model_string
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
-from snellen.runs.finding import is_ready, specs_of
+from snellen.runs.finding import is_ready, matching_specs
 from snellen.runs.forecast import is_answered
 from snellen.runs.journal_lines import StoredExchange, read_stored
 from snellen.runs.locks import is_held
@@ -58,17 +58,21 @@ class _Presented(Struct):
 
 
 class _AskedOf(Struct):
+    """The fields of a request that progress needs."""
+
     benchmark: str
     sample_id: str
     variant: _Presented
 
 
 class _Came(Struct):
+    """The field of a response that progress needs."""
+
     error: Failure | None = None
 
 
 class _Line(Struct):
-    """What progress needs to know of an exchange; the rest of the line is not decoded."""
+    """The fields of an exchange that progress needs; the rest of the line is not decoded."""
 
     protocol: str
     request: _AskedOf
@@ -80,27 +84,25 @@ _lines = msgspec.json.Decoder(_Line)
 
 
 class RunState(Struct, frozen=True):
-    """How far a run has come; of a finished one no more than that."""
+    """The progress of a run. A finished run has only its state; the other fields are empty."""
 
     state: State
-    asked: int
-    """Requests put to models, those that failed too."""
+    requests: int
+    """Requests sent to models, including failed ones."""
     failures: dict[str, int]
-    """Different requests that have no reply so far, by kind of failure, and lines that cannot be read."""
+    """Distinct requests without a reply so far, by kind of failure, and unreadable lines."""
     reached: int
-    """Questions of which something was asked, counted once per protocol."""
+    """Questions with at least one request, counted once per protocol."""
     total: int | None
-    """How many it asks; None where a rule chooses them by what was answered."""
+    """Questions of the complete run; None if a rule chooses them by earlier replies."""
     rate: float | None
-    """Questions a second, by the answers that came since it was first seen under way; None before there are some."""
+    """Questions per second since the run was first seen under way; None before any reply."""
 
     @property
     def seconds_left(self) -> float | None:
-        return (
-            (self.total - self.reached) / self.rate
-            if self.rate and self.total is not None
-            else None
-        )
+        if not self.rate or self.total is None:
+            return None
+        return (self.total - self.reached) / self.rate
 
     @property
     def failed(self) -> int:
@@ -108,7 +110,7 @@ class RunState(Struct, frozen=True):
 
 
 class _Watched:
-    """One run: how much of each journal was read, and what stood there."""
+    """The progress of one run: how far each journal was read, and what was found."""
 
     def __init__(self, folder: Path, manifest: RunManifest) -> None:
         self.folder, self.total = folder, _count(folder, manifest)
@@ -118,7 +120,7 @@ class _Watched:
         self.reached: set[tuple[str, str, str, int]] = set()
         self.asked = 0
         self.session: tuple[int, SessionPace] | None = None
-        """While it is under way: what was asked before it was seen so, and its pace since."""
+        """While the run is under way: the requests before it was first seen, and the pace since then."""
 
     @property
     def failures(self) -> dict[str, int]:
@@ -126,19 +128,19 @@ class _Watched:
         return {**self.unanswered.by_kind(), **unreadable}
 
     def read_on(self) -> None:
+        """Read the lines that were added to the journals since the last call."""
         before = dict(self.offsets)
         for path, line in self._lines_from(before):
             self.offsets[path] = self.offsets.get(path, 0) + len(line)
             self._add(line)
-        if (
-            self.unanswered
-        ):  # only now, as what was asked again may be answered in a journal that is read before
+        if self.unanswered:
+            # A second pass, because the reply to a repeated request may be in a journal that is read before its failure.
             for _, line in self._lines_from(before):
                 if (exchange := _stored(line)) is not None and exchange.response.error is None:
                     self.unanswered.add_reply(exchange)
 
     def _lines_from(self, offsets: Mapping[Path, int]) -> Iterator[tuple[Path, bytes]]:
-        """The whole lines of each journal from an offset on."""
+        """Yield the complete lines of each journal from an offset on."""
         for path in journals(self.folder):
             with open_file(path) as file:
                 file.seek(offsets.get(path, 0))
@@ -161,7 +163,7 @@ class _Watched:
         )
 
     def rate(self, now: float, *, is_under_way: bool) -> float | None:
-        """Questions a second of the session that is seen now."""
+        """Return the questions per second of the current session, or None."""
         if not is_under_way:
             self.session = None
             return None
@@ -172,28 +174,32 @@ class _Watched:
 
 
 class Progress:
-    """Looks at runs when it is asked; safe for several threads."""
+    """Reads the progress of runs. Safe for several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._watched: dict[Path, _Watched] = {}
 
     def of(self, folder: Path, manifest: RunManifest, is_working: bool | None = None) -> RunState:
-        """`is_working` is whether its process works, None for one that was not started here. A finished run's journals
-        are not read: its numbers say what came of it."""
+        """Return the progress of a run.
+
+        Args:
+            folder: The folder of the run.
+            manifest: Its manifest.
+            is_working: Whether its process is alive; None if it was not started from these pages.
+
+        Returns:
+            The progress. The journals of a finished run are not read, so it has only the state.
+        """
         with self._lock:
-            state: State = (
-                "under way"
-                if is_working
-                else _state(folder, self._clock(), is_left=is_working is False)
-            )
+            state: State = "under way"
+            if not is_working:
+                state = _state(folder, self._clock(), is_left=is_working is False)
             if state == "finished":
                 self._watched.pop(folder, None)
                 return RunState(state, 0, {}, 0, 0, None)
             watched = self._watched.get(folder)
-            if watched is None or any(
-                path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder)
-            ):
+            if watched is None or _has_shrunk(folder, watched):
                 watched = self._watched[folder] = _Watched(folder, manifest)
             watched.read_on()
             rate = watched.rate(self._clock(), is_under_way=state == "under way")
@@ -202,8 +208,13 @@ class Progress:
             )
 
 
+def _has_shrunk(folder: Path, watched: _Watched) -> bool:
+    """Return whether a journal is shorter than what was read of it, so that it has to be read again."""
+    return any(path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder))
+
+
 def _stored(line: bytes) -> StoredExchange | None:
-    """What was asked in a line, and whether a reply came; None for one that was changed by hand and lacks it."""
+    """Decode the request and the response of a line; None if it lacks them, for example after an edit by hand."""
     try:
         return read_stored(line)
     except StoreError:
@@ -211,7 +222,10 @@ def _stored(line: bytes) -> StoredExchange | None:
 
 
 def _state(folder: Path, now: float, *, is_left: bool) -> State:
-    """By what was asked and answered; `is_left` is whether the process that asked is known to have ended."""
+    """Return the state of a run by its lock, its scoring and the time of its last write.
+
+    `is_left` is true if its process is known to have ended.
+    """
     if is_held(folder):
         return "under way"
     if _has_ended(folder):
@@ -223,7 +237,7 @@ def _state(folder: Path, now: float, *, is_left: bool) -> State:
 
 
 def _has_ended(folder: Path) -> bool:
-    """As `has_ended`; not where the scoring is damaged."""
+    """Return `has_ended`, or False if a scoring is damaged."""
     try:
         return has_ended(folder)
     except StoreError:
@@ -231,8 +245,10 @@ def _has_ended(folder: Path) -> bool:
 
 
 def _count(folder: Path, manifest: RunManifest) -> int | None:
-    """How many questions a run asks, once per protocol; None where a rule adds some by what was answered. Raises
-    DataError for a benchmark that is not there any more."""
+    """Return the number of questions of a complete run, counted once per protocol.
+
+    None if a rule chooses questions by earlier replies. Raises DataError if a benchmark no longer exists.
+    """
     if any(use.part for use in manifest.benchmarks):
         return None
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
@@ -253,7 +269,7 @@ def _count(folder: Path, manifest: RunManifest) -> int | None:
 
 
 class StartForm(Struct, frozen=True):
-    """What somebody typed to start a run."""
+    """The fields of the form that starts a run."""
 
     model: str = ""
     benchmarks: str = ""
@@ -263,19 +279,26 @@ class StartForm(Struct, frozen=True):
 
     @classmethod
     def from_form(cls, form: Mapping[str, str]) -> StartForm:
-        return cls(**{name: form.get(name, "").strip()[:2000] for name in cls.__struct_fields__})
+        """Read a form. A typed model replaces the listed one; typed benchmarks and protocols add to the listed ones."""
+        fields = {name: form.get(name, "").strip()[:2000] for name in cls.__struct_fields__}
+        fields["model"] = fields["model"] or form.get("listed_model", "").strip()[:2000]
+        for name in ("benchmarks", "protocols"):
+            listed = form.get(f"listed_{name}", "")[:20_000]
+            fields[name] = " ".join(dict.fromkeys([*listed.split(), *fields[name].split()]))
+        return cls(**fields)
 
     @property
     def query(self) -> str:
-        """For the address of the form as it was typed."""
+        """The fields as the query of a URL that restores the form."""
         return urlencode({name: text for name, text in asdict(self).items() if text})
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Those of a run that were given. Raises DataError for a limit that is not a number from 1 on."""
+        """The non-empty fields of a run. Raises DataError if the limit is not a positive number."""
         if self.limit and not (self.limit.isdecimal() and int(self.limit)):
             raise DataError(
-                f"samples per benchmark: {self.limit!r} is not a whole number from 1 on; empty is all"
+                f"samples per benchmark: {self.limit!r} is not a positive whole number; leave the field empty for "
+                "all samples"
             )
         fields = {
             "models": [self.model] if self.model else [],
@@ -288,15 +311,15 @@ class StartForm(Struct, frozen=True):
 
     @property
     def named_fields(self) -> dict[str, Any]:
-        """The same with a name in any case, made of the model and the time."""
+        """`fields` with a name: by default one made of the model and the time."""
         model = re.sub("[^A-Za-z0-9.-]+", "-", self.model).strip("-.")[:60] or "run"
         return {"name": f"{model}-{time.strftime('%m%d-%H%M%S')}", **self.fields}
 
     def faults(self) -> list[str]:
-        """Why such a run would be refused, as far as that can be said before anything is loaded or built."""
+        """Return the errors of the form that can be found without loading a model or building a benchmark."""
         checks: list[Callable[[], object]] = [
             partial(check_model_string, self.model),
-            *(partial(specs_of, pattern) for pattern in self.benchmarks.split()),
+            *(partial(matching_specs, pattern) for pattern in self.benchmarks.split()),
             *(partial(parse_protocol, protocol) for protocol in self.protocols.split()),
             lambda: run_spec(self.fields),
         ]
@@ -306,15 +329,16 @@ class StartForm(Struct, frozen=True):
 
 
 def _fault(check: Callable[[], object]) -> str:
+    """Return the error message of a check; empty if it passes."""
     try:
         check()
-    except SnellenError as error:
+    except (OSError, SnellenError) as error:  # a name may be too long for the file system
         return str(error)
     return ""
 
 
 def exam_of(fields: Mapping[str, Any], runs: Path) -> str:
-    """The file that `snellen run` is given."""
+    """Return the content of the TOML file for `snellen run`."""
     return tomli_w.dumps({**fields, "runs": str(runs)})
 
 
@@ -322,12 +346,14 @@ FORECAST_SECONDS = 20
 
 
 def forecast_of(form: StartForm, runs: Path) -> list[str]:
-    """What such a run would ask, in lines. Nothing is fetched: of benchmarks that have to be, it says so. Raises
-    SnellenError."""
-    specs = [spec for pattern in form.benchmarks.split() for spec in specs_of(pattern)]
+    """Return the estimated requests of a run, as lines of text. If benchmarks must be fetched first, a line says so.
+
+    Nothing is fetched. Raises SnellenError if the form has errors.
+    """
+    specs = [spec for pattern in form.benchmarks.split() for spec in matching_specs(pattern)]
     if missing := [spec.name for spec in specs if not is_ready(spec)]:
         return [
-            f"the requests are counted once these are fetched, which the run does first: {', '.join(missing)}"
+            f"requests can be counted once these are fetched, which the run does first: {', '.join(missing)}"
         ]
     with tempfile.TemporaryDirectory() as folder:
         exam = Path(folder) / EXAM
@@ -336,7 +362,7 @@ def forecast_of(form: StartForm, runs: Path) -> list[str]:
 
 
 def _counted(exam: Path) -> list[str]:
-    """The lines of a dry run. It is a process of its own, which ends even if what was typed has no end to count."""
+    """Return the output of a dry run. It runs in a separate process, which a timeout ends if counting takes too long."""
     command = [sys.executable, "-m", "snellen", "run", str(exam), "--dry-run"]
     try:
         counted = subprocess.run(  # noqa: S603, the command is ours, and the exam data
@@ -350,7 +376,7 @@ def _counted(exam: Path) -> list[str]:
             timeout=FORECAST_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return [f"it asks more than can be counted within {FORECAST_SECONDS} s"]
+        return [f"it has more requests than can be counted in {FORECAST_SECONDS} s"]
     if counted.returncode:
         fault = counted.stderr.strip().splitlines()
         raise DataError(fault[-1] if fault else f"exit code {counted.returncode}")
@@ -362,15 +388,15 @@ LOG_BYTES = 20_000
 
 
 class Launch(Struct):
-    """A process that was started here."""
+    """A process that was started from the pages."""
 
     id: str
     folder: Path
-    """Of its exam and log."""
+    """The folder of its settings file and log."""
     run: Path
     """The folder of the run."""
     words: tuple[str, ...]
-    """Of its command, after `snellen`."""
+    """Arguments of its command, after `snellen`."""
     process: subprocess.Popen[bytes]
     is_asked_to_stop: bool = False
 
@@ -384,7 +410,7 @@ class Launch(Struct):
 
     @property
     def exit_code(self) -> int | None:
-        """None while it works."""
+        """Exit code of the process; None while it is running."""
         return self.process.poll()
 
     @property
@@ -397,54 +423,61 @@ class Launch(Struct):
 
     @property
     def log(self) -> str:
-        """The end of what it wrote."""
+        """The end of its output."""
         with open_file(self.folder / LOG) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
             return file.read().decode("utf-8", "replace")
 
     @property
     def doing(self) -> str:
-        """The last that it wrote while it works: what it builds, loads, or how far it is."""
-        return (
-            next(reversed(self.log.split("\n")[:-1]), "starting") if self.exit_code is None else ""
-        )
+        """The last complete line of its output while it is running, such as its progress."""
+        if self.exit_code is not None:
+            return ""
+        complete_lines = self.log.split("\n")[:-1]
+        return complete_lines[-1] if complete_lines else "starting"
 
 
 class Launcher:
-    """Starts runs into a folder and stops those that it started; they live on when the pages are closed."""
+    """Starts runs as separate processes, and stops them. They continue when the server of the pages ends."""
 
     def __init__(self, runs: Path, place: Path) -> None:
         self.runs, self._place = runs, place
         self._launches: dict[str, Launch] = {}
 
     def all(self) -> list[Launch]:
-        """The latest first."""
+        """Return all started processes, the latest first."""
         return list(reversed(self._launches.values()))
 
     def find(self, name: str) -> Launch:
-        """Raises DataError."""
+        """Return a started process by id. Raises DataError for an unknown id."""
         if name not in self._launches:
-            raise DataError("no process of this name was started since `snellen view` was")
+            raise DataError("`snellen view` has not started a process with this name")
         return self._launches[name]
 
     def of_run(self, folder: Path) -> Launch | None:
-        """The latest process of a run that was started here."""
-        return next((launch for launch in self.all() if launch.run == folder), None)
+        """Return the latest process of a run, or None if it was not started here."""
+        for launch in self.all():
+            if launch.run == folder:
+                return launch
+        return None
 
     def start(self, fields: Mapping[str, Any], runs: Path | None = None) -> Launch:
-        """Start what the fields of a run say, under a name. Raises DataError and UnknownNameError for wrong fields."""
+        """Start a run with these fields. Raises DataError or UnknownNameError if a field is invalid."""
         runs = runs or self.runs
         run = runs / run_spec(fields).execution.name
         return self._launch(run, exam_of(fields, runs), lambda exam: ("run", str(exam)))
 
     def resume(self, folder: Path, manifest: RunManifest) -> Launch:
-        """Go on with a run as its last call asked; one that has all its answers is scored, without its model. Raises
-        DataError for one that no command can go on with."""
-        if not manifest.asked or not manifest.executed:
+        """Resume a run with the settings of its last session. A run with all replies is only scored.
+
+        Raises:
+            DataError: No command can resume the run.
+        """
+        if not manifest.question_specs or not manifest.executed:
             raise DataError(
-                "this run was made elsewhere, or by objects of a program: no command goes on with it"
+                "this run was made elsewhere, or with Python objects, so no command can resume it"
             )
-        question, execution = manifest.asked[-1], manifest.executed[-1]
+        question, execution = manifest.question_specs[-1], manifest.executed[-1]
         fields = {**_changed(question, QuestionSpec()), **_changed(execution, ExecutionSpec())}
         fields.pop("roles", None)
         if question.roles:
@@ -474,7 +507,7 @@ class Launcher:
         return self._launches[name]
 
     def stop(self, name: str) -> None:
-        """As Ctrl-C would: what is answered is kept."""
+        """Interrupt a process like Ctrl-C, which keeps all replies."""
         launch = self.find(name)
         if launch.exit_code is None:
             launch.is_asked_to_stop = True

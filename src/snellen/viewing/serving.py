@@ -52,7 +52,7 @@ class SecurityHeaders:
 LOOPBACK = "127.0.0.1"
 
 
-def listen(port: int, host: str = LOOPBACK) -> socket.socket:
+def open_listener(port: int, host: str = LOOPBACK) -> socket.socket:
     """A socket on a port, 0 for a free one, of this machine alone unless a host is given. Raises StoreError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Said to be TCP, which asyncio wants to know before it sends small answers at once (TCP_NODELAY).

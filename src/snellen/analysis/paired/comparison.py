@@ -1,4 +1,4 @@
-"""Several runs compared on common questions, in one record."""
+"""Compare several runs on their common questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.corrections import corrected_numbers
-from snellen.analysis.headline import ALL, headlines_of
+from snellen.analysis.headline import OVERALL, headline_metrics
 from snellen.analysis.paired.differences import (
     RESAMPLES,
     Comparison,
@@ -24,9 +24,9 @@ from snellen.analysis.paired.differences import (
     gain,
     is_shown,
     mean_differences,
+    oriented_from,
     pair,
     question_values,
-    seen_from,
     shared_protocol,
 )
 from snellen.analysis.paired.significance import Correction, adjusted, corrected_interval
@@ -34,7 +34,7 @@ from snellen.analysis.subset import check_same_builds
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Method
-from snellen.registry import unknown
+from snellen.registry import unknown_name
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
@@ -58,18 +58,28 @@ def compare_runs(
 ) -> Comparison:
     """Compare runs question by question.
 
-    Each benchmark counts by its headline metric, or by each of `metrics`, under the preferred protocol that both runs
-    have. All pairs are compared, or with the label of a run as `baseline` that one with each other; p-values are
-    corrected for as many, those of pairs with an instrument apart. Without `resamples` there are no ranks. Raises
-    DataError for fewer than two runs and for runs on different builds of a benchmark, UnknownNameError for a label
-    that no run has.
+    On each benchmark, two runs are compared under the preferred protocol that both have. P-values are corrected for the
+    number of compared pairs. Pairs with an instrument (`is_instrument`) are corrected separately.
+
+    Args:
+        runs: The runs, at least two.
+        metrics: Metrics to compare in; by default the headline metric of each benchmark.
+        baseline: Label of the run that is compared with each other run; by default all pairs are compared.
+        correction: Method of correction for multiple comparisons.
+        resamples: Bootstrap resamples for the ranks. There are no ranks if it is 0.
+        seed: Seed of the resamples.
+        with_flips: Whether to list the questions that only one run of a pair has right.
+
+    Raises:
+        DataError: There are fewer than two runs, or they are on different builds of a benchmark.
+        UnknownNameError: No run has the label `baseline`.
     """
     if len(runs) < 2:
-        raise DataError("a comparison needs two runs or more; name another run's folder")
+        raise DataError("a comparison needs at least two runs; add the folder of another run")
     check_same_builds(runs)
     labels = run_labels(runs)
     if baseline and baseline not in labels:
-        raise unknown("run", baseline, labels)
+        raise unknown_name("run", baseline, labels)
     pairs = [
         (i, j)
         for i, j in combinations(range(len(runs)), 2)
@@ -77,22 +87,21 @@ def compare_runs(
     ]
     pairs = [(j, i) if labels[j] == baseline else (i, j) for i, j in pairs]
     flipped: list[QuestionFlip] = []
+    # One list element per metric in the following three.
     by_metric = [[run_measures(run, metric) for run in runs] for metric in metrics or ("",)]
     differences: list[list[PairedDifference]] = [[] for _ in by_metric]
     paired: list[dict[ComparedPlace, Paired]] = [{} for _ in by_metric]
-    for tables, of_metric, known in zip(by_metric, differences, paired, strict=True):
+    for tables, of_metric, paired_before in zip(by_metric, differences, paired, strict=True):
         for i, j in pairs:
             names = labels[i], labels[j]
             common = list(common_measures([tables[i], tables[j]]))
             pairings = [pair(names, first, second) for first, second in common]
-            known |= {_place_of(pairing.result): pairing for pairing in pairings}
-            of_metric += [*(pairing.result for pairing in pairings), *_means(pairings)]
-            flipped += [
-                flip
-                for first, second in common
-                if with_flips
-                for flip in flips(names, first, second)
-            ]
+            paired_before |= {_place_of(pairing.result): pairing for pairing in pairings}
+            of_metric += [pairing.result for pairing in pairings]
+            of_metric += _means(pairings)
+            if with_flips:
+                for first, second in common:
+                    flipped += flips(names, first, second)
     instruments = tuple(
         label for label, run in zip(labels, runs, strict=True) if is_instrument(run.manifest)
     )
@@ -100,10 +109,18 @@ def compare_runs(
     differences = [list(islice(corrected, len(of_metric))) for of_metric in differences]
     ranks = [
         rank
-        for tables, of_metric, known in zip(by_metric, differences, paired, strict=True)
+        for tables, of_metric, paired_before in zip(by_metric, differences, paired, strict=True)
         for method in (METHODS if resamples else ())
         for rank in _rank_intervals(
-            labels, tables, of_metric, known, method, correction, instruments, resamples, seed
+            labels,
+            tables,
+            of_metric,
+            paired_before,
+            method,
+            correction,
+            instruments,
+            resamples,
+            seed,
         )
     ]
     return Comparison(
@@ -123,18 +140,19 @@ def _rank_intervals(
     labels: Sequence[str],
     tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
     compared: Sequence[PairedDifference],
-    known: Mapping[ComparedPlace, Paired],
+    paired_before: Mapping[ComparedPlace, Paired],
     method: Method,
     correction: Correction,
     instruments: Collection[str],
     resamples: int,
     seed: int,
 ) -> list[RankInterval]:
+    """Rank the runs by one method on the questions for which all runs have a value."""
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
     everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
     of_method = [difference for difference in compared if difference.method == method]
-    better = _shown_better(labels, everywhere, of_method, known, correction, instruments)
+    better = _shown_better(labels, everywhere, of_method, paired_before, correction, instruments)
     return rank_intervals(labels, everywhere, better, resamples, seed)
 
 
@@ -142,14 +160,22 @@ def _shown_better(
     labels: Sequence[str],
     benchmarks: Sequence[Sequence[QuestionMeasures]],
     compared: Sequence[PairedDifference],
-    known: Mapping[ComparedPlace, Paired],
+    paired_before: Mapping[ComparedPlace, Paired],
     correction: Correction,
     instruments: Collection[str],
 ) -> dict[RankedOn, list[tuple[str, str]]]:
-    """Which run is shown to be better than which other one, on the questions that all of them have a value for.
+    """Return the pairs (better run, worse run) with a significant difference, by benchmark and dimension.
 
-    A pair that was `compared` on the same questions counts as corrected there, the others are corrected for all pairs.
-    `known` are those that were paired already.
+    Only questions for which all runs have a value count.
+
+    Args:
+        labels: The labels of the runs.
+        benchmarks: For each benchmark, the measures of each run.
+        compared: Differences whose p-values are corrected already. They are used if they are on the same questions; all
+            others are corrected for the number of all pairs.
+        paired_before: Paired questions of earlier comparisons, which are reused if they are the same questions.
+        correction: Method of correction for multiple comparisons.
+        instruments: Labels of the runs that are not models.
     """
     common = [
         frozenset.intersection(*(measure.keys for measure in measures)) for measures in benchmarks
@@ -163,7 +189,7 @@ def _shown_better(
                 measures[0].scored.spec.name,
                 measures[0].method,
             )
-            pairing = known.get(place)
+            pairing = paired_before.get(place)
             if pairing is None or pairing.result.difference.questions != len(questions):
                 pairing = pair((labels[i], labels[j]), measures[i], measures[j], questions)
             paired.append(pairing)
@@ -171,15 +197,16 @@ def _shown_better(
     by_pair = {_pair_key(difference): difference for difference in compared}
     better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
     for difference in _corrected(differences, correction, instruments):
+        decisive = difference
         as_compared = by_pair.get(_pair_key(difference), difference)
-        decisive = (
-            as_compared
-            if as_compared.difference.questions == difference.difference.questions
-            else difference
-        )
-        if is_shown(decisive):
-            winner, loser = (decisive.first, decisive.second)[:: 1 if gain(decisive) > 0 else -1]
-            better[difference.benchmark, difference.dimension].append((winner, loser))
+        if as_compared.difference.questions == difference.difference.questions:
+            decisive = as_compared
+        if not is_shown(decisive):
+            continue
+        winner, loser = decisive.first, decisive.second
+        if gain(decisive) <= 0:
+            winner, loser = loser, winner
+        better[difference.benchmark, difference.dimension].append((winner, loser))
     return better
 
 
@@ -196,12 +223,16 @@ def _pair_key(difference: PairedDifference) -> tuple[object, ...]:
 
 
 def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
-    """What a run measured on each benchmark by each method, by protocol: one metric, or the benchmark's headline."""
+    """Return the values of a run by benchmark and method, then by protocol.
+
+    Without `metric`, each benchmark has the values of its headline metric.
+    """
     table: dict[Place, dict[str, QuestionMeasures]] = defaultdict(dict)
     corrected_number = corrected_numbers(run)
     for scored in run.benchmarks:
-        names = [metric] if metric else headlines_of(scored)
+        names = [metric] if metric else headline_metrics(scored)
         measured = list(question_values(scored, names))
+        # The first metric is the preferred one, so it comes last and overwrites the others.
         for measures in sorted(measured, key=lambda values: -names.index(values.metric)):
             audited = corrected_number(scored.spec.name, measures.protocol, measures.metric)
             table[scored.spec.name, measures.method][measures.protocol] = replace(
@@ -213,13 +244,20 @@ def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionM
 def common_measures(
     tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
 ) -> Iterator[tuple[QuestionMeasures, ...]]:
-    """What runs have in common, each place under one protocol of all; numbers by different rules are not."""
+    """Yield the measures of all runs for each benchmark and method that all of them have.
+
+    The measures are under a protocol that the runs share. Places without such a protocol, or where the headline metrics
+    of the runs differ, are skipped.
+    """
     for place in tables[0]:
-        if all(place in table for table in tables):
-            protocol = shared_protocol([table[place] for table in tables])
-            measures = () if protocol is None else tuple(table[place][protocol] for table in tables)
-            if len({measure.metric for measure in measures}) == 1:
-                yield measures
+        if not all(place in table for table in tables):
+            continue
+        protocol = shared_protocol([table[place] for table in tables])
+        if protocol is None:
+            continue
+        measures = tuple(table[place][protocol] for table in tables)
+        if len({measure.metric for measure in measures}) == 1:
+            yield measures
 
 
 def _means(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
@@ -229,15 +267,17 @@ def _means(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
 
 
 def is_instrument(manifest: RunManifest) -> bool:
-    """Whether what was asked is no model but one of Snellen's references, such as a reader of the answers."""
+    """Return whether a run is of an instrument: a reference baseline of Snellen, such as the oracle, and not a model."""
     return manifest.model.startswith("snellen:") and "instrument" in manifest.fingerprint
 
 
 def _corrected(
     differences: Sequence[PairedDifference], correction: Correction, instruments: Collection[str]
 ) -> Iterator[PairedDifference]:
-    """p-values adjusted within each kind: all benchmarks, all dimensions, or all overall differences by one method,
-    between models or with an instrument."""
+    """Yield the differences with p-values corrected for the number of differences of the same kind.
+
+    A kind is a scope (benchmark, dimension or overall), a method, and whether an instrument takes part.
+    """
     by_kind: dict[tuple[str, Method, bool], list[int]] = defaultdict(list)
     for i, difference in enumerate(differences):
         if difference.p is not None:
@@ -245,18 +285,17 @@ def _corrected(
                 i
             )
     corrected: dict[int, PairedDifference] = {}
-    for places in by_kind.values():
-        p_values = adjusted([differences[i].p or 0.0 for i in places], correction)
-        family = 1 if correction == "none" else len(places)
-        corrected |= {
-            i: _as_one_of(differences[i], p, family) for i, p in zip(places, p_values, strict=True)
-        }
+    for indices in by_kind.values():
+        p_values = adjusted([differences[i].p or 0.0 for i in indices], correction)
+        family = 1 if correction == "none" else len(indices)
+        for i, p in zip(indices, p_values, strict=True):
+            corrected[i] = _as_one_of(differences[i], p, family)
     for i, difference in enumerate(differences):
         yield corrected.get(i, difference)
 
 
 def _as_one_of(difference: PairedDifference, p_adjusted: float, family: int) -> PairedDifference:
-    """With the p-value corrected for a family of so many differences, and the interval that agrees with it."""
+    """Add a corrected p-value and the interval that agrees with it. `family` is the number of differences."""
     if difference.p is None:
         return replace(difference, p_adjusted=p_adjusted)
     low, high = corrected_interval(difference.difference, difference.p, p_adjusted, family)
@@ -266,43 +305,50 @@ def _as_one_of(difference: PairedDifference, p_adjusted: float, family: int) -> 
 
 
 def _partial(labels: Sequence[str], runs: Sequence[ScoredRun]) -> dict[str, tuple[str, ...]]:
+    """Return the benchmarks that only some runs have, with the labels of these runs."""
     holders: dict[str, list[str]] = defaultdict(list)
     for label, run in zip(labels, runs, strict=True):
         for scored in run.benchmarks:
             holders[scored.spec.name].append(label)
-    return {name: tuple(has) for name, has in holders.items() if len(has) < len(labels)}
+    return {
+        benchmark: tuple(benchmark_labels)
+        for benchmark, benchmark_labels in holders.items()
+        if len(benchmark_labels) < len(labels)
+    }
 
 
-# --- what a page says of its runs ------------------------------------------------------------------------------------
+# --- comparisons shared by a page ------------------------------------------------------------------------------------
 
 
 class ComparedRuns(Struct, frozen=True, dict=True):
-    """Runs and how they compare: what all sentences and tables of a page rest on, so that none of them corrects for
-    another number of comparisons."""
+    """Runs with their comparisons, shared by all sentences and tables of a page.
+
+    Because they are shared, all parts of the page correct for the same number of comparisons.
+    """
 
     runs: Sequence[ScoredRun]
     headline: Comparison
-    """Of these runs in the headlines of their benchmarks."""
+    """Comparison in the headline metrics of the benchmarks."""
 
     @cached_property
     def circular(self) -> Comparison:
-        """In circular accuracy, which is not a headline."""
-        own = self.headline
-        return self.in_metric("circular_accuracy") if own.circular is None else own.in_circular
+        """Comparison in circular accuracy."""
+        if self.headline.circular is not None:
+            return self.headline.in_circular
+        return self.in_metric("circular_accuracy")
 
     @property
     def in_both(self) -> Comparison:
-        """In the headlines, and in circular accuracy."""
+        """Comparison in the headline metrics, with the differences in circular accuracy added."""
         return replace(self.headline, circular=self.circular.differences)
 
     def in_metric(self, metric: str) -> Comparison:
-        """The same pairs in one metric, corrected for as many; without ranks and questions that flipped."""
-        own = self.headline
+        """Compare the same pairs in another metric, with the same correction but without ranks and flips."""
         return compare_runs(
             self.runs,
             metrics=(metric,),
-            baseline=own.baseline,
-            correction=own.correction,
+            baseline=self.headline.baseline,
+            correction=self.headline.correction,
             resamples=0,
             with_flips=False,
         )
@@ -311,26 +357,30 @@ class ComparedRuns(Struct, frozen=True, dict=True):
 def differences_of(
     comparison: Comparison, first: str, second: str, method: Method, metric: str
 ) -> Iterator[PairedDifference]:
-    """The differences between two runs by one method, in one metric or with an empty one in the headlines."""
+    """Yield the differences between two runs by one method, seen from the first. An empty metric means any metric."""
     for difference in comparison.differences:
         is_of_both = {difference.first, difference.second} == {first, second}
         if is_of_both and difference.method == method and metric in ("", difference.metric):
-            yield seen_from(difference, first)
+            yield oriented_from(difference, first)
 
 
-def overall_of(differences: Iterable[PairedDifference]) -> PairedDifference | None:
-    """Of the differences between two runs in one metric the one over all benchmarks that both have it for: the row over
-    all, or that of the only dimension or benchmark; None without such a row."""
+def overall_difference(differences: Iterable[PairedDifference]) -> PairedDifference | None:
+    """Return the overall difference between two runs, given all their differences in one metric.
+
+    If there is no overall row, that of the only benchmark or of the only dimension takes its place. None if there is
+    no such row either.
+    """
     rows = [difference for difference in differences if difference.difference.value is not None]
-    single = [row for row in rows if row.scope == "benchmark"]
-    same_dimension = len({row.dimension for row in single}) == 1
-    for scope, is_over_all in (
-        ("overall", True),
-        ("benchmark", len(single) == 1),
-        ("dimension", same_dimension),
-    ):
-        if is_over_all and (of_scope := [row for row in rows if row.scope == scope]):
-            return replace(of_scope[0], benchmark=ALL, dimension=ALL)
+    benchmark_rows = [row for row in rows if row.scope == "benchmark"]
+    scopes = ["overall"]
+    if len(benchmark_rows) == 1:
+        scopes.append("benchmark")
+    if len({row.dimension for row in benchmark_rows}) == 1:
+        scopes.append("dimension")
+    for scope in scopes:
+        for row in rows:
+            if row.scope == scope:
+                return replace(row, benchmark=OVERALL, dimension=OVERALL)
     return None
 
 
@@ -339,13 +389,16 @@ def _has_any(difference: PairedDifference, labels: Collection[str]) -> bool:
 
 
 def as_one_of(difference: PairedDifference, comparison: Comparison) -> PairedDifference:
-    """A difference between two of the runs that were compared, corrected for as many pairs of its kind (Bonferroni)."""
-    is_with_instrument = _has_any(difference, comparison.instruments)
-    alike = {
-        frozenset((other.first, other.second))
-        for other in comparison.differences
-        if _has_any(other, comparison.instruments) == is_with_instrument
+    """Correct a further difference between two compared runs for the number of compared pairs (Bonferroni).
+
+    If one of the runs is an instrument, only pairs with an instrument count, otherwise only pairs of models.
+    """
+    has_instrument = _has_any(difference, comparison.instruments)
+    pairs = {
+        frozenset((compared.first, compared.second))
+        for compared in comparison.differences
+        if _has_any(compared, comparison.instruments) == has_instrument
     }
-    family = len(alike)
+    family = len(pairs)
     p = 1.0 if difference.p is None else difference.p
     return _as_one_of(difference, min(1.0, family * p), family)

@@ -5,16 +5,21 @@ What each run measured on each question under one metric, and how far a question
 
 from __future__ import annotations
 
+import html
 import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from snellen.analysis.headline import ALL, benchmark_weights, protocol_preference
+from snellen.analysis.combined_estimates import mean_of_estimates
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.group_spread import GroupLabels, group_spread, sum_by_group
+from snellen.analysis.headline import OVERALL, benchmark_weights, protocol_preference
+from snellen.analysis.intervals import NO_BOUNDS, SAME, Bounds, interval_of
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.paired.significance import (
     LEVEL,
@@ -30,25 +35,14 @@ from snellen.analysis.reading_error import (
     difference_doubt,
     widened_by_reading,
 )
-from snellen.analysis.statistics import (
-    NO_BOUNDS,
-    Bounds,
-    GroupLabels,
-    estimate_mean,
-    group_spread,
-    interval_of,
-    margins,
-    mean_of_estimates,
-    scaled_estimate,
-    sum_by_group,
-)
 from snellen.catalogue import BenchmarkSpec
-from snellen.common.late import data_frame
+from snellen.common.attribute_hints import hinted, unknown_attribute
+from snellen.common.late import data_frame, pandas_frame
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import (
     MetricRow,
     ReplyMetric,
-    declared,
+    declared_row,
     find_metric,
     metric_of,
     summed_metric,
@@ -59,6 +53,7 @@ from snellen.records import Better, Estimate, Method, ReadingDoubt, Score
 from snellen.scoring.scored_run import RowKey, ScoredBenchmark
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
 RESAMPLES = 10_000
@@ -82,7 +77,7 @@ class PairedDifference(Struct, frozen=True):
     second_value: float | None
     difference: Estimate
     p: float | None = None
-    """By the sign-flip test over pictures and by the interval, the larger of both."""
+    """By the sign-flip test over images and by the interval, the larger of both."""
     p_adjusted: float | None = None
     """Corrected for the comparisons of its kind: of its scope (benchmarks, dimensions, or overall) by the same method,
     between models, or with an instrument."""
@@ -115,23 +110,19 @@ class PairedDifference(Struct, frozen=True):
 
     @property
     def scope(self) -> str:
-        """What it is corrected together with."""
-        return (
-            "benchmark"
-            if self.benchmark != ALL
-            else "overall"
-            if self.dimension == ALL
-            else "dimension"
-        )
+        """Level of the difference: `benchmark`, `dimension` or `overall`. P-values are corrected within a level."""
+        if self.benchmark != OVERALL:
+            return "benchmark"
+        return "overall" if self.dimension == OVERALL else "dimension"
 
 
 def gain(difference: PairedDifference) -> float:
-    """By how much the first run is better."""
+    """Return by how much the first run is better; negative if it is worse."""
     value = difference.difference.value or 0.0
     return -value if difference.better == "lower" else value
 
 
-def seen_from(difference: PairedDifference, run: str) -> PairedDifference:
+def oriented_from(difference: PairedDifference, run: str) -> PairedDifference:
     """The same difference with this one of its two runs as the first."""
     if difference.first == run:
         return difference
@@ -203,7 +194,7 @@ class QuestionFlip(Struct, frozen=True):
 
 
 class RankInterval(Struct, frozen=True):
-    """The rank of a run among those compared, 1 being best, on the questions that all have a value for."""
+    """The rank of a run among the compared runs, 1 for the best, on the questions for which all have a value."""
 
     model: str
     benchmark: str
@@ -214,43 +205,68 @@ class RankInterval(Struct, frozen=True):
     rank: float
     low: float | None
     high: float | None
-    """Below it come the runs that are shown to be worse, above it those that are shown to be better, by the corrected
-    p-values of all pairs; of the average rank, 95% of resamples, drawn picture by picture, are between these. None for
-    a single picture."""
+    """Bounds of the rank: 1 + the number of significantly better runs, and the number of runs - the significantly worse.
+
+    Significance is by the corrected p-values of all pairs. For an average rank, the bounds contain 95% of the resamples
+    of images. None for a single image.
+    """
     best: float | None
     """Share of resamples in which no other run is better."""
     n: int
-    """Questions that weigh in it."""
+    """Number of questions behind the rank."""
+
+
+COMPARISON_HINTS = {
+    **hinted(
+        "each difference has its own: comparison.differences[0].p",
+        "p",
+        "p_value",
+        "pvalue",
+        "p_values",
+        "significant",
+        "significance",
+    ),
+    **hinted(
+        "each difference has its own: comparison.differences[0].difference.low and .high",
+        "ci",
+        "interval",
+        "difference",
+        "delta",
+        "low",
+        "high",
+    ),
+    **hinted("table(), to_pandas() or print(comparison)", "summary", "to_df", "df", "to_latex"),
+}
+"""What to write instead of names that other libraries use."""
 
 
 class Comparison(Struct, frozen=True):
-    """What `compare_runs` found."""
+    """The result of `compare_runs`: differences, ranks and flips of several runs."""
 
     labels: tuple[str, ...]
     differences: tuple[PairedDifference, ...]
     ranks: tuple[RankInterval, ...]
-    """Of the benchmarks that all runs have."""
+    """Ranks on the benchmarks that all runs have."""
     flips: tuple[QuestionFlip, ...]
     correction: Correction
     resamples: int
     partial: dict[str, tuple[str, ...]]
     """Benchmarks that not every run has, with the runs that have them."""
     baseline: str = ""
-    """The run that each other one was compared with; empty where all pairs were, for which p-values are corrected."""
+    """The run that was compared with each other run; empty if all pairs were compared."""
     instruments: tuple[str, ...] = ()
-    """Those of the runs that are no models' but references (`snellen:oracle`): pairs with one are corrected apart."""
+    """Runs of reference baselines such as `snellen:oracle`. Pairs with them are corrected separately."""
     circular: tuple[PairedDifference, ...] | None = None
-    """Of headlines: the differences in circular accuracy, which is none, corrected for as many; None where they were
-    not computed."""
+    """Differences in circular accuracy, corrected like the others; None if they were not computed."""
 
     @property
     def rows(self) -> tuple[PairedDifference, ...]:
-        """All differences, those in circular accuracy last."""
+        """All differences; the differences in circular accuracy are last."""
         return (*self.differences, *(self.circular or ()))
 
     @property
     def in_circular(self) -> Comparison:
-        """That in circular accuracy alone, without ranks and questions that flipped."""
+        """The comparison in circular accuracy only, without ranks and flips."""
         return replace(self, differences=self.circular or (), ranks=(), flips=(), circular=None)
 
     def __repr__(self) -> str:
@@ -262,22 +278,59 @@ class Comparison(Struct, frozen=True):
             flips=len(self.flips),
         )
 
+    def __getattr__(self, name: str) -> Any:
+        """Raise an error for an unknown attribute, which names the right one if it is a name of another library."""
+        raise unknown_attribute(self, name, COMPARISON_HINTS)
+
+    def __str__(self) -> str:
+        """The differences as lines of text, with intervals and p-values."""
+        lines = []
+        for row in self.rows:
+            scope = row.benchmark if row.benchmark != OVERALL else f"mean ({row.dimension})"
+            name = f"{scope}, {row.protocol}, {row.metric}: {row.first} against {row.second}"
+            estimate = row.difference
+            if row.first_value is None or row.second_value is None or estimate.value is None:
+                lines.append(f"{name}: no difference ({row.reason})")
+                continue
+            text = f"{name}: {row.first_value:.4g} - {row.second_value:.4g} = {estimate.value:+.4g}"
+            if estimate.low is not None and estimate.high is not None:
+                text += f" [{estimate.low:+.4g}, {estimate.high:+.4g}]"
+            if row.p is not None:
+                text += f", p = {row.p:.3g}"
+            lines.append(text)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The lines as notebooks show them."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the same table as `table()`."""
+        return self.table()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the same table as `table()`, as a data frame of pandas."""
+        return pandas_frame(map(flat_difference, self.rows))
+
     def table(self) -> polars.DataFrame:
-        """One row a difference: runs, benchmark, dimension, values of both, difference with stderr, low, high, n and
-        groups, p, p_adjusted, and how often only one of the two did better."""
+        """Return a data frame with one row per difference.
+
+        It has the runs, benchmark, dimension, both values, the difference with stderr, low, high, n and groups, p,
+        p_adjusted, and the number of questions on which each run did better.
+        """
         return data_frame(map(flat_difference, self.rows))
 
     def rank_table(self) -> polars.DataFrame:
-        """One row a run and place: rank, low, high, and the share of resamples in which nobody is better."""
+        """Return a data frame with one row per run and benchmark or dimension: rank, low, high, and best."""
         return data_frame(asdict(rank) for rank in self.ranks)
 
     def flip_table(self) -> polars.DataFrame:
-        """One row a question on which two runs differ, with both values."""
+        """Return a data frame with one row per question on which two runs differ, with both values."""
         return data_frame(asdict(flip) for flip in self.flips)
 
 
 def flat_difference(difference: PairedDifference) -> dict[str, object]:
-    """A difference as a flat dict of plain values; the value of its estimate is `difference`."""
+    """Return a difference as a flat dict of plain values. The value of its estimate has the key `difference`."""
     fields = asdict(difference)
     estimate = asdict(fields.pop("difference"))
     return {**fields, "difference": estimate.pop("value"), **estimate}
@@ -288,11 +341,11 @@ QuestionKey = tuple[str, int]
 
 
 Spread = tuple[float, list[float]] | None
-"""A value, and what each question's deviation adds to it."""
+"""A value, and the contribution of each question's deviation to it; None if the value is undefined."""
 
 
 class Questions(NamedTuple):
-    """Questions in order, and the picture or dialogue of each: those of one group may depend on each other."""
+    """Questions in order, with their groups (image or dialogue). Questions of one group may depend on each other."""
 
     keys: list[QuestionKey]
     groups: GroupLabels[str]
@@ -307,25 +360,26 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     metric: str
     values: Mapping[QuestionKey, float] = {}
     censored: Mapping[QuestionKey, Score] = {}
-    """All scores of a metric of which some rows of answers broke off (`snellen.analysis.question_means`)."""
+    """All scores, if some rows of answers broke off (`snellen.analysis.question_means`); else empty."""
     doubts: Mapping[QuestionKey, ReadingDoubt] = {}
-    """What the probabilities of readings say of the values; of the questions with a reading that is not certain."""
+    """Possible other values of the questions with an uncertain reading."""
     audited: Estimate | None = None
-    """The metric's value over all its questions as labels of some replies correct it (`snellen audit`)."""
+    """The value over all questions, corrected by labels of some replies (`snellen audit`)."""
     counts: Mapping[QuestionKey, Counts] = {}
+    """Counts per question, for a metric that is computed from summed counts."""
     counted_by: str = ""
-    """The metric that made the counts, of which `metric` is a row."""
+    """Name of the metric that made the counts; `metric` is one of its rows."""
 
     @cached_property
     def row(self) -> MetricRow:
-        return declared(self.metric)
+        return declared_row(self.metric)
 
     @cached_property
     def keys(self) -> frozenset[QuestionKey]:
         return frozenset(self.counts if self.counted_by else self.censored or self.values)
 
     def group(self, key: QuestionKey) -> str:
-        """The picture or dialogue of a question."""
+        """Return the image or dialogue of a question."""
         return self.scored.samples[key[0]].group
 
     @cached_property
@@ -341,28 +395,29 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
         return Questions(ordered, GroupLabels(map(self.group, ordered)))
 
     def questions(self, keys: frozenset[QuestionKey]) -> Questions:
-        """Some of its questions, in order."""
+        """Return some of the questions, in order."""
         return self._ordered if len(keys) == len(self.keys) else self._in_order(keys)
 
     def spread_over(self, keys: Sequence[QuestionKey]) -> Spread:
-        """The metric's value over these of its questions, in order, and how each one's deviation adds to it; these sum
-        to zero.
+        """Return the value over some questions, and the contribution of each question's deviation.
 
-        For a mean, (v_i - mean) / n; for a metric of summed counts the first-order change (Woodruff 1971). None where
-        the metric is undefined.
+        The contributions sum to zero. They are (v_i - mean) / n for a mean, and the first-order change for a metric of
+        summed counts (Woodruff 1971). None if the metric is undefined on these questions.
         """
         return self._own_spread if len(keys) == len(self.keys) else self._spread_over(keys)
 
     def _spread_over(self, keys: Sequence[QuestionKey]) -> Spread:
         if self.counted_by:
             metric = summed_metric(self.counted_by)
-            place = metric.names.index(self.metric)
+            row = metric.names.index(self.metric)
             return linearised_deviations(
-                [self.counts[key] for key in keys], lambda sums: (metric.compute(sums)[place],), 1
+                [self.counts[key] for key in keys], lambda sums: (metric.compute(sums)[row],), 1
             )[0]
         if self.censored:
-            weighed = censored_mean([[self.censored[key] for key in keys]])
-            return (weighed.value, weighed.deviations) if weighed and weighed.is_sure else None
+            weighted = censored_mean([[self.censored[key] for key in keys]])
+            if weighted is None or not weighted.is_sure:
+                return None
+            return weighted.value, weighted.deviations
         if not keys:
             return None
         values = [self.values[key] for key in keys]
@@ -371,7 +426,7 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
 
 
 def difference_bounds(row: MetricRow) -> Bounds:
-    """The least and the greatest difference of two values of a metric."""
+    """Return the least and the greatest possible difference of two values of a metric."""
     if row.low is None or row.high is None:
         return NO_BOUNDS
     return row.low - row.high, row.high - row.low
@@ -380,7 +435,18 @@ def difference_bounds(row: MetricRow) -> Bounds:
 def question_values(
     scored: ScoredBenchmark, metrics: Container[str] | None = None
 ) -> Iterator[QuestionMeasures]:
-    """Every metric (of those named) of a benchmark under every protocol, on the questions that have a value."""
+    """Yield each metric of a benchmark under each protocol, with the values of its questions.
+
+    `metrics` restricts the metrics. Questions without a value, and metrics that are not comparable by question, are
+    left out.
+
+    Examples:
+        >>> from snellen.plugin_api import score_run
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [scored] = score_run(results.runs[0].folder, sn.ScoringSpec()).benchmarks
+        >>> [len(measure.values) for measure in question_values(scored, ["accuracy"])]
+        [4]
+    """
     counts: dict[RowKey, dict[QuestionKey, Counts]] = defaultdict(dict)
     for tally in scored.tallies:
         if tally.counts:
@@ -393,7 +459,7 @@ def question_values(
             continue
         declaring = metric_of(metric)
         if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
-            continue  # no mean over questions, which is what is compared
+            continue  # not a mean over questions
         scores = list(records)
         values = {
             (score.sample_id, score.turn): score.value
@@ -424,6 +490,7 @@ def question_values(
 
 
 def _censored(scores: Sequence[Score]) -> Mapping[QuestionKey, Score]:
+    """Return the scores by question if rows of answers broke off, else nothing. Unbegun questions are left out."""
     if not is_censored(scores):
         return {}
     counted = (score for score in scores if score.value is not None or score.steps or score.broken)
@@ -431,23 +498,23 @@ def _censored(scores: Sequence[Score]) -> Mapping[QuestionKey, Score]:
 
 
 def shared_protocol(runs: Sequence[Iterable[str]]) -> str | None:
-    """The protocol that all runs have, of several the preferred one."""
+    """Return the preferred protocol among those that all runs have, or None."""
     shared = set.intersection(*(set(protocols) for protocols in runs))
     return min(shared, key=protocol_preference, default=None)
 
 
 class Paired(Struct, frozen=True):
-    """A difference with what means over benchmarks need."""
+    """A difference with the facts that means over benchmarks need."""
 
     result: PairedDifference
     spec: BenchmarkSpec
-    """Of the benchmark; of a mean, of one of them."""
+    """Entry of the benchmark; for a mean, of one of its benchmarks."""
     contributions: dict[str, float]
-    """By picture; they add up to the difference."""
+    """Contribution of each image; they add up to the difference."""
     raw: Estimate | None = None
-    """The difference with its interval as it is, before it is made to agree with the test."""
+    """The difference with its interval before the interval was adjusted to agree with the test."""
     missing_in_first: int = 0
-    """Questions that have a value in the second run alone."""
+    """Questions that have a value only in the second run."""
 
 
 def pair(
@@ -456,7 +523,11 @@ def pair(
     second: QuestionMeasures,
     questions: frozenset[QuestionKey] | None = None,
 ) -> Paired:
-    """The difference of two runs in one metric of one benchmark, on these questions or on all that they share."""
+    """Compare two runs in one metric of one benchmark, on the given questions or on all common ones.
+
+    The interval includes the doubt about uncertain readings and the corrections of audits. The p-value is of a sign-flip
+    test over images, and the interval is adjusted to agree with it.
+    """
     keys, groups = first.questions(first.keys & second.keys if questions is None else questions)
     spec, n = first.scored.spec, len(keys)
     values = first.spread_over(keys), second.spread_over(keys)
@@ -506,7 +577,12 @@ def pair(
             only_one_has_value=len(first.keys ^ second.keys),
             unit=first.row.unit,
             better=first.row.better,
-            needed=questions_needed(difference.value or 0.0, difference.stderr or 0.0, n),
+            needed=questions_needed(
+                difference.value or 0.0,
+                difference.stderr or 0.0,
+                n,
+                sum(abs(value) > SAME for value in contributions.values()),
+            ),
             reason=None if contributions else _why_without_difference(first, second, n),
             least_by_reading=by_reading[0] if by_reading else None,
             most_by_reading=by_reading[1] if by_reading else None,
@@ -519,17 +595,20 @@ def pair(
 
 
 class AuditCorrection(NamedTuple):
-    """What the audit of a run changes in its value, and by how much that may be too little or too much."""
+    """The correction of a run's value by an audit, with its margins of error."""
 
     shift: float = 0.0
+    """Change of the value."""
     below: float = 0.0
+    """Margin below the corrected value."""
     above: float = 0.0
+    """Margin above the corrected value."""
 
 
 def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorrection:
-    """Return what an audit changes in the value of a run on these questions; nothing if they are not all of its own.
+    """Return the correction of a run's value by an audit; zero if `keys` are not all questions of the run.
 
-    The margins are what the corrected interval has beyond the one of sampling alone.
+    The margins are those of the corrected interval in excess of the margins of sampling.
     """
     audited = run.audited
     if audited is None or audited.value is None or len(keys) < len(run.keys) or run.counted_by:
@@ -539,8 +618,8 @@ def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorr
     )
     if None in (audited.low, audited.high, read.value, read.low, read.high):
         return AuditCorrection()
-    below, above = margins(audited)
-    below_sampling, above_sampling = margins(read)
+    below, above = audited.margins
+    below_sampling, above_sampling = read.margins
     return AuditCorrection(
         audited.value - (read.value or 0.0),
         math.sqrt(max(0.0, below**2 - below_sampling**2)),
@@ -551,14 +630,14 @@ def _correction(run: QuestionMeasures, keys: Sequence[QuestionKey]) -> AuditCorr
 def _corrected_difference(
     difference: Estimate, corrections: tuple[AuditCorrection, AuditCorrection], bounds: Bounds
 ) -> Estimate:
-    """Return a difference with what the audits of both runs change; the margins of all add up in squares (MOVER)."""
+    """Correct a difference by the audits of both runs. The margins are combined as root sums of squares (MOVER)."""
     first, second = corrections
     if first == second == AuditCorrection():
         return difference
     value = (difference.value or 0.0) + first.shift - second.shift
     if difference.low is None or difference.high is None:
         return replace(difference, value=value)
-    below, above = margins(difference)
+    below, above = difference.margins
     below = math.hypot(below, first.below, second.above)
     above = math.hypot(above, first.above, second.below)
     low, high = max(bounds[0], value - below), min(bounds[1], value + above)
@@ -568,8 +647,8 @@ def _corrected_difference(
 def _doubtful_differences(
     first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
 ) -> list[DoubtfulValue]:
-    """Return the difference on each question that a reading is not certain of, with what that says of it."""
-    # Labels say how a run was misread on average; the probabilities of its readings are not needed then.
+    """Return the difference on each question with an uncertain reading, and its possible other values."""
+    # Labels of an audit already correct for misread replies on average.
     first_doubts = first.doubts if first.audited is None else {}
     second_doubts = second.doubts if second.audited is None else {}
     doubtful: list[DoubtfulValue] = []
@@ -586,6 +665,7 @@ def _doubtful_differences(
 
 
 def _why_without_difference(first: QuestionMeasures, second: QuestionMeasures, n: int) -> Reason:
+    """Return why two runs have no difference on `n` common questions."""
     if not n:
         return "not asked"
     return "too few asked to the end" if first.censored or second.censored else "metric undefined"
@@ -597,14 +677,17 @@ def _with_broken_rows(
     second: QuestionMeasures,
     keys: Sequence[QuestionKey],
 ) -> Estimate:
-    """Its n is of the questions that both runs have a value for, as everywhere; those that weigh in it although they
-    were answered in part alone are its errors, or were not asked to the end."""
-    lacking = [
-        run.censored[key]
-        for key in keys
-        if (run := next((run for run in (first, second) if key not in run.values), None))
-        is not None
-    ]
+    """Set the counts of a difference in which rows of answers broke off.
+
+    `n` counts the questions for which both runs have a value. The other questions, which affect the difference through
+    its weights, count as errors or as not run to the end.
+    """
+    lacking: list[Score] = []
+    for key in keys:
+        if key not in first.values:
+            lacking.append(first.censored[key])
+        elif key not in second.values:
+            lacking.append(second.censored[key])
     counted = with_counts(difference, lacking, 0)
     return replace(counted, n=len(keys) - len(lacking))
 
@@ -617,6 +700,7 @@ def _estimate(
     gap: float,
     deviations: Sequence[float],
 ) -> Estimate:
+    """Return the difference `gap` with its interval: from paired values if possible, else from deviations."""
     bounds = difference_bounds(first.row)
     if not (first.counted_by or first.censored or second.censored):
         return estimate_mean(
@@ -630,7 +714,7 @@ def _estimate(
 def _counted(
     first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
 ) -> tuple[int | None, int | None]:
-    """On how many questions the first did better, and the second."""
+    """Return the number of questions on which the first run is better, and on which the second is."""
     if first.counted_by:
         return None, None
     sign = -1 if first.row.better == "lower" else 1
@@ -642,7 +726,7 @@ def _counted(
 def flips(
     labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeasures
 ) -> Iterator[QuestionFlip]:
-    """The common questions on which two runs have different values."""
+    """Yield the common questions on which two runs have different values."""
     if first.counted_by:
         return
     for key in sorted(first.values.keys() & second.values.keys()):
@@ -660,11 +744,12 @@ def flips(
 
 
 def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
-    """Means over the benchmarks of each dimension, and one over all, where these are of several dimensions.
+    """Yield the mean difference over the benchmarks of each dimension, and the overall mean.
 
-    Of the same two runs and the same method; only over metrics that share a scale. What suites say counts alike,
-    questions or else benchmarks, does so, as in the numbers of a run. There is none over all where it is the mean of
-    the only dimension.
+    There is no mean over metrics with different scales, and no overall mean if there is only one dimension. Benchmarks
+    or questions have equal weights, as the suites declare.
+
+    `pairs` are differences between the same two runs by the same method.
     """
     usable = [paired for paired in pairs if paired.result.difference.value is not None]
     by_dimension: dict[str, list[Paired]] = defaultdict(list)
@@ -677,15 +762,17 @@ def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
     is_of_one_dimension = len(by_dimension) == 1 and all(
         paired.result.dimension for paired in usable
     )
-    if len(usable) > 1 and not is_of_one_dimension and (overall := mean_of_pairs(usable, ALL)):
+    if len(usable) > 1 and not is_of_one_dimension and (overall := mean_of_pairs(usable, OVERALL)):
         yield overall.result
 
 
 def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
-    """The mean of differences, which count alike or, if their suites say so, by their numbers of questions; None over
-    different scales."""
+    """Return the mean of differences; None if their metrics have different scales.
+
+    The benchmarks have equal weights or, if their suites declare it, weights by number of questions.
+    """
     rows = [
-        declared(metric) for metric in dict.fromkeys(member.result.metric for member in members)
+        declared_row(metric) for metric in dict.fromkeys(member.result.metric for member in members)
     ]
     if len({(row.scale, row.better) for row in rows}) > 1 or (
         len(members) > 1 and not rows[0].scale
@@ -703,13 +790,11 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         for member, weight in zip(members, weights, strict=True)
         for group, value in member.contributions.items()
     }
-    weighted = (
-        scaled_estimate(result.difference, w) for result, w in zip(results, weights, strict=True)
-    )
+    weighted = (result.difference.scaled(w) for result, w in zip(results, weights, strict=True))
     test = sign_flip_test(list(contributions.values()))
     difference, p = agreeing(mean_of_estimates(list(weighted)), test)
     raws = [
-        scaled_estimate(member.raw or member.result.difference, w)
+        (member.raw or member.result.difference).scaled(w)
         for member, w in zip(members, weights, strict=True)
     ]
     metrics = {result.metric for result in results}
@@ -717,7 +802,7 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         PairedDifference(
             results[0].first,
             results[0].second,
-            ALL,
+            OVERALL,
             dimension,
             results[0].suite if len({result.suite for result in results}) == 1 else "",
             results[0].method,

@@ -23,14 +23,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.headline import ALL
+from snellen.analysis.headline import OVERALL
 from snellen.analysis.paired.comparison import common_measures, run_measures
 from snellen.analysis.paired.differences import Paired, mean_of_pairs, pair
 from snellen.analysis.paired.significance import POWER, holm
-from snellen.analysis.statistics import z
+from snellen.analysis.quantiles import z
 from snellen.analysis.subset import check_same_builds
 from snellen.errors import DataError
-from snellen.metrics.declaration import SHARE, declared, row_called
+from snellen.metrics.declaration import SHARE, declared_row, row_called
 from snellen.records import METHODS, Better, Estimate
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
@@ -43,7 +43,12 @@ FARTHEST = 100
 
 
 class GateRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a candidate must not be worse in, and by how much."""
+    """What a candidate must not be worse in, and by how much.
+
+    Examples:
+        >>> sn.GateRule(worse="2pt", on="modern/docvqa:anls").on
+        'modern/docvqa:anls'
+    """
 
     worse: str
     """The margin: points of a share (`1pt`), or a number in the unit of the metric."""
@@ -127,11 +132,12 @@ def read_margin(text: str, unit: str) -> float:
             number = words.removesuffix(suffix).strip()
             if not unit.startswith(SHARE):
                 raise DataError(
-                    f"worse {text!r}: points are of shares, and this metric is in {unit or 'no unit'}; give a number"
+                    f"worse {text!r}: points apply to shares, but this metric is in {unit or 'no unit'}; give a "
+                    "number"
                 )
             return _positive(number, text) / 100
     if unit.startswith(SHARE):
-        raise DataError(f"worse {text!r}: say how many points of a share, such as 1pt")
+        raise DataError(f"worse {text!r}: give percentage points of a share, such as 1pt")
     return _positive(words, text)
 
 
@@ -150,7 +156,24 @@ def check_gate(
 ) -> GateResult:
     """Decide whether a candidate is worse than its baseline.
 
-    Raises DataError for runs on different builds of a benchmark, or a rule about what they have not both measured.
+    Args:
+        candidate: The run that is to replace the baseline, one of `Results.runs`.
+        baseline: The run that it is compared with. Both answered the same questions.
+        rules: What must not be worse, and by how much.
+        alpha: The probability of a false alarm, and of a miss.
+
+    Returns:
+        The verdict, the exit code of `snellen compare --fail-if-worse`, and what each rule found.
+
+    Raises:
+        DataError: The runs are on different builds of a benchmark, or a rule is about what they have not both measured.
+
+    Examples:
+        >>> models = ["snellen:oracle", "snellen:uniform"]
+        >>> results = sn.evaluate(models, "eyechart/colour", limit=40, report=False)
+        >>> candidate, baseline = results.runs
+        >>> sn.check_gate(candidate, baseline, [sn.GateRule(worse="1pt")]).verdict
+        'pass'
     """
     labels = run_labels([candidate, baseline])
     data = [rule_data(candidate, baseline, rule) for rule in rules]
@@ -190,7 +213,7 @@ def _outcome(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
     if verdict == "not enough evidence" and not detail:
         more = _more_questions(data, alpha)
         if more is None:
-            detail = "the difference is too near the margin"
+            detail = "the difference is too close to the margin"
     shown = _at_level(data.estimate, alpha)
     if data.better == "lower":
         shown = replace(
@@ -274,27 +297,26 @@ def rule_data(candidate: ScoredRun, baseline: ScoredRun, rule: GateRule) -> Rule
     check_same_builds([candidate, baseline])
     benchmark, _, metric = rule.on.partition(":")
     paired = _pairs(candidate, baseline, row_called(metric) if metric else "")
-    if benchmark not in ("", ALL):
+    if benchmark not in ("", OVERALL):
         named = [each for each in paired if each.result.benchmark == benchmark]
         if not named:
             names = sorted({each.result.benchmark for each in paired})
             raise DataError(
-                f"on {rule.on!r}: both runs have no such number; they share {', '.join(names) or 'nothing'}"
+                f"on {rule.on!r}: the runs do not both have this value; they share {', '.join(names) or 'nothing'}"
             )
         return _data(rule, named[0])
 
     usable = [each for each in paired if each.result.difference.value is not None]
     if not usable:
-        raise DataError(
-            f"on {rule.on or 'the headline'!r}: these runs have no such number in common"
-        )
+        raise DataError(f"on {rule.on or 'the headline'!r}: these runs do not share such a value")
     if len(usable) == 1:
         return _data(rule, usable[0])
-    mean = mean_of_pairs(usable, ALL)
+    mean = mean_of_pairs(usable, OVERALL)
     if mean is None:
         names = ", ".join(sorted(each.result.benchmark for each in usable))
         raise DataError(
-            f"the headlines of {names} have no common scale; name each with --on BENCHMARK --fail-if-worse MARGIN"
+            f"the headlines of {names} have no common scale; set a margin for each with --on BENCHMARK "
+            "--fail-if-worse MARGIN"
         )
     return _data(rule, mean)
 
@@ -313,7 +335,7 @@ def _pairs(candidate: ScoredRun, baseline: ScoredRun, metric: str) -> list[Paire
 
 def _data(rule: GateRule, paired: Paired) -> RuleData:
     result = paired.result
-    row = declared(result.metric)
+    row = declared_row(result.metric)
     unit = result.unit or row.unit
     estimate = paired.raw or result.difference
     if result.better == "lower":

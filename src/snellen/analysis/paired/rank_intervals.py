@@ -1,4 +1,4 @@
-"""Ranks with intervals: how far a ranking would change if other pictures had been drawn."""
+"""Ranks with intervals: how far a ranking would change if other images had been drawn."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from snellen.analysis.headline import ALL, benchmark_weights
+from snellen.analysis.group_spread import sum_by_group
+from snellen.analysis.headline import OVERALL, benchmark_weights
 from snellen.analysis.paired.differences import QuestionMeasures, RankInterval
-from snellen.analysis.statistics import sum_by_group
 from snellen.common.seeds import rng_for
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -52,7 +52,7 @@ def rank_intervals(
     `benchmarks` holds, for each benchmark, what all runs measured by the same metric and method, and `better`, by
     benchmark (or `*`) and dimension, which run is shown to be better than which other one: these tests leave each run
     some places, which are its interval, so that no rank says more than a difference does. How often a run is best, and
-    the interval of the average rank, come from resamples. Each picture is drawn
+    the interval of the average rank, come from resamples. Each image is drawn
     a Poisson number of times, one on average (Hanley and MacGibbon 2006), the same for all runs; a value changes by the
     sum of its questions' deviations, so that the total drawn need not be fixed.
     """
@@ -74,7 +74,7 @@ def rank_intervals(
     dimensions = _dimensions(resampled_benchmarks)
     by_dimension = [(name, members, *_mean_ranks(members)) for name, members in dimensions.items()]
     for name, members, points, draws in by_dimension:
-        ranked += _intervals(labels, points, draws, _joined(members), ALL, name, better)
+        ranked += _intervals(labels, points, draws, _joined(members), OVERALL, name, better)
     if len(dimensions) > 1:
         points, draws = (
             np.mean(arrays, axis=0)
@@ -83,7 +83,7 @@ def rank_intervals(
         everything = _joined(
             [resampled for members in dimensions.values() for resampled in members]
         )
-        ranked += _intervals(labels, points, draws, everything, ALL, ALL)
+        ranked += _intervals(labels, points, draws, everything, OVERALL, OVERALL)
     return ranked
 
 
@@ -155,7 +155,7 @@ def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
 
 
 def _joined(members: Sequence[_Resampled]) -> _Resampled:
-    """The first benchmark standing for all, with their numbers of questions and pictures."""
+    """Return the first benchmark with the numbers of questions and images of all."""
     first = members[0]
     return _Resampled(
         first.measures,
@@ -175,18 +175,22 @@ def _intervals(
     dimension: str = "",
     better: Mapping[tuple[str, str], Sequence[tuple[str, str]]] | None = None,
 ) -> list[RankInterval]:
-    """With the places that tests leave; where there are none, as of an average, those of the resamples."""
+    """Return the rank of each run with its bounds.
+
+    The bounds follow from the significant differences in `better`, as pairs (winner, loser). Without `better`, as for an
+    average rank, they are percentiles of the resampled ranks.
+    """
     best = (draws <= draws.min(axis=1, keepdims=True)).mean(axis=0)
     first, is_known = of.measures[0], of.groups > 1
     dimension = dimension or first.scored.spec.dimension
     if better is None:
         low, high = np.percentile(draws, [TAIL, 100 - TAIL], axis=0, method="inverted_cdf")
     else:
-        shown = better.get((benchmark, dimension), ())
-        low = np.array([1 + sum(loser == label for _, loser in shown) for label in labels])
-        high = np.array(
-            [len(labels) - sum(winner == label for winner, _ in shown) for label in labels]
-        )
+        significant = better.get((benchmark, dimension), ())
+        n_better = [sum(loser == label for _, loser in significant) for label in labels]
+        n_worse = [sum(winner == label for winner, _ in significant) for label in labels]
+        low = 1 + np.array(n_better)
+        high = len(labels) - np.array(n_worse)
     return [
         RankInterval(
             label,

@@ -1,159 +1,220 @@
-"""The test of a paired difference, which its interval agrees with, corrections for many, and how many questions would
-decide one."""
+"""Tests of paired differences, with intervals that agree with them, and corrections for several comparisons."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Literal
 
 from msgspec.structs import replace
 
-from snellen.analysis.statistics import SAME, Interval, z
+from snellen.analysis.intervals import SAME, Interval
+from snellen.analysis.quantiles import z
 from snellen.records import Estimate
 
 Correction = Literal["holm", "bh", "none"]
 ENUMERATED = 16
-"""Most groups whose 2^G signs are all tried."""
+"""Greatest number of groups for which all 2^G signs are tried."""
 POWER = 0.8
 LEVEL = 0.05
-"""Of the test of a difference, and of all differences that are corrected together."""
+"""Level of the test of a difference, and of all differences that are corrected together."""
 
 
 def agreeing(estimate: Estimate, p: float) -> tuple[Estimate, float]:
-    """A difference and the p-value of its sign-flip test, as one test: what one of them leaves open, both do.
+    """Make the interval of a difference and the p-value of its sign-flip test agree.
 
-    The p-value is the larger of the two that test and interval give: an interval whose end lies m from the value d on
-    the side of zero stands for 2 (1 - Phi(z d / m)) (Altman and Bland 2011). The interval reaches zero unless the
-    p-value is below 5%; so it excludes zero where, and only where, that is so.
+    The p-value is the larger one of the test's and the interval's: an interval whose end on the side of zero has the
+    distance m from the value d corresponds to 2 (1 - Phi(z d / m)) (Altman and Bland 2011). If it is 5% or more, the
+    interval is extended to zero. So the interval excludes zero if, and only if, the p-value is below 5%.
+
+    Args:
+        estimate: The difference.
+        p: The p-value of its test.
+
+    Returns:
+        The difference with its interval, and the p-value.
     """
-    low, high = estimate.low, estimate.high
+    low = estimate.low
+    high = estimate.high
     if estimate.value is None or low is None or high is None:
         return estimate, p
     p = max(p, _p_of_interval(estimate.value, low, high))
-    return (
-        (replace(estimate, low=min(low, 0.0), high=max(high, 0.0)), p)
-        if p >= LEVEL
-        else (estimate, p)
-    )
+    if p < LEVEL:
+        return estimate, p
+    return replace(estimate, low=min(low, 0.0), high=max(high, 0.0)), p
 
 
 def _p_of_interval(value: float, low: float, high: float) -> float:
-    margin = value - low if value > 0 else high - value
-    if not margin:
-        return float(not value)
-    return _normal_test(z() * value / margin)
+    margin_to_zero = value - low if value > 0 else high - value
+    if margin_to_zero == 0:
+        return 1.0 if value == 0 else 0.0
+    return _normal_test(z() * value / margin_to_zero)
 
 
 def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: int) -> Interval:
-    """The interval of a difference that excludes zero where, and only where, its p-value corrected for a family of so
-    many differences is below 5%.
+    """Return the interval of a difference that agrees with its corrected p-value.
 
-    Where nothing is shown it is at the level of 5% over the size of the family, else at the level that the correction
-    leaves, 5% p / p corrected.
+    It excludes zero if, and only if, the corrected p-value is below 5%. Its level is then 5% p / p_adjusted, what the
+    correction leaves; else it is 5% divided by the size of the family.
+
+    Args:
+        estimate: The difference with its interval at 95%.
+        p: Its p-value.
+        p_adjusted: Its p-value, corrected for all differences of the family.
+        family: Number of differences that are corrected together.
     """
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return None, None
-    if p_adjusted == p and (p < LEVEL or family < 2):
-        return (
-            estimate.low,
-            estimate.high,
-        )  # to the last bit: whoever reads both is told that nothing was corrected
-    level = LEVEL * p / p_adjusted if p and p_adjusted < LEVEL else LEVEL / max(family, 1)
-    wider = z(level) / z()
-    low = estimate.value - wider * (estimate.value - estimate.low)
-    high = estimate.value + wider * (estimate.high - estimate.value)
-    return (low, high) if p_adjusted < LEVEL else (min(low, 0.0), max(high, 0.0))
+    is_significant = p_adjusted < LEVEL
+    is_uncorrected = p_adjusted == p and (p < LEVEL or family < 2)
+    if is_uncorrected:
+        # Equal to the last bit, because readers of both are told that nothing was corrected.
+        return estimate.low, estimate.high
+
+    level = LEVEL / max(family, 1)
+    if is_significant and p:
+        level = LEVEL * p / p_adjusted
+    widening = z(level) / z()
+    low = estimate.value - widening * (estimate.value - estimate.low)
+    high = estimate.value + widening * (estimate.high - estimate.value)
+    if is_significant:
+        return low, high
+    return min(low, 0.0), max(high, 0.0)
 
 
 def sign_flip_test(sums: Sequence[float]) -> float:
-    """Two-sided p-value of the hypothesis that two systems are equally good.
+    """Return the two-sided p-value of the hypothesis that two systems are equally good.
 
-    `sums` holds, for each group of questions that may depend on each other (a picture), the summed differences of
-    the two systems. Were they equally good, each sum could as well have the other sign. If all that are not zero have
-    one size, the number of positive ones is binomial: for single questions that are right or wrong this is McNemar's
-    exact test (McNemar 1947). Up to 16 groups all signs are tried (Fisher's randomisation test); beyond that, the
-    sum of S_g over the root of the sum of S_g^2 is standard normal, as in McNemar's test for groups (Durkalski et
-    al. 2003).
+    If they are, the difference of each group could as well have the other sign. If all differences that are not zero
+    have one size, the number of positive ones is binomial: for single questions that are right or wrong this is
+    McNemar's exact test (McNemar 1947). Up to 16 groups, all signs are tried (Fisher's randomisation test). For more
+    groups, sum S_g / sqrt(sum S_g^2) is standard normal, as in McNemar's test for groups (Durkalski et al. 2003).
+
+    Args:
+        sums: For each group of questions that may depend on each other (an image), the sum S_g of the differences.
+
+    Example:
+        >>> sign_flip_test([1.0, 1.0, 1.0, 1.0, 1.0, -1.0])  # 2 (1 + 6) / 2^6
+        0.21875
     """
-    largest = max(map(abs, sums), default=0.0)
-    moved = [value for value in sums if abs(value) > SAME * largest]
-    if not moved:
+    largest = max((abs(value) for value in sums), default=0.0)
+    nonzero = [value for value in sums if abs(value) > SAME * largest]
+    if not nonzero:
         return 1.0
-    sizes = [abs(value) for value in moved]
-    if max(sizes) - min(sizes) <= SAME * largest * len(sums):
-        return _binomial_test(sum(value > 0 for value in moved), len(moved))
-    if len(moved) <= ENUMERATED:
-        return _randomisation_test(moved)
-    return _normal_test(math.fsum(moved) / math.sqrt(math.fsum(value * value for value in moved)))
+
+    sizes = [abs(value) for value in nonzero]
+    are_of_one_size = max(sizes) - min(sizes) <= SAME * largest * len(sums)
+    if are_of_one_size:
+        n_positive = sum(value > 0 for value in nonzero)
+        return _binomial_test(n_positive, len(nonzero))
+    if len(nonzero) <= ENUMERATED:
+        return _randomisation_test(nonzero)
+    sum_of_squares = math.fsum(value * value for value in nonzero)
+    return _normal_test(math.fsum(nonzero) / math.sqrt(sum_of_squares))
 
 
 def _binomial_test(successes: int, n: int) -> float:
-    """Two-sided test of a probability of one half: twice the smaller tail."""
+    """Return the two-sided p-value for a probability of one half: twice the smaller tail."""
     fewer = min(successes, n - successes)
     if n > 1000:
-        # The tail by the normal distribution with continuity correction, right to 1e-3 of itself here.
-        return min(1.0, _normal_test((n - 2 * fewer - 1) / math.sqrt(n)))
-    tail = Fraction(sum(math.comb(n, k) for k in range(fewer + 1)), 2 ** (n - 1))
-    return min(1.0, float(tail))
+        # The normal distribution with continuity correction is right to 1e-3 of the tail here.
+        statistic = (n - 2 * fewer - 1) / math.sqrt(n)
+        return min(1.0, _normal_test(statistic))
+    outcomes = sum(math.comb(n, k) for k in range(fewer + 1))
+    both_tails = Fraction(2 * outcomes, 2**n)
+    return min(1.0, float(both_tails))
 
 
 def _normal_test(statistic: float) -> float:
+    """Return the two-sided p-value of a standard normal statistic."""
     return math.erfc(abs(statistic) / math.sqrt(2))
 
 
 def _randomisation_test(sums: Sequence[float]) -> float:
-    """The share of all signs under which the sum is at least as far from zero."""
-    observed = abs(math.fsum(sums))
+    """Return the share of all combinations of signs whose sum is at least as far from zero as the observed sum."""
     totals = [0.0]
     for value in sums:
         totals = [total + sign * value for total in totals for sign in (1, -1)]
-    reach = observed - SAME * math.fsum(map(abs, sums))
-    return sum(abs(total) >= reach for total in totals) / len(totals)
+    rounding = SAME * math.fsum(abs(value) for value in sums)
+    observed = abs(math.fsum(sums)) - rounding
+    n_as_far = sum(abs(total) >= observed for total in totals)
+    return n_as_far / len(totals)
 
 
 def adjusted(p_values: Sequence[float], correction: Correction = "holm") -> list[float]:
-    """p-values corrected for their number, in the same order.
+    """Return p-values corrected for their number, in the same order.
 
     `holm` (Holm 1979) bounds the chance of any false finding, `bh` (Benjamini and Hochberg 1995) the expected share of
     false ones among the findings.
     """
-    return _CORRECTIONS[correction](p_values)
+    if correction == "holm":
+        return holm(p_values)
+    if correction == "bh":
+        return benjamini_hochberg(p_values)
+    return list(p_values)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """max over j <= i of (m - j + 1) p_(j), at most 1."""
-    count, corrected, largest = len(p_values), [0.0] * len(p_values), 0.0
-    for place, i in enumerate(sorted(range(count), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (count - place) * p_values[i]))
-        corrected[i] = largest
+    """Correct m p-values by Holm's method: the i-th smallest becomes max over j <= i of (m - j + 1) p_(j), at most 1.
+
+    Example:
+        >>> holm([0.25, 0.125])
+        [0.25, 0.25]
+    """
+    m = len(p_values)
+    corrected = [0.0] * m
+    largest = 0.0
+    ascending = sorted(range(m), key=lambda index: p_values[index])
+    for position, index in enumerate(ascending):
+        largest = max(largest, min(1.0, (m - position) * p_values[index]))
+        corrected[index] = largest
     return corrected
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """min over j >= i of m p_(j) / j."""
-    count, corrected, least = len(p_values), [0.0] * len(p_values), 1.0
-    for place, i in reversed(list(enumerate(sorted(range(count), key=p_values.__getitem__), 1))):
-        least = min(least, count * p_values[i] / place)
-        corrected[i] = least
+    """Correct m p-values by the false discovery rate: the i-th smallest becomes min over j >= i of m p_(j) / j.
+
+    Example:
+        >>> benjamini_hochberg([0.25, 0.0625])
+        [0.25, 0.125]
+    """
+    m = len(p_values)
+    corrected = [0.0] * m
+    least = 1.0
+    ascending = sorted(range(m), key=lambda index: p_values[index])
+    for rank in range(m, 0, -1):
+        index = ascending[rank - 1]
+        least = min(least, m * p_values[index] / rank)
+        corrected[index] = least
     return corrected
 
 
-_CORRECTIONS: dict[Correction, Callable[[Sequence[float]], list[float]]] = {
-    "holm": holm,
-    "bh": benjamini_hochberg,
-    "none": list,
-}
+LEAST_DIFFERING = 6
+"""Images whose answers have to differ for p < 0.05: the sign-flip test of m images gives at least 2 / 2^m."""
 
 
-def questions_needed(difference: float, stderr: float, n: int) -> int | None:
-    """How many such questions would show a difference of this size at the 5% level with probability POWER.
+def questions_needed(difference: float, stderr: float, n: int, differing: int) -> int | None:
+    """Return how many questions would show a difference of this size at the 5% level with probability `POWER`.
 
-    n ((z_0.975 + z_power) stderr / difference)^2, with the standard error that `n` questions gave. None if there is
-    no difference, or none of its questions tells how much they vary.
+    The number is n ((z_0.975 + z_power) stderr / difference)^2, but so many at least that `LEAST_DIFFERING` images
+    differ: the formula is that of the normal distribution, which few questions do not follow.
+
+    Args:
+        difference: The observed difference.
+        stderr: Its standard error.
+        n: Number of questions that gave this error.
+        differing: Number of images on which the two models differ.
+
+    Returns:
+        The number, or None if there is no difference or its error is unknown.
     """
     if not n or not stderr or abs(difference) <= SAME:
         return None
-    return math.ceil(n * ((z() + NormalDist().inv_cdf(POWER)) * stderr / difference) ** 2)
+    z_power = NormalDist().inv_cdf(POWER)
+    ratio = (z() + z_power) * stderr / difference
+    by_normal = math.ceil(n * ratio**2)
+    if not differing:
+        return by_normal
+    return max(by_normal, math.ceil(LEAST_DIFFERING * n / differing))

@@ -22,6 +22,7 @@ from snellen.benchmark_building import (
     find_own,
 )
 from snellen.building.benchmark import MANIFEST, Benchmark
+from snellen.building.builder import changed_settings
 from snellen.building.reforming import count_types
 from snellen.building.spec import (
     BuildSpec,
@@ -33,6 +34,7 @@ from snellen.building.spec import (
     reform_spec,
 )
 from snellen.catalogue import BenchmarkSpec, select
+from snellen.cli import installed_verbs
 from snellen.cli.flags import (
     PATH,
     GroupedCommand,
@@ -46,19 +48,25 @@ from snellen.cli.preview import show_preview
 from snellen.cli.show import (
     announce,
     build_progress,
-    err,
-    out,
+    console,
+    error_console,
     print_built,
     show_table,
     show_verification,
 )
 from snellen.common.answer_forms import FORM_WORDS
-from snellen.common.paths import as_word, benchmark_folder
+from snellen.common.paths import benchmark_folder, shell_word
 from snellen.errors import DataError, WrongRowsError
 from snellen.models.loading import load_model
 from snellen.recognition.columns import Doubt
-from snellen.recognition.own_sources import OwnSource, is_own, refuse_doubt, write_entry
-from snellen.runs.finding import open_benchmark, outdated
+from snellen.recognition.own_sources import (
+    OwnSource,
+    check_entry_is_free,
+    is_own,
+    refuse_doubt,
+    write_entry,
+)
+from snellen.runs.finding import open_benchmark, reason_to_rebuild
 
 # --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
 
@@ -73,19 +81,17 @@ def naming_leniency(lenient: bool) -> Iterator[None]:
         yield
     except WrongRowsError as error:
         if not lenient and all(map(_OF_A_ROW.search, error.faults)):
-            announce(
-                "rows that cannot be used are named below; --lenient leaves them out and counts them"
-            )
+            announce("the rows below cannot be used; --lenient skips and counts them")
         raise
 
 
 def ask_user(path: Path, doubt: Doubt) -> str:
     """Have a user decide with one key. Raises DataError with the choices where nobody can be asked."""
-    if not (sys.stdin.isatty() and err.is_terminal):
+    if not (sys.stdin.isatty() and error_console.is_terminal):
         return refuse_doubt(path, doubt)
-    err.print(f"{path.name}: {doubt.why}. Which?")
+    error_console.print(f"{path.name}: {doubt.why}. Which?")
     for number, choice in enumerate(doubt.choices[:9], 1):
-        err.print(f"  {number}  {FORM_WORDS.get(choice, choice)}")
+        error_console.print(f"  {number}  {FORM_WORDS.get(choice, choice)}")
     while (key := click.getchar()) not in map(str, range(1, len(doubt.choices[:9]) + 1)):
         if key in ("q", "\x1b", "\x03", "\x04"):
             return refuse_doubt(path, doubt)
@@ -93,7 +99,7 @@ def ask_user(path: Path, doubt: Doubt) -> str:
 
 
 class _Build(GroupedCommand):
-    usual = ("--to", "--source", "--name", "--images", "--column", "--help")
+    usual = ("--to", "--source", "--name", "--images", "--column", "--force", "--help")
     usual_title = "Options that most builds need"
     titles = MappingProxyType(
         {
@@ -109,57 +115,62 @@ class _Build(GroupedCommand):
 @field_flags(EntrySpec, has_negations=False)
 @field_flags(TableSpec, has_negations=False)
 @field_flags(BuildSpec, has_negations=False)
-@click.option("--force", is_flag=True, help="Rebuild benchmarks that are already built.")
 @limits_flag
 @offline_flag
-def build_command(what: tuple[str, ...], force: bool, **flags: Any) -> None:
-    """Make benchmarks.
+def build_command(what: tuple[str, ...], **flags: Any) -> None:
+    """Build a benchmark from its source files, or from your own questions.
 
-    WHAT is a name, glob or suite of the catalogue, or your own questions: .csv, .tsv, .jsonl, .json, .xlsx, .parquet,
-    a folder, a dataset of the hub, or the entry (.toml) that an earlier build wrote:
+    WHAT is a name, glob or suite of the catalogue, or your own questions: a .csv, .tsv, .jsonl, .json, .xlsx or .parquet
+    file, a folder, a dataset of the hub, or the .toml file that an earlier build wrote:
 
     \b
       snellen build eyechart
-      snellen build questions.xlsx --images pictures/
+      snellen build questions.xlsx --images photos/
       snellen build hf://org/name
       snellen build reform-eval --source official/ --writer openai:name@http://host:port/v1
       snellen build mmbench/dev-en --source MMBench_DEV_EN.tsv
       snellen build reform-eval/vqav2 --hub
 
-    Snellen recognises the columns of your own table by their names and content, and says what it found. It asks where it
-    is unsure, and writes the result next to the table for the next build. All wrong rows are named with their lines, and a
-    failed build leaves nothing behind. See docs/own-data.md, and docs/mmbench.md for tables in MMBench's form, whose
-    circular copies become one question.
+    Snellen recognises the columns of your table by their names and contents, and prints what it found. If it is not
+    sure, it asks. It writes the result to a .toml file next to the table, which the next build follows. Rows with errors
+    are listed with their line numbers, and a failed build does not leave any files. See docs/own-data.md, and
+    docs/mmbench.md for tables in MMBench's format, in which several rows can form one question.
     """
     fields = given_fields(flags)
     spec = build_spec(fields)
     own = [target for target in what if is_own(target)]
     names = [target for target in what if target not in own]
     if spec.entry.revision and not spec.entry.hub:
-        raise DataError("--revision is of the hub's dataset; name --hub too")
+        raise DataError("--revision selects a revision of the hub's dataset; add --hub")
     if (spec.to or spec.table.name) and len(what) > 1:
-        raise DataError("--to and --name are for one benchmark at a time")
+        raise DataError("--to and --name work for one benchmark at a time")
     check_targets(fields, has_tables=bool(own), has_entries=bool(names), as_flags=True)
     for target in own:
         _build_own(target, spec)
     if names:
-        _build_entries([entry for name in names for entry in select(name)], spec, force=force)
+        _build_entries([entry for name in names for entry in select(name)], spec)
 
 
 def _build_own(target: str, spec: BuildSpec) -> None:
     """Build questions of the user, after a preview, and write what was recognised to an entry."""
     source = find_own(target, spec, decide=ask_user, announce=announce)
-    if source.recognition and out.is_terminal:
+    if source.recognition and console.is_terminal:
         show_preview(source)
+    if source.recognition:
+        check_entry_is_free(source.recognition, source.spec)
     with build_progress(source.spec.name) as progress, naming_leniency(spec.lenient):
         benchmark = build_own(source, spec, progress=progress)
     print_built(benchmark)
     if source.recognition:
         entry = write_entry(source.recognition, source.spec)
-        announce(f"written to {entry}; change it there, or say --column picture=NAME")
+        announce(f"saved to {entry}; edit that file if a column was read wrongly")
+    built = shell_word(benchmark.folder if spec.to else benchmark.name)
+    announce(
+        f"next: `snellen run MODEL {built}`; `snellen pack {built} --answers` makes one file of it for a colleague"
+    )
 
 
-def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec, *, force: bool) -> None:
+def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec) -> None:
     """Build benchmarks of the catalogue. Of several, those that cannot be built are named at the end."""
     for entry in entries:
         check_table_settings(entry, spec)
@@ -170,15 +181,24 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec, *, force: 
         # Loaded once for all benchmarks.
         spec = replace(spec, writer=load_model(spec.writer))
 
-    is_default_build = not (force or settings.source or spec.to)
+    # A build does not record these, so it cannot be said to have them already.
+    has_own_inputs = bool(
+        settings.source
+        or settings.revision
+        or settings.params
+        or settings.decisions
+        or spec.writer
+        or spec.to
+    )
     refused = []
     for entry in entries:
-        if is_default_build and (benchmark_folder(entry.name) / MANIFEST).exists():
-            reason = outdated(entry)
+        is_built = (benchmark_folder(entry.name) / MANIFEST).exists()
+        if is_built and not has_own_inputs and not spec.force:
+            reason = reason_to_rebuild(entry) or _other_settings(entry, spec)
             if not reason:
-                announce(f"{entry.name} is built already; --force builds it again")
+                announce(f"{entry.name} is already built; use --force to rebuild it")
                 continue
-            announce(f"building {entry.name} again: {reason}")
+            announce(f"rebuilding {entry.name}: {reason}")
         entry_settings = settings
         if settings.source:
             files = entry.source_in(Path(settings.source))
@@ -197,12 +217,24 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec, *, force: 
         print_built(benchmark)
     if refused:
         raise DataError(
-            f"{len(refused)} of {len(entries)} benchmarks were not built; the lines above say why"
+            f"{len(refused)} of {len(entries)} benchmarks were not built; see the reasons above"
         )
+
+
+def _other_settings(entry: BenchmarkSpec, spec: BuildSpec) -> str:
+    """Say how the build at hand differs, if the user asks for settings that it was not made with."""
+    wanted = changed_settings(spec.recipe)
+    built = Benchmark(benchmark_folder(entry.name)).manifest.build_info.recipe
+    if not wanted or wanted == built:
+        return ""
+    if not built:
+        return "it was built with the settings of its entry"
+    return f"it was built with another value of {', '.join(sorted(wanted.keys() | built.keys()))}"
 
 
 @click.command()
 @click.argument("what", type=PATH)
+@click.argument("words", nargs=-1, metavar="")
 @field_flags(ReformSpec, has_negations=False)
 @click.option(
     "--types",
@@ -211,11 +243,13 @@ def _build_entries(entries: Sequence[BenchmarkSpec], spec: BuildSpec, *, force: 
     help="Show what each type would produce, with an example, without building.",
 )
 @json_flag
-def reform_command(what: Path, is_overview: bool, as_json: bool, **flags: Any) -> None:
+def reform_command(
+    what: Path, words: tuple[str, ...], is_overview: bool, as_json: bool, **flags: Any
+) -> None:
     """Make checked questions from annotations.
 
-    WHAT is a folder of pictures by class, a file in COCO's form (LVIS too), a table with a picture and what is said of
-    it in each row, a dataset of the hub (hf://org/name), or the TOML file of an earlier call:
+    WHAT is a folder of images sorted into classes, a file in COCO's format (or that of LVIS), a table whose rows
+    describe one image each, a dataset of the hub (hf://org/name), or the .toml file of an earlier call:
 
     \b
       snellen reform photos/
@@ -223,16 +257,24 @@ def reform_command(what: Path, is_overview: bool, as_json: bool, **flags: Any) -
       snellen reform birds.csv --distractors near-text:2,random:1 --per-type 200
       snellen reform birds.toml --seed 1 --to other-draw/
 
-    What cannot be asked without doubt is left out and counted; what fails a check gets another distractor or is set
-    apart with the reason. docs/reform.md has all types and sources, docs/verifying.md the checks.
+    Annotations that do not allow an unambiguous question are skipped and counted. A question that fails a check gets
+    another distractor, or is set aside with the reason. docs/reform.md lists all types of questions and sources of
+    distractors, and docs/verifying.md the checks.
     """
+    if words:
+        types = ",".join(words)
+        raise DataError(
+            f"reform takes one source; choose types of questions with --ask {types}, and --types shows all"
+        )
     spec = reform_spec(given_fields(flags))
     source = find_annotations(what, spec, decide=ask_user, announce=announce)
     if is_overview:
         _show_types(source, as_json)
         return
-    if source.recognition and out.is_terminal:
+    if source.recognition and console.is_terminal:
         show_preview(source)
+    if source.recognition:
+        check_entry_is_free(source.recognition, source.spec)
     with build_progress(source.spec.name) as progress, naming_leniency(spec.lenient):
         benchmark = build_reformed(source, spec, announce=announce, progress=progress)
     print_built(benchmark)
@@ -242,15 +284,18 @@ def reform_command(what: Path, is_overview: bool, as_json: bool, **flags: Any) -
 
 
 def _print_next(benchmark: Benchmark, *, is_elsewhere: bool) -> None:
-    name = benchmark.folder if is_elsewhere else as_word(benchmark.name)
-    out.print(f"next: snellen audit {name}, then snellen report {name}", soft_wrap=True)
+    name = benchmark.folder if is_elsewhere else shell_word(benchmark.name)
+    steps = f"snellen run MODEL {name}"
+    if "audit" in installed_verbs():
+        steps = f"snellen audit {name}, then snellen report {name}"
+    console.print(f"next: {steps}", soft_wrap=True)
 
 
 def _show_types(own: OwnSource, as_json: bool) -> None:
     rows = [
         (
             counted.name,
-            f"{counted.pictures:,}",
+            f"{counted.images:,}",
             f"{counted.questions:,}",
             f"{counted.left_out:,}",
             counted.example or f"needs {counted.needs}",
@@ -259,7 +304,7 @@ def _show_types(own: OwnSource, as_json: bool) -> None:
             count_types(own.spec, own.folder), key=lambda counted: not counted.questions
         )
     ]
-    header = ("type", "pictures", "questions", "left out", "for example")
+    header = ("type", "images", "questions", "left out", "for example")
     show_table(own.spec.title, header, rows, as_json=as_json)
 
 
@@ -267,4 +312,6 @@ def _print_types(benchmark: Benchmark) -> None:
     manifest = benchmark.manifest
     types = manifest.tags.get("type", {})
     drawn = ", ".join(f"{name} {number:,}" for name, number in types.items())
-    out.print(f"  {drawn}; drawn of {manifest.made.read:,} that can be asked", soft_wrap=True)
+    console.print(
+        f"  {drawn}; drawn from {manifest.build_info.read:,} possible questions", soft_wrap=True
+    )

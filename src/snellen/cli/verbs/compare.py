@@ -14,8 +14,8 @@ from rich.text import Text
 
 from snellen.cli.flags import (
     PATH,
+    FloatParameter,
     GroupedCommand,
-    Number,
     details_flag,
     field_flags,
     flags_given,
@@ -27,7 +27,7 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, out, print_records, print_tables, run_progress
+from snellen.cli.show import announce, console, print_records, print_tables, run_progress
 from snellen.common.field_values import convert_fields, fields_of
 from snellen.common.record_fields import record_fields
 from snellen.errors import DataError, SnellenError
@@ -36,7 +36,7 @@ from snellen.experiments.gate_file import gate_settings
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
-from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
+from snellen.metrics.declaration import find_metric, metric_with
 from snellen.runs.spec import JudgeSpec, ScoringSpec, overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 
@@ -74,7 +74,7 @@ class _Compare(GroupedCommand):
 )
 @click.option(
     "--equivalent",
-    type=Number(0),
+    type=FloatParameter(0),
     metavar="POINTS",
     help="With --sequential: also stop when the interval of the difference is within ±POINTS.  "
     "[0, any matters]",
@@ -127,15 +127,16 @@ def compare_command(
       snellen compare runs/* --baseline runs/a -o comparison.json
       snellen compare --sequential MODEL_A MODEL_B BENCHMARK...
 
-    Differences are taken on the questions that both runs have a value for, by benchmark, dimension and overall, with
-    intervals and p-values by picture. Ranks have intervals from resampled pictures. --metric names metrics to compare
-    in place of each benchmark's headline. docs/comparison.md says how to read them. Of runs of `snellen acuity`,
-    thresholds are compared.
+    Two runs are compared on the questions for which both have a value: by benchmark, by dimension and overall, with
+    confidence intervals and p-values that treat questions about the same image as one unit. Intervals of ranks come
+    from resampled images. --metric names the metrics to compare instead of the headline of each benchmark.
+    docs/comparison.md explains the results. For runs of `snellen acuity`, the command compares thresholds.
 
-    With --fail-if-worse, or rules in a --gate file, the first run is a candidate and the second its baseline, and the
-    exit code says whether the candidate may be released (docs/gate.md).
+    With --fail-if-worse, or rules in a --gate file, the first run is a release candidate and the second its baseline.
+    The exit code says whether the candidate can be released (docs/gate.md).
 
-    With --sequential two models are asked, and no more than it takes to decide (docs/adaptive.md).
+    With --sequential, the command runs two models on only as many questions as it takes to decide which one is better
+    (docs/adaptive.md).
     """
     given = given_fields(flags)
     compare = convert_fields(fields_of(CompareSpec, given), CompareSpec)
@@ -155,7 +156,7 @@ def compare_command(
 
     to_compute = []
     for name in map(metric_with, compare.metrics):
-        if not is_given_unasked(find_metric(name)) and name not in to_compute:
+        if not find_metric(name).is_always_reported and name not in to_compute:
             to_compute.append(name)
     scoring = scoring_from_flags({**flags, "metrics": tuple(to_compute)})
     judge = judge_from_flags(flags)
@@ -166,7 +167,7 @@ def compare_command(
         _gate(narrowed, gate, outputs, as_json=as_json)
         return
     if gate.on or gate.plan:
-        raise DataError("--on and --plan are for a gate: add --fail-if-worse MARGIN or --gate FILE")
+        raise DataError("--on and --plan need a gate: add --fail-if-worse MARGIN or --gate FILE")
     if any(run.manifest.adaptive_rules for run in scored):
         _compare_adaptive_runs(scored, as_json, is_narrowed=of_runs or bool(subset.where))
         return
@@ -203,11 +204,11 @@ def _check_flags(sequential: bool, *, of_models: bool) -> None:
         of_runs = [name for name in _OF_COMPARISONS if name not in _ASKED_TOO]
         if useless := flags_on_line(only=(*of_runs, "outputs")):
             raise DataError(
-                f"--sequential asks models: {', '.join(useless)}: for runs that are there; leave it out"
+                f"--sequential runs models, but {', '.join(useless)} applies to existing runs; remove it"
             )
     if of_models and not sequential:
         raise DataError(
-            "--equivalent, --protocol and --exam are for --sequential; runs have been asked already"
+            "--equivalent, --protocol and --exam need --sequential, because runs are already complete"
         )
 
 
@@ -231,8 +232,8 @@ def _show_verdict(results: Results, comparison: Comparison) -> None:
 
     compared = ComparedRuns(results.runs, comparison)
     for sentence in findings(common_views(compared.runs), compared, of_instruments=True)[:1]:
-        out.print(Text(sentence))
-        out.print()
+        console.print(Text(sentence))
+        console.print()
 
 
 def _show_short(comparison: Comparison) -> None:
@@ -240,9 +241,9 @@ def _show_short(comparison: Comparison) -> None:
     from snellen.report.short_comparison import next_steps, short_table
 
     print_tables([short_table(comparison)])
-    out.print()
+    console.print()
     for step in next_steps(comparison):
-        out.print(Text(step))
+        console.print(Text(step))
 
 
 def _gate(results: Results, gate: GateSpec, outputs: Sequence[Path], *, as_json: bool) -> None:
@@ -264,7 +265,7 @@ def _gate(results: Results, gate: GateSpec, outputs: Sequence[Path], *, as_json:
         rules, alpha = gate_settings(gate.fail_if_worse, gate.on, file)
         if len(results.runs) != 2:
             raise DataError(
-                f"a gate is of two runs, CANDIDATE BASELINE; {len(results.runs)} are named"
+                f"a gate compares two runs, CANDIDATE BASELINE, but {len(results.runs)} are given"
             )
         candidate, baseline = results.runs
         if gate.plan:
@@ -281,10 +282,10 @@ def _gate(results: Results, gate: GateSpec, outputs: Sequence[Path], *, as_json:
         error.exit_code = GATE_ERROR
         raise
     if as_json:
-        out.out(gate_json(result), highlight=False)
+        console.out(gate_json(result), highlight=False)
     else:
-        out.print(Text(verdict_sentence(result)))
-        out.print()
+        console.print(Text(verdict_sentence(result)))
+        console.print()
         print_tables([gate_table(result)])
     sys.exit(result.exit_code)
 
@@ -304,14 +305,14 @@ def _show_tables(comparison: Comparison, results: Results) -> None:
     told: set[str] = set()
     for table in (*tables, *letter_tables(run_views(results.runs, ()))):
         print_tables([_not_told(table, told)])
-        out.print()
+        console.print()
         told.update(table.all_notes)
-    out.print(flips_line(comparison))
+    console.print(flips_line(comparison))
 
 
 def _not_told(table: Table, told: Container[str]) -> Table:
     """Without what was said below an earlier table."""
-    from snellen.report.table import hint_text
+    from snellen.report.number_text import hint_text
 
     hints = {name: hint for name, hint in table.hints.items() if hint_text(name, hint) not in told}
     return replace(
@@ -333,7 +334,7 @@ def _compare_adaptive_runs(
     compared = procedure.compare(scored)
     if as_json:
         for record in compared.records:
-            out.out(record)
+            console.out(record)
     else:
         print_tables(compared.tables)
 
@@ -352,7 +353,7 @@ def _ask_both(
     models, benchmarks = words[:2], tuple(words[2:])
     if len(metrics) > 1:
         raise DataError(
-            "--sequential decides by one metric; name one --metric, or none for each benchmark's headline"
+            "--sequential decides by one metric; give a single --metric, or none to use each benchmark's headline"
         )
     own_settings = {**settings, "benchmarks": benchmarks} if benchmarks else settings
     spec = run_spec(overlaid(read_run_spec(exam) if exam else {}, own_settings))
@@ -368,10 +369,10 @@ def _ask_both(
     if as_json:
         print_records(comparison.differences)
     else:
-        from snellen.report.paired_tables import decision_table
+        from snellen.report.sequential_tables import decision_table
 
         print_tables([decision_table(comparison.differences)])
         for run in comparison.runs:
-            out.print(f"{run.manifest.model}: {run.folder}")
+            console.print(f"{run.manifest.model}: {run.folder}")
     for outcome in comparison.outcomes:
         check_budget(outcome, spec.execution.error_budget)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 import click
 
 from snellen.cli import declared_verb, imported, installed_verbs
-from snellen.cli.flags import WholeNumber, json_flag
-from snellen.cli.show import announce, out, run_progress, show_results
+from snellen.cli.flags import IntegerParameter, json_flag
+from snellen.cli.show import announce, console, run_progress, show_results
+from snellen.common.paths import shell_word
 from snellen.errors import MissingExtraError
 from snellen.installation import LAB, sibling_install_line
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
@@ -30,7 +33,7 @@ LEFT_OUT_OF_DEMO = "eyechart/caption"
 @click.option(
     "--limit",
     default=DEMO_LIMIT,
-    type=WholeNumber(1),
+    type=IntegerParameter(1),
     help=f"Samples per benchmark.  [{DEMO_LIMIT}]",
 )
 @click.option(
@@ -41,12 +44,12 @@ LEFT_OUT_OF_DEMO = "eyechart/caption"
 )
 @json_flag
 def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
-    """Evaluate two small trained models and three instruments on the embedded eye chart.
+    """Evaluate two small trained models and three reference models on the built-in eye chart.
 
-    No network, no key, no GPU. The models answer every question five times in other words and orders,
-    once per rotation of its options, and by the likelihood of each option; the instruments show what
-    chance, a fixed label and perfect knowledge look like. With the package snellen-lab, an acuity card
-    says how small and how faint the models' questions may be.
+    The demo needs no network, key or GPU. The models answer every question five times with other wordings and orders of
+    options, once per rotation of the options, and by the likelihood of each option. The reference models show what
+    guessing, always choosing the same label and perfect knowledge look like. If snellen-lab is installed, the demo also
+    measures how small and how faint the objects in the images can be.
     """
     from snellen.catalogue import select
     from snellen.experiments.evaluation import FinishedRun, evaluate_spec
@@ -75,11 +78,23 @@ def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
                 finished += evaluate_spec(spec, progress=progress, announce=announce)
     results = Results([run.scored for run in finished])
     show_results(results, as_json)
-    out.print(f"report: {results.report(Path(runs) / 'report.html')}", soft_wrap=True)
+    console.print(f"report: {results.report(Path(runs) / 'report.html')}", soft_wrap=True)
     if "acuity" in installed_verbs():
-        out.print(f"acuity card: {_acuity_card(Path(runs), limit, as_json)}", soft_wrap=True)
+        console.print(f"acuity card: {_acuity_card(Path(runs), limit, as_json)}", soft_wrap=True)
     else:
-        announce(f"no acuity card: it comes with another package: {sibling_install_line(LAB)}")
+        announce(f"no acuity card: it is part of another package: {sibling_install_line(LAB)}")
+    program = shell_word(_program())
+    announce(
+        f"next: `{program} view {shell_word(runs)}` shows every question and reply; "
+        f"`{program} run MODEL eyechart` evaluates your model, `{program} build FILE` makes a benchmark of your questions"
+    )
+
+
+def _program() -> str:
+    """Return how the user calls Snellen: `make demo` runs it from an environment that is not on the search path."""
+    called = sys.argv[0]
+    is_script = Path(called).name == "snellen"
+    return called if is_script and which("snellen") is None else "snellen"
 
 
 def _acuity_card(runs: Path, limit: int, as_json: bool) -> Path:

@@ -15,13 +15,13 @@ from importlib.util import find_spec
 from typing import Literal
 
 import click
-from msgspec import Struct
+from msgspec import Struct, field
 from packaging.specifiers import SpecifierSet
 
 from snellen import __version__, registry
 from snellen.catalogue.loading import broken_suites, hooks_of_others
 from snellen.cli.flags import json_flag
-from snellen.cli.show import out, show_table
+from snellen.cli.show import console, show_table
 from snellen.errors import SnellenError, SuiteWarning
 from snellen.installation import (
     CORE,
@@ -51,7 +51,7 @@ class Diagnosis(Struct, frozen=True):
     part: str
     name: str
     state: State
-    found: str
+    finding: str = field(name="found")
     remedy: str = ""
 
 
@@ -62,7 +62,7 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
             "machine",
             "accelerator",
             "absent",
-            "torch is not installed; only models behind a server run",
+            "torch is not installed; only models behind a server can run",
         )
         return
     import torch
@@ -75,7 +75,7 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
             "machine",
             "accelerator",
             "absent",
-            f"torch {torch.__version__} sees none; models run on the CPU",
+            f"torch {torch.__version__} finds no accelerator; models run on the CPU",
         )
     for number in range(torch.accelerator.device_count() if kind else 0):
         device = torch.device(kind, number)
@@ -96,12 +96,12 @@ def diagnose_packages() -> Iterator[Diagnosis]:
             PACKAGE,
             "poor",
             f"{__version__}, on the path but not installed",
-            "extras cannot be looked up: install it, `pip install -e .` in its folder",
+            "extras cannot be checked; install the package with `pip install -e .` in its folder",
         )
         return
     yield Diagnosis("packages", PACKAGE, "good", f"{__version__}, from {came_from}")
     yield _of_requirements(
-        "packages", "what it always needs", "broken", lacks(CORE), install_line(CORE)
+        "packages", "required packages", "broken", lacks(CORE), install_line(CORE)
     )
     for extra in sorted(snellen.metadata.get_all("Provides-Extra") or ()):
         yield _of_requirements("extras", extra, "absent", lacks(extra), install_line(extra))
@@ -156,27 +156,42 @@ HEADER = ("part", "name", "state", "found", "what to do")
 )
 @json_flag
 def doctor_command(require: tuple[str, ...], as_json: bool) -> None:
-    """Look at this environment: packages, extras, what other packages bring, accelerator.
+    """Check this environment: packages, extras, plugins and the accelerator.
 
-    Says what is missing and the command that installs it. Nothing is sent. The exit code is 1 if something is broken, or
-    an extra of --require is not installed whole.
+    For everything that is missing, the command prints how to install it. It sends nothing. The exit code is 1 if
+    something is broken, or if an extra that --require names is not completely installed.
     """
     diagnoses = [*_diagnoses()]
-    rows = [(row.part, row.name, row.state, row.found, row.remedy) for row in diagnoses]
-    show_table("", HEADER, rows, as_json)
+    if as_json:
+        rows = [(row.part, row.name, row.state, row.finding, row.remedy) for row in diagnoses]
+        show_table("", HEADER, rows, as_json=True)
+    else:
+        # Remedies are commands to copy, so they have lines of their own below the table.
+        rows = [(row.part, row.name, row.state, row.finding) for row in diagnoses]
+        show_table("", HEADER[:-1], rows, as_json=False)
     good_extras = {row.name for row in diagnoses if (row.part, row.state) == ("extras", "good")}
     broken = [row.name for row in diagnoses if row.state == "broken"] + [
         name for name in require if name not in good_extras
     ]
     if not as_json:
-        out.print(f"\n{_verdict(diagnoses, broken)}")
+        _print_remedies(diagnoses)
+        console.print(f"\n{_verdict(diagnoses, broken)}")
     if broken:
         raise SystemExit(1)
 
 
+def _print_remedies(diagnoses: Sequence[Diagnosis]) -> None:
+    """Print what to do about each part, on a line of its own that can be copied."""
+    unsettled = [row for row in diagnoses if row.remedy]
+    if unsettled:
+        console.print("\nwhat to do:")
+    for row in unsettled:
+        console.print(f"  {row.name}: {row.remedy}", soft_wrap=True)
+
+
 def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
     if broken:
-        return f"to be mended: {', '.join(broken)}"
+        return f"needs repair: {', '.join(broken)}"
     absent = [row.name for row in diagnoses if (row.part, row.state) == ("extras", "absent")]
     return (
         f"nothing is broken{'; optional and not installed: ' if absent else ''}{', '.join(absent)}"
@@ -190,7 +205,7 @@ def diagnose_suites() -> Iterator[Diagnosis]:
         faults = broken_suites()
     for fault in faults:
         yield Diagnosis(
-            "packages", "suite", "broken", fault, "mend or uninstall the package that brings it"
+            "packages", "suite", "broken", fault, "repair or uninstall the package that provides it"
         )
 
 
@@ -220,13 +235,15 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
     ]
     for where, group, name in hooks:
         try:
-            registry.find(group, name)
+            registry.find_registered(group, name)
         except SnellenError as error:
             found = f"{where}{error}{_place_in_module(error.__cause__)}"
-            yield Diagnosis("hooks", name, "broken", found, "mend what it names, or take it out")
+            yield Diagnosis(
+                "hooks", name, "broken", found, "correct what it refers to, or remove it"
+            )
     for entry_points in entry_points_of("snellen."):
         if (name := entry_points.removeprefix("snellen.")) not in (*by_packages, "verbs"):
-            fault = str(registry.unknown("group of entry points", name, by_packages))
+            fault = str(registry.unknown_name("group of entry points", name, by_packages))
             yield Diagnosis(
                 "hooks", entry_points, "broken", fault, "correct it in the package's pyproject.toml"
             )

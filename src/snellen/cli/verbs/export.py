@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from snellen import __version__
 from snellen.api import export_benchmark
-from snellen.building.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue.forms import submission_writer
 from snellen.cli.flags import PATH
-from snellen.cli.show import announce, out
+from snellen.cli.show import announce, console
 from snellen.common.late import import_hub
-from snellen.errors import DataError
+from snellen.common.paths import benchmark_folder, shell_word, slug
+from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.results import Results
+from snellen.formats.rows import is_row_file
 from snellen.interchange.exports.base import Exporter
-from snellen.interchange.exports.packing import pack_runs
+from snellen.interchange.exports.packing import pack_benchmark, pack_runs
 from snellen.interchange.exports.pushing import push_dataset
-from snellen.interchange.predictions.publishing import (
+from snellen.interchange.publishing import (
     BoardHere,
     LeaderboardClient,
     PackedPredictions,
     pack_predictions,
 )
-from snellen.registry import find
-from snellen.runs.run_folder import RECEIVED, read_manifest
+from snellen.registry import find_registered
+from snellen.runs.finding import open_benchmark
+from snellen.runs.run_folder import RECEIVED, RUN_MANIFEST, read_manifest
 from snellen.scoring.kept_scoring import load_scoring
 
 
@@ -37,11 +40,16 @@ from snellen.scoring.kept_scoring import load_scoring
 @click.option(
     "--as", "form", help="Format: see `snellen list exporters`.  [samples; with --track none]"
 )
-@click.option("-o", "--output", type=PATH, help="File or folder to write.  [by run and form, here]")
 @click.option(
-    "--scoring", help="Scoring of the run: a folder under its `scores`.  [the standard one]"
+    "-o",
+    "--output",
+    type=PATH,
+    help="File or folder to write.  [named after run and format, in this folder]",
 )
-@click.option("--pictures", is_flag=True, help="Include images if the format supports them.")
+@click.option(
+    "--scoring", help="Scoring to export: a folder in the run's `scores`.  [the standard one]"
+)
+@click.option("--images", is_flag=True, help="Include images if the format supports them.")
 @click.option(
     "--answers", is_flag=True, help="Include ground truth in formats meant for publication."
 )
@@ -64,13 +72,13 @@ def export_command(
     form: str | None,
     output: Path | None,
     scoring: str | None,
-    pictures: bool,
+    images: bool,
     answers: bool,
     trackers: tuple[str, ...],
     push: str | None,
     private: bool,
 ) -> None:
-    """Write scored RUNS for other tools, or as one table; or a built benchmark as a dataset.
+    """Export scored RUNS as one table or for other tools, or export a built benchmark as a dataset.
 
     \b
       snellen export runs/x -o samples.parquet
@@ -78,35 +86,36 @@ def export_command(
       snellen export runs/x --track mlflow:sqlite:///mlflow.db
       snellen export eyechart/shape --as dataset --push NAME/shapes --private
 
-    Nothing is asked or scored: a run is written as `snellen score` left it. docs/exports.md shows all forms.
+    The command neither calls the model nor scores again: it writes what `snellen score` stored. docs/exports.md
+    describes all formats.
     """
     if private and not push:
-        raise DataError("--private is of a repository that --push makes; name it too")
+        raise DataError("--private applies to the repository that --push creates; add --push")
     form_name = form or "samples"
-    exporter: Exporter = find("exporters", form_name)
+    exporter: Exporter = find_registered("exporters", form_name)
     if push:
         if not exporter.for_hub:
             raise DataError(
-                f"--push is for datasets of the hub, not for {form_name}; write them with --as dataset"
+                f"--push uploads datasets to the hub, not {form_name}; add --as dataset"
             )
         import_hub("--push")
     files: list[Path] = []
     if len(runs) == 1 and _is_benchmark(runs[0], exporter):
         if trackers:
-            raise DataError(f"{runs[0]} is a benchmark, and --track logs runs")
+            raise DataError(f"{runs[0]} is a benchmark, but --track logs runs")
         files = export_benchmark(runs[0], form_name, output, answers=answers)
     else:
         results = Results([load_scoring(Path(run), scoring) for run in runs])
         for target in trackers:
             for line in results.track(target):
-                out.print(line, soft_wrap=True, markup=False)
+                console.print(line, soft_wrap=True, markup=False)
         if form or output or not trackers:
-            files = results.export(form_name, output, pictures=pictures, answers=answers)
+            files = results.export(form_name, output, images=images, answers=answers)
     for path in files:
-        out.print(str(path), soft_wrap=True)
+        console.print(str(path), soft_wrap=True)
     if push:
         folder = files[-1].parent  # that of the card
-        out.print(push_dataset(folder, push, private=private), soft_wrap=True)
+        console.print(push_dataset(folder, push, private=private), soft_wrap=True)
 
 
 def _is_benchmark(name: str, exporter: Exporter) -> bool:
@@ -119,44 +128,99 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
 @click.command()
 @click.argument("runs", type=PATH, nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=PATH, help="Zip file to write.  [RUN.zip, of several runs.zip, here]"
+    "-o",
+    "--output",
+    type=PATH,
+    help="Zip file to write.  [RUN.zip, or runs.zip for several runs, in this folder]",
 )
-@click.option("--pictures", is_flag=True, help="Include the images of the questions.")
+@click.option("--images", is_flag=True, help="Include the images of the questions.")
 @click.option(
     "--answers",
     is_flag=True,
     help="Include the answers and everything that contains them: reports, judge prompts.",
 )
-def pack_command(
-    runs: tuple[Path, ...], output: Path | None, pictures: bool, answers: bool
-) -> None:
-    """Pack RUNS into one file to send: questions as asked, requests, replies and scores.
+def pack_command(runs: tuple[Path, ...], output: Path | None, images: bool, answers: bool) -> None:
+    """Pack RUNS, or a built benchmark, into one file to share.
 
     \b
-      snellen pack runs/x --pictures
+      snellen pack runs/x --images
       snellen pack runs/x runs/y --answers -o both-with-answers.zip
+      snellen pack questions --answers
 
-    Unpacked, each is a run that `snellen report` shows on any machine, without the benchmark. Answers are left out
-    unless asked for; with them it can be scored again. docs/runs.md says more.
+    The file contains the questions as sent, the requests, the replies and the scores. `snellen report` can show an
+    unpacked run on any machine, without the benchmark. --answers includes the answers, so that others can score the run
+    again. See docs/runs.md.
+
+    A benchmark, given by its name or folder, is packed with its images, so that models can be run on it anywhere. If
+    you leave the answers out, these runs can be scored only where the answers are. See docs/sharing.md.
     """
+    if len(runs) == 1 and not (runs[0] / RUN_MANIFEST).exists():
+        benchmark = _built_benchmark(str(runs[0]))
+        if benchmark is not None:
+            _pack_benchmark(benchmark, output, answers=answers)
+            return
+    _check_runs(runs)
     path = output or Path(f"{runs[0].resolve().name if len(runs) == 1 else 'runs'}.zip")
-    packed = pack_runs(runs, path, pictures=pictures, answers=answers)
+    packed = pack_runs(runs, path, images=images, answers=answers)
     if packed.left_out:
         announce(
-            f"left out, because they show the right answers: {', '.join(packed.left_out)} (--answers packs them too); "
-            "a reply that was scored as right still shows the answer of its question"
+            f"not packed, because they reveal the correct answers: {', '.join(packed.left_out)} (--answers "
+            "includes them); a reply scored as correct still reveals the answer to its question"
         )
-    brought = [f"{packed.pictures:,} pictures"] if pictures else []
-    brought += (
-        [f"the answers of {', '.join(packed.answers) or 'none: they are hidden'}"]
-        if answers
-        else []
-    )
-    out.print(
-        f"wrote {packed.path}: {', '.join([f'{packed.files:,} files', *brought])}", soft_wrap=True
+    contents = [f"{packed.files:,} files"]
+    if images:
+        contents.append(f"{packed.images:,} images")
+    if answers and packed.answers:
+        contents.append(f"the answers of {', '.join(packed.answers)}")
+    elif answers:
+        contents.append("no answers, because they are hidden")
+    console.print(f"wrote {packed.path}: {', '.join(contents)}", soft_wrap=True)
+    unpack = shlex.join(("python", "-m", "zipfile", "-e", path.name, RECEIVED))
+    announce(f"to open it on another machine, run `{unpack}`, then `snellen view {RECEIVED}`")
+
+
+def _check_runs(runs: Sequence[Path]) -> None:
+    """Raise DataError for a table, which must be built first, and for a benchmark among several things to pack."""
+    for path in runs:
+        if path.is_file() and is_row_file(path):
+            word = shell_word(str(path))
+            raise DataError(
+                f"{path} is a table; first build a benchmark from it with `snellen build {word}`, then pack that: "
+                f"`snellen pack {shell_word(path.stem)}`"
+            )
+    for path in runs:
+        is_benchmark = (path / MANIFEST).exists() or (
+            not (path / RUN_MANIFEST).exists() and (benchmark_folder(str(path)) / MANIFEST).exists()
+        )
+        if is_benchmark and len(runs) > 1:
+            raise DataError(
+                f"{path} is a benchmark, and only runs are packed together; pack it by itself: "
+                f"`snellen pack {shell_word(str(path))}`"
+            )
+
+
+def _built_benchmark(name: str) -> Benchmark | None:
+    """Return the benchmark of a name or folder; None if there is none. One of the catalogue is built if need be."""
+    if Path(name).exists() and not (Path(name) / MANIFEST).exists():
+        return None
+    try:
+        return open_benchmark(name)
+    except UnknownNameError:
+        return None
+
+
+def _pack_benchmark(benchmark: Benchmark, output: Path | None, *, answers: bool) -> None:
+    path = output or Path(f"{slug(benchmark.name)}.zip")
+    packed = pack_benchmark(benchmark, path, answers=answers)
+    contents = "with answers" if packed.has_answers else "without answers (--answers includes them)"
+    console.print(
+        f"wrote {packed.path}: {benchmark.count():,} questions, {packed.images:,} images, {contents}",
+        soft_wrap=True,
     )
     unpack = shlex.join(("python", "-m", "zipfile", "-e", path.name, RECEIVED))
-    announce(f"to open it on another machine: `{unpack}`, then `snellen view {RECEIVED}`")
+    announce(
+        f"to use it on another machine, run `{unpack}`, then `snellen run MODEL {RECEIVED}/{packed.folder}`"
+    )
 
 
 @click.command()
@@ -165,7 +229,7 @@ def pack_command(
     "--format",
     "form",
     default="",
-    help="Submission format of a suite.  [its own, or the only one]",
+    help="Submission format of a suite.  [the suite's own, or the only one]",
 )
 @click.option(
     "-o",
@@ -187,24 +251,25 @@ def pack_command(
 def submit_command(
     run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool
 ) -> None:
-    """Write the replies of a RUN as the file that an evaluation server takes.
+    """Write the replies of a RUN to a file that you can submit to an evaluation server.
 
     \b
       snellen run MODEL mmbench/test-en -p 'circular?all_passes=true' --name x
       snellen submit runs/x -o x_MMBench_TEST_EN.xlsx
 
-    One row per rotation, with the official file's own indexes, its options as that row shows them, and the reply. Every
-    text is written unchanged and read back; what the form cannot hold is refused. docs/mmbench.md says more.
+    The file has one row per rotation, with the index of the official file, the options in the order of that row, and
+    the reply. The command reads the file back to check that every text is unchanged, and stops if the format cannot
+    hold a text. See docs/mmbench.md.
     """
     benchmarks = [benchmark] if benchmark else [use.name for use in read_manifest(run).benchmarks]
     submission = submission_writer(form, benchmarks)(
         run, output, benchmark=benchmark, protocol=protocol, partial=partial
     )
     if submission.missing:
-        announce(f"left out: {submission.missing}")
+        announce(f"missing rows: {submission.missing}")
     if submission.empty:
         announce(f"empty replies: {submission.empty:,}")
-    out.print(
+    console.print(
         f"wrote {output}: {submission.rows:,} rows of {submission.benchmark} by {submission.protocol}",
         soft_wrap=True,
     )
@@ -235,19 +300,19 @@ TOKEN = "SNELLEN_TOKEN"  # noqa: S105
 def publish_command(
     run: Path, url: str, board: str, protocol: str, is_public: bool, **declared: str
 ) -> None:
-    """Submit a RUN to the leaderboard of a Snellen server, which scores it by answers that only it has.
+    """Submit a RUN to the leaderboard of a Snellen server, which scores it with answers that only the server has.
 
     \b
-      export SNELLEN_TOKEN=snl_...        # of your account's page, with the scope `submit`
+      export SNELLEN_TOKEN=snl_...        # from your account page, with the scope `submit`
       snellen publish runs/x --to https://HOST --public
 
-    Replies are sent with the ids of their questions and the options in the order that was shown: no answers, scores,
-    prompts or pictures.
+    The command sends the replies, the ids of their questions, and the options in the order that the model saw. It does
+    not send answers, scores, prompts or images.
     """
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise DataError(
-            f"the environment variable {TOKEN} is not set; put an API key of the server into it"
+            f"the environment variable {TOKEN} is not set; set it to an API key of the server"
         )
     questions = {use.name: use.questions for use in read_manifest(run).benchmarks}
     client = LeaderboardClient(url, token)
@@ -261,7 +326,7 @@ def publish_command(
         "is_public": str(is_public).lower(),
     }
     submission = client.submit(chosen.name, packed.content, fields)
-    out.print(
+    console.print(
         f"{packed.rows:,} predictions sent to {chosen.title}: {client.url}{submission.address}",
         soft_wrap=True,
     )
@@ -286,19 +351,19 @@ def _board(boards: list[BoardHere], name: str, run_questions: Mapping[str, str])
             or "none"
         )
         raise DataError(
-            f"name the board that this run is for with --board; the server has {board_list}"
+            f"choose the leaderboard for this run with --board; the server has {board_list}"
         )
     [board] = fitting
     for benchmark in board.benchmarks:
         questions = run_questions.get(benchmark.name)
         if questions is None:
             raise DataError(
-                f"the board {board.name} asks for {benchmark.name}, which this run has not asked"
+                f"the leaderboard {board.name} requires {benchmark.name}, which this run does not contain"
             )
         if questions[:12] != benchmark.questions:
             raise DataError(
-                f"the server's {benchmark.name} has other questions ({benchmark.questions}) than this run asked "
-                f"({questions[:12]}); build the same version and run it again"
+                f"{benchmark.name} has different questions on the server ({benchmark.questions}) than in this run "
+                f"({questions[:12]}); build the server's version and run it again"
             )
     return board
 
@@ -306,15 +371,15 @@ def _board(boards: list[BoardHere], name: str, run_questions: Mapping[str, str])
 def _check_whole(packed: PackedPredictions, board: BoardHere) -> None:
     """Raises DataError for what the board would refuse: questions left out, or another number of replies to each."""
     for benchmark in board.benchmarks:
-        if (count := packed.asked.get(benchmark.name, 0)) != benchmark.n_questions:
+        if (count := packed.questions_by_benchmark.get(benchmark.name, 0)) != benchmark.n_questions:
             raise DataError(
-                f"the board {board.name} asks all {benchmark.n_questions:,} questions of {benchmark.name}, and this "
-                f"run has asked {count:,}; run it without --limit and --where"
+                f"the leaderboard {board.name} requires all {benchmark.n_questions:,} questions of "
+                f"{benchmark.name}, but this run contains {count:,}; run it without --limit and --where"
             )
     if packed.replies_each != (board.presentations,):
         counts = " or ".join(map(str, packed.replies_each))
         fitting = "vanilla" if board.presentations == 1 else f"instability?m={board.presentations}"
         raise DataError(
-            f"the board {board.name} takes {board.presentations} of the replies to each question, and by "
+            f"the leaderboard {board.name} accepts {board.presentations} replies to each question, but under "
             f"{packed.protocol} this run has {counts}; run it with -p '{fitting}'"
         )

@@ -6,20 +6,23 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from snellen import registry
 from snellen.cli.flags import json_flag
-from snellen.cli.show import announce, out, print_records, show_table
+from snellen.cli.show import announce, console, print_records, show_table
 from snellen.errors import DataError, UnknownNameError
 from snellen.installation import LAB, sibling_install_line
 from snellen.metrics.declaration import MetricInput
+from snellen.models.known_models import known_models
 
 if TYPE_CHECKING:
     from snellen.catalogue import BenchmarkSpec
 
+RUNS = "runs"
 WHAT = (
     "benchmarks",
     "suites",
@@ -29,7 +32,10 @@ WHAT = (
     "exporters",
     "trackers",
     "cards",
+    RUNS,
 )
+BENCHMARK_WORDS = ("tasks", "datasets")
+"""What other tools call the list of benchmarks."""
 OF_LAB = ("studies",)
 """What is listed if the package snellen-lab is installed."""
 DATA = "data"
@@ -67,8 +73,8 @@ class _Listed(click.Choice[str]):
 def list_command(
     what: str, words: tuple[str, ...], where: str, sources: bool, as_json: bool
 ) -> None:
-    """Show what there is: benchmarks (default), suites, models, protocols, metrics, exporters, trackers, model cards;
-    the data on this machine that were fetched for benchmarks; or what other packages list, such as studies.
+    """List benchmarks, suites, models, protocols, metrics, exporters, trackers, model cards, runs or downloaded
+    data.
 
     \b
       snellen list
@@ -76,19 +82,24 @@ def list_command(
       snellen list metrics
       snellen list benchmarks --where "suite == 'mmbench'"
 
-    WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite;
-    a word may be a glob of names.
+    `data` lists the source files on this machine. Other packages can add lists, such as studies. WORDS select the
+    benchmarks that have all of them in their name, title, task, topics, origins or suite. A word can also be a glob
+    that matches names.
     """
     if what in OF_LAB and what not in all_lists():
         raise UnknownNameError(
-            f"`snellen list {what}` comes with another package: {sibling_install_line(LAB)}"
+            f"`snellen list {what}` is part of another package: {sibling_install_line(LAB)}"
         )
+    if what in BENCHMARK_WORDS:
+        what = WHAT[0]
     if what not in all_lists():
         what, words = WHAT[0], (what, *words)
     if words and what != WHAT[0]:
-        raise DataError(f"words choose benchmarks, not {what}; leave {' '.join(words)} out")
+        raise DataError(
+            f"search words apply to benchmarks, not to {what}; remove {' '.join(words)}"
+        )
     if where and what != WHAT[0]:
-        raise DataError(f"--where chooses benchmarks, not {what}; leave it out")
+        raise DataError(f"--where applies to benchmarks, not to {what}; remove it")
     if what == DATA:
         _show_data(as_json)
         return
@@ -96,12 +107,12 @@ def list_command(
         _show_sources(what, words, where, as_json)
         return
     if what != WHAT[0]:
-        header, rows = (_LISTS.get(what) or registry.find("listings", what))()
+        header, rows = (_LISTS.get(what) or registry.find_registered("listings", what))()
         show_table(what, header, rows, as_json)
-    elif words or where or as_json or not out.is_terminal:
+    elif words or where or as_json or not console.is_terminal:
         header, rows = benchmark_table(words, where)
         if not rows and len(words) == 1:  # as `snellen run` takes it
-            from snellen.catalogue.forms import select
+            from snellen.catalogue.selection import select
 
             with suppress(UnknownNameError):
                 rows = [
@@ -113,7 +124,7 @@ def list_command(
         if not rows:
             near = difflib.get_close_matches(words[0], all_lists(), n=1) if words else []
             hint = f"did you mean `snellen list {near[0]}`?" if near else "`snellen list` shows all"
-            raise DataError(f"no benchmark has {' and '.join(words) or where}; {hint}")
+            raise DataError(f"no benchmark matches {' and '.join(words) or where}; {hint}")
         show_table(what, header, rows, as_json)
     else:
         _show_by_suite()
@@ -135,8 +146,8 @@ def _show_data(as_json: bool) -> None:
     show_table(DATA, ("name", "kind", "size", "state", "benchmarks"), rows, as_json=False)
     unused = sum(entry.size for entry in kept_entries if entry.state == "unused")
     total = in_bytes(sum(entry.size for entry in kept_entries))
-    out.print(
-        f"{total} in {data_folder()} and the hub's cache, of which {in_bytes(unused)} are unused",
+    console.print(
+        f"{total} in {data_folder()} and the hub's cache; {in_bytes(unused)} are unused",
         soft_wrap=True,
     )
 
@@ -153,12 +164,12 @@ def _show_by_suite() -> None:
         groups.setdefault(spec.suite, []).append(spec.name)
     for suite, names in groups.items():
         title = suite_facts()[suite].title if suite in suite_facts() else "your own"
-        out.print(Text.assemble((suite or "-", "bold"), f"  {title}, {len(names)}"))
-        out.print(
+        console.print(Text.assemble((suite or "-", "bold"), f"  {title}, {len(names)}"))
+        console.print(
             Columns([Text(name.removeprefix(f"{suite}/")) for name in names], padding=(0, 2)), ""
         )
-    out.print(
-        "A name is SUITE/NAME, or NAME where nobody else has it. `snellen list WORD` says more of some."
+    console.print(
+        "Use SUITE/NAME, or just NAME if it is unique. `snellen list WORD` shows more about matching benchmarks."
     )
 
 
@@ -166,13 +177,13 @@ def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool)
     from snellen.fetching.inventory import origins_of
 
     if section != WHAT[0]:
-        raise DataError(f"--sources is of benchmarks, not of {section}; leave it out")
+        raise DataError(f"--sources applies to benchmarks, not to {section}; remove it")
     origins = [origin for spec in _specs(words, where) for origin in origins_of(spec)]
     if as_json:
         print_records(origins)
         return
     rows: Rows = [
-        (place.name, place.shown_size, "gated" if place.gated else "", place.licence, place.shown)
+        (place.name, place.shown_size, "gated" if place.gated else "", place.licence, place.label)
         for place in origins
     ]
     show_table("sources", ("name", "size", "access", "licence", "from"), rows, as_json=False)
@@ -184,7 +195,7 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
     from snellen.catalogue import entries
     from snellen.common.conditions import Condition
     from snellen.common.paths import benchmark_folder
-    from snellen.registry import unknown
+    from snellen.registry import unknown_name
 
     condition = Condition(where) if where else None
     own_specs = []
@@ -195,7 +206,7 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
             announce(str(error))
     specs = (*entries().values(), *own_specs)
     if condition and (strange := condition.names - set(specs[0].facts())):
-        raise DataError(f"--where: {unknown('fact', min(strange), specs[0].facts())}")
+        raise DataError(f"--where: {unknown_name('fact', min(strange), specs[0].facts())}")
     for spec in specs:
         if all(_has(spec, word.casefold()) for word in words) and (
             condition is None or condition.holds(spec.facts())
@@ -229,28 +240,40 @@ def benchmark_table(words: Sequence[str] = (), where: str = "") -> Listing:
                 "" if spec.expected.samples is None else f"{spec.expected.samples:,}",
                 ", ".join((*(spec.generation or ("vanilla",)), *spec.likelihood)),
                 "built" if is_built(spec) else _origin(spec),
+                spec.published.mark if spec.published else "",
                 spec.licence,
             )
         )
-    return ("name", "title", "dimension", "form", "samples", "asked by", "from", "licence"), rows
+    header = (
+        "name",
+        "title",
+        "dimension",
+        "form",
+        "samples",
+        "asked by",
+        "from",
+        "number",
+        "licence",
+    )
+    return header, rows
 
 
 def _origin(spec: BenchmarkSpec) -> str:
     """Where a benchmark's files come from first, in a word; what is known of them stands in the lock, which takes time
     to read."""
     from snellen.catalogue import suite_of
-    from snellen.catalogue.places import ByHandPlace, HubPlace, UrlPlace
+    from snellen.catalogue.places import HubSource, ManualSource, UrlSource
 
     if spec.source.embedded:
         return "built in"
     suite = suite_of(spec) if spec.suite else None
     is_published = suite and "importers" in suite.hooks
     for place in spec.source.places:
-        if isinstance(place, HubPlace):
+        if isinstance(place, HubSource):
             return place.repo
-        if isinstance(place, UrlPlace):
+        if isinstance(place, UrlSource):
             return place.files[0].url.split("/")[2]
-        if isinstance(place, ByHandPlace) and not is_published:
+        if isinstance(place, ManualSource) and not is_published:
             return "by hand"
     return (
         "published data"
@@ -272,55 +295,7 @@ def _suites() -> Listing:
 
 
 def _models() -> Listing:
-    descriptions = {
-        "anthropic": ("anthropic:NAME", "a model of Anthropic's service"),
-        "azure": (
-            "azure:DEPLOYMENT@https://RESOURCE.openai.azure.com",
-            "a deployment in Azure OpenAI",
-        ),
-        "bedrock": ("bedrock:NAME?region=R", "a model of Amazon Bedrock"),
-        "clip": (
-            "clip:org/name, clip:./folder",
-            "CLIP, SigLIP or BLIP's matching head, as a scorer of options",
-        ),
-        "gemini": ("gemini:NAME", "a model of the Gemini API"),
-        "hf": (
-            "hf:org/name[@revision], hf:./folder",
-            "an image-text-to-text model of transformers, in this process",
-        ),
-        "ocr": ("ocr:rapidocr", "a reader of text that runs offline on a CPU"),
-        "openai": ("openai:name@http://host:port/v1", "a model behind an OpenAI-compatible server"),
-        "replay": ("replay:runs/NAME", "the responses of an earlier run"),
-        "vertex": (
-            "vertex:NAME?project=P&location=L",
-            "a Gemini model of Google Cloud's Vertex AI",
-        ),
-        "vllm": ("vllm:org/name", "a model of the hub by vLLM, in this process"),
-    }
-    embedded = (
-        ("snellen:tiny", "a trained LLaVA of a few megabytes that ships with Snellen"),
-        ("snellen:tiny-xs", "a smaller one that sees, but was never taught to answer by label"),
-        ("snellen:oracle", "instrument: knows the answers; must score 100"),
-        ("snellen:uniform", "instrument: guesses; must land on chance"),
-        (
-            "snellen:always-a",
-            "instrument: names the first label; CircularEval must bring it to zero",
-        ),
-        (
-            "snellen:biased?p=0.7",
-            "instrument: names the first label with probability p, else guesses",
-        ),
-        (
-            "snellen:scripted?file=replies.json",
-            "instrument: replies from a file, sample id to text",
-        ),
-    )
-    rows: Rows = [
-        descriptions.get(name, (f"{name}:...", "from another package"))
-        for name in registry.names("models")
-        if name != "snellen"
-    ]
-    return ("model", "what it is"), [*rows, *embedded]
+    return ("model", "what it is"), [*known_models()]
 
 
 def _protocols() -> Listing:
@@ -340,7 +315,13 @@ def _metrics() -> Listing:
 
     metrics = [(name, find_metric(name)) for name in sorted(registry.loadable("metrics"))]
     rows: Rows = [
-        (name, metric.computed_over, metric.rows[0].unit or "-", metric.rows[0].better, metric.what)
+        (
+            name,
+            metric.computed_over,
+            metric.rows[0].unit or "-",
+            metric.rows[0].better,
+            metric.description,
+        )
         for name, metric in metrics
     ]
     return ("metric", "over", "unit", "better", "what it is"), sorted(
@@ -397,6 +378,18 @@ def _titled(group: registry.Group, title: str) -> Listing:
     return (registry.singular(group), title), rows
 
 
+def _runs() -> Listing:
+    from snellen.listing import list_runs
+    from snellen.runs.run_folder import read_manifest
+
+    rows: Rows = []
+    for folder in list_runs():
+        manifest = read_manifest(Path(folder))
+        benchmarks = ", ".join(use.name for use in manifest.benchmarks)
+        rows.append((folder, manifest.model, benchmarks, manifest.started))
+    return ("run", "model", "benchmarks", "started"), rows
+
+
 _LISTS: dict[str, Callable[[], Listing]] = {
     "suites": _suites,
     "models": _models,
@@ -405,4 +398,5 @@ _LISTS: dict[str, Callable[[], Listing]] = {
     "exporters": lambda: _titled("exporters", "what it writes"),
     "trackers": lambda: _titled("trackers", "what stands after the colon"),
     "cards": _cards,
+    RUNS: _runs,
 }

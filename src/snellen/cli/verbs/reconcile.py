@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from snellen.analysis.reconciling import Reconciliation, guess_aggregation
-from snellen.cli.flags import PATH, Number, WholeNumber, column_flags, json_flag
-from snellen.cli.show import announce, out, print_tables
+from snellen.cli.flags import PATH, FloatParameter, IntegerParameter, column_flags, json_flag
+from snellen.cli.show import announce, console, print_tables
 from snellen.experiments.scored_folders import score_folders
 from snellen.formats.whole_files import write_in_form
 from snellen.interchange.harness_rules import RULES
@@ -42,13 +42,17 @@ RULE = click.Choice([*RULES, SNELLEN])
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @click.option(
-    "--rule-a", type=RULE, help="How the harness of A read replies.  [found by its verdicts]"
+    "--rule-a", type=RULE, help="How the harness of A read replies.  [inferred from its verdicts]"
 )
 @click.option(
-    "--rule-b", type=RULE, help="How the harness of B read replies.  [found by its verdicts]"
+    "--rule-b", type=RULE, help="How the harness of B read replies.  [inferred from its verdicts]"
 )
-@click.option("--reported-a", type=Number(0, 100), help="Number reported for A, in percent.")
-@click.option("--reported-b", type=Number(0, 100), help="Number reported for B, in percent.")
+@click.option(
+    "--reported-a", type=FloatParameter(0, 100), help="Number reported for A, in percent."
+)
+@click.option(
+    "--reported-b", type=FloatParameter(0, 100), help="Number reported for B, in percent."
+)
 @click.option(
     "--column",
     "columns",
@@ -60,11 +64,18 @@ RULE = click.Choice([*RULES, SNELLEN])
 @click.option(
     "--examples-per-cause",
     "most",
-    type=WholeNumber(0),
+    type=IntegerParameter(0),
     default=EXAMPLES,
     help="Examples per cause.  [2]",
 )
-@click.option("-o", "--output", type=PATH, help="File to write: .html, .md or .json.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=PATH,
+    help="File to write: .html, .md or .json. Repeat for more.",
+)
 @json_flag
 def reconcile_command(
     first: Path,
@@ -75,21 +86,22 @@ def reconcile_command(
     reported_b: float | None,
     columns: tuple[str, ...],
     most: int,
-    output: Path | None,
+    outputs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Explain why two results on the same questions differ: FIRST and SECOND are runs, or files of any harness.
+    """Explain why two results on the same questions differ. FIRST and SECOND are runs, or files of any harness.
 
-    \\b
+    \b
       snellen reconcile lmms_samples_mmmu_val.jsonl model_MMMU_DEV_VAL_openai_result.xlsx
       snellen reconcile runs/mine theirs.jsonl --rule-b vlmevalkit
 
-    Questions are joined by their ids or texts. Each one whose verdict differs gets a cause, by the first evidence of:
-    right answer, options, prompt, order of options, image, decoding, a cut reply, another reply, a random fallback, the
-    reading of the same reply, judge, metric. The bridge adds these up from the first number to the second.
+    Snellen joins the questions by their ids or texts. For each question that only one result counts as correct, it
+    looks for the cause in this order: ground truth, options, prompt, order of options, image, decoding, a truncated
+    reply, a different reply, a random fallback, how the same reply was read, judge, metric. The table adds up these
+    causes and leads from the first number to the second.
 
-    The verdicts that a file records count (hit, correct, exact_match ...), as they make the number that its harness
-    printed. See docs/why-numbers-differ.md.
+    If a file records verdicts (hit, correct, exact_match ...), these count, because the number that its harness printed
+    is made from them. See docs/why-numbers-differ.md.
     """
     reading = FileReading(columns=column_flags(columns))
     sides = [side_at(first, reading, rule_a or ""), side_at(second, reading, rule_b or "")]
@@ -98,12 +110,12 @@ def reconcile_command(
     for side, reported in zip(sides, (reported_a, reported_b), strict=True):
         notes += [_aggregation_note(side, reported)] if reported is not None else []
     found = replace(found, notes=tuple(notes))
-    if output is not None:
-        forms = {".html": as_html, ".md": as_markdown, ".json": _json_bytes}
+    forms = {".html": as_html, ".md": as_markdown, ".json": _json_bytes}
+    for output in outputs:
         write_in_form(output, "a reconciliation", found, forms)
         announce(f"written to {output}")
     if as_json:
-        out.out(_json_bytes(found).decode(), highlight=False)
+        console.out(_json_bytes(found).decode(), highlight=False)
         return
     _show(found, most)
 
@@ -119,10 +131,12 @@ def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
 def _aggregation_note(side: ReconciledSide, reported: float) -> str:
     words = guess_aggregation(side.items, reported)
     if words:
-        return f"The number {reported:g} reported for {side.label} is the {words} of its verdicts"
+        return (
+            f"The number {reported:g} reported for {side.label} equals the {words} of its verdicts"
+        )
     return (
-        f"The number {reported:g} reported for {side.label} is neither the mean of its verdicts nor that of its "
-        "categories: it was aggregated or rounded in another way, which the file does not tell"
+        f"The number {reported:g} reported for {side.label} is neither the mean of its verdicts nor the mean of "
+        "its categories; it was aggregated or rounded in a way that the file does not show"
     )
 
 
@@ -132,15 +146,15 @@ def _json_bytes(found: Reconciliation) -> bytes:
 
 def _show(found: Reconciliation, most: int) -> None:
     for sentence in bridge_summary(found):
-        out.print(Text(sentence))
-    out.print()
+        console.print(Text(sentence))
+    console.print()
     print_tables([bridge_table(found)])
     labels = (found.first_label, found.second_label)
     for words, members in examples(found, most):
         if not members:
             continue
-        out.print()
-        out.print(Text(words))
+        console.print()
+        console.print(Text(words))
         for difference in members:
             for line in example_lines(difference, labels):
-                out.print(Text(f"  {line}"))
+                console.print(Text(f"  {line}"))

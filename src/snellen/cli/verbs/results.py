@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,10 +13,12 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.building.benchmark import MANIFEST
+from snellen.catalogue import select
+from snellen.catalogue.errata import all_errata
 from snellen.catalogue.loading import suite_folders
 from snellen.cli.flags import (
     PATH,
-    Number,
+    FloatParameter,
     column_flags,
     details_flag,
     field_flags,
@@ -25,24 +29,41 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, out, print_tables, show_results
+from snellen.cli.show import announce, console, print_tables, show_results, show_table
 from snellen.common.answer_forms import FORMS
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.report_files import report_path
 from snellen.experiments.results import Results
-from snellen.experiments.scored_folders import score_folders
+from snellen.experiments.scored_folders import announce_other_scorings, score_folders
 from snellen.installation import LAB, sibling_install_line
+from snellen.report.figure_files import check_figure_format
 from snellen.runs.mending import DAMAGED, mend_run
-from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.spec import ExecutionSpec, TokenPrice
+from snellen.scoring.corrected_answers import AppliedCorrection, corrected_answers
+from snellen.scoring.scored_run import run_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from snellen.interchange.predictions.taking import FileReading
     from snellen.report.report_section import ReportSection
     from snellen.scoring.scored_run import ScoredRun
+
+
+def _parse_bound(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> float | None:
+    """Parse a bound such as `0.9` or `90%`."""
+    if not text:
+        return None
+    try:
+        bound = float(text.removesuffix("%"))
+    except ValueError:
+        bound = math.nan
+    if not math.isfinite(bound):
+        raise click.BadParameter(f"{text!r} is not a number; write 0.9 or 90%")
+    return bound / 100 if text.endswith("%") else bound
 
 
 @click.command()
@@ -51,14 +72,13 @@ if TYPE_CHECKING:
     "--benchmark",
     "benchmark",
     default="",
-    help="For a file of predictions: the benchmark (built, or a table with answers).  [the "
-    "file's own]",
+    help="For a file of predictions: the benchmark (built, or a table with answers).  [the one in the file]",
 )
 @click.option(
     "--as",
     "form",
     default="",
-    help="For a file of predictions: its format.  [the one that fits it]",
+    help="For a file of predictions: its format.  [detected]",
 )
 @click.option(
     "--column",
@@ -71,7 +91,7 @@ if TYPE_CHECKING:
 @click.option(
     "--answer-is",
     type=click.Choice(FORMS),
-    help="For a file of predictions: how answers name options.  [as the cells do]",
+    help="For a file of predictions: how answers name options.  [detected]",
 )
 @click.option(
     "--published",
@@ -82,7 +102,15 @@ if TYPE_CHECKING:
     "--to", type=PATH, help="For a file of predictions: the folder of the run.  [under runs]"
 )
 @click.option(
-    "--model", default="", help="For a file of predictions: the name of the model.  [the file's]"
+    "--model",
+    default="",
+    help="For a file of predictions: the name of the model.  [the one in the file]",
+)
+@click.option(
+    "--fail-under",
+    metavar="SHARE",
+    callback=_parse_bound,
+    help="Exit with 1 if the headline of a run is below this, such as 0.9 or 90%.",
 )
 @subset_flags
 @scoring_flags
@@ -97,13 +125,14 @@ def score_command(
     published: Path | None,
     to: Path | None,
     model: str,
+    fail_under: float | None,
     where: str,
     common_answered: bool,
     as_json: bool,
     with_details: bool,
     **flags: Any,
 ) -> None:
-    """Read and score RUNS again, without asking the model; or files of predictions that another toolkit made.
+    """Score RUNS again without calling the model, or score files of predictions from another toolkit.
 
     \b
       snellen score runs/x --extractor strict
@@ -112,57 +141,109 @@ def score_command(
       snellen score model_MMBench_DEV_EN.xlsx --benchmark MMBench_DEV_EN.tsv
       snellen score VQA_SingleChoice_generation_x_y.json --benchmark reform-eval/vqav2
       snellen score 20260101_samples_pope.jsonl
+      snellen score runs/x --fail-under 0.9
 
-    Replies are read by the chosen extractor, and those that are hard to read by --judge; likelihoods are reduced by the chosen
-    rule. The journal is never changed. Scores by other flags than the standard ones are kept under the run's `scores`,
-    and none overwrites another; a judge's verdicts are kept in the run's folder and not asked for twice. See
-    docs/judging.md.
+    The extractor reads the replies, and a judge (--judge) reads those that are difficult. The stored replies never
+    change. Scores with other flags than the defaults are stored in the folder `scores` of the run and do not replace
+    each other. Verdicts of a judge are stored too, so that it is asked only once. See docs/judging.md.
 
-    A file of predictions becomes a run, which report, agree and the judges accept like any other. Its form (--as) is
-    recognised by its content: tables of VLMEvalKit, samples of lmms-eval, logs of Inspect, and those of suites. With
-    --benchmark each row is joined to its question and checked; without, the file's own options and references count.
-    docs/predictions.md shows all.
+    A file of predictions becomes a run, which `report`, `agree` and judges accept like any other. Snellen recognises
+    tables of VLMEvalKit, samples of lmms-eval, logs of Inspect and the formats of suites by their content, unless --as
+    names the format. With --benchmark, each row is matched with its question and checked. Without it, the options and
+    references in the file count. docs/predictions.md describes all formats.
     """
     files = [run for run in runs if run.exists() and not run.is_dir()]
     if (to or model) and len(files) != 1:
-        raise DataError("--to and --model are for one file of predictions at a time")
+        raise DataError("--to and --model work for one file of predictions at a time")
     if (benchmark or form or columns or answer_is) and len(files) < len(runs):
         raise DataError(
-            "--benchmark, --as, --column and --answer-is are for files of predictions; a run is scored by its "
-            "benchmark's: build that one again with `snellen build ... --answers`, its questions stay the same"
+            "--benchmark, --as, --column and --answer-is apply to files of predictions; a run is scored with the "
+            "answers of its benchmark: to change them, rebuild it with `snellen build ... --answers` (its "
+            "questions stay the same)"
         )
     folders = [run for run in runs if run not in files]
     if files:
-        from snellen.interchange.predictions.taking import FileReading
+        from snellen.interchange.predictions.taking import FileReading, import_with_notes
 
         reading = FileReading(benchmark, form, column_flags(columns), answer_is or "")
-        folders += _taken(files, reading, to, model)
-    results = Results(
-        score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce)
-    )
+        folders += import_with_notes(files, reading, announce, to, model)
+    scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
+    results = Results(score_folders(folders, scoring, judge, announce))
     for run in results.runs:
         if run.kept_in not in (None, run.folder):
-            announce(f"kept in {run.kept_in}, beside the run's other scores")
-    show_results(
-        results.only(where=where, common_answered=common_answered),
-        as_json,
-        with_details=with_details,
-    )
+            announce(f"saved in {run.kept_in}, next to the other scores of the run")
+    narrowed = results.only(where=where, common_answered=common_answered)
+    show_results(narrowed, as_json, with_details=with_details)
+    if scoring.errata:
+        plain = replace(scoring, errata=False)
+        before = Results(score_folders(folders, plain, judge, announce, kept_will_do=True))
+        _show_corrections(before, results, as_json)
     if published is not None:
         _show_published(results, published)
+    if fail_under is not None and _is_below(narrowed, fail_under):
+        click.get_current_context().exit(1)
 
 
-def _taken(files: list[Path], reading: FileReading, to: Path | None, model: str) -> list[Path]:
-    """The runs of files of predictions, and what was found in each."""
-    from snellen.interchange.predictions.taking import import_runs
+def _is_below(results: Results, bound: float) -> bool:
+    """Return whether the headline of a run is below a bound, and say for each such run that it is."""
+    if bound > 1 and all(row.unit == "share" for row in results.headlines):
+        raise DataError(f"--fail-under {bound:g}: the headline is a share; write {bound:g}%")
+    is_below = False
+    for run, label in zip(results.runs, run_labels(results.runs), strict=True):
+        headline = Results([run]).value()
+        if headline is None:
+            announce(f"--fail-under: {label} has no headline to compare with {bound:g}")
+        elif headline < bound:
+            announce(f"--fail-under: the headline of {label} is {headline:.4f}, below {bound:g}")
+        else:
+            continue
+        is_below = True
+    return is_below
 
-    folders = import_runs(files, reading, to, model)
-    for folder in folders:
-        manifest = read_manifest(folder)
-        announce(f"{manifest.fingerprint.get('predictions', '')} is the run {folder}")
-        for note in manifest.notes:
-            announce(f"  note: {note}")
-    return folders
+
+def _corrections(results: Results, benchmark: str) -> tuple[AppliedCorrection, ...]:
+    """What became of the corrections of a benchmark in the first run that has it."""
+    for run in results.runs:
+        for scored in run.benchmarks:
+            if scored.spec.name == benchmark:
+                errata = all_errata().get(benchmark)
+                _, applied = corrected_answers(errata, scored.samples.values(), scored.answers)
+                return applied
+    return ()
+
+
+def _show_corrections(before: Results, after: Results, as_json: bool) -> None:
+    """Print the headlines without and with errata, and how many ground truths were corrected."""
+    rows = []
+    for old, new in zip(before.headlines, after.headlines, strict=True):
+        without, with_errata = old.estimate.value, new.estimate.value
+        change = "" if without is None or with_errata is None else f"{with_errata - without:+.4f}"
+        counts = Counter(applied.outcome for applied in _corrections(before, old.benchmark))
+        rows.append(
+            (
+                old.model,
+                old.benchmark,
+                old.metric,
+                str(counts["corrected"]),
+                str(counts["right already"]),
+                str(counts["another answer"]),
+                "" if without is None else f"{without:.4f}",
+                "" if with_errata is None else f"{with_errata:.4f}",
+                change,
+            )
+        )
+    header = (
+        "model",
+        "benchmark",
+        "metric",
+        "corrected",
+        "right already",
+        "another answer",
+        "without",
+        "with",
+        "change",
+    )
+    show_table("Without and with errata", header, rows, as_json)
 
 
 def _show_published(results: Results, path: Path) -> None:
@@ -185,9 +266,8 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
     "outputs",
     multiple=True,
     type=PATH,
-    help="File to write: .html, .md, .tex, .csv, .json or .parquet. Repeat for more.  "
-    "[report.html beside the scores; of several runs report-of-NAMES.html; of a benchmark "
-    "NAME.datasheet.html]",
+    help="File to write: .html, .md, .tex, .csv, .json or .parquet. Repeat for more.  [report.html next to the "
+    "scores; report-of-NAMES.html for several runs; NAME.datasheet.html for a benchmark]",
 )
 @click.option(
     "--with-standard",
@@ -211,7 +291,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 @click.option("--tables", type=PATH, metavar="DIR", help="Also write each table to a LaTeX file.")
 @click.option(
     "--error-limit",
-    type=Number(0, 1, min_open=True),
+    type=FloatParameter(0, 1, min_open=True),
     help="For a benchmark: the largest bound on the share of bad questions that is certified.  [0.05]",
 )
 @click.option("--strict", is_flag=True, help="For a benchmark: exit with 1 if it is not certified.")
@@ -234,28 +314,30 @@ def report_command(
     common_answered: bool,
     **flags: Any,
 ) -> None:
-    """Write the report of one or several runs, or the datasheet of a benchmark.
+    """Write a report on one or more runs, or the datasheet of a benchmark.
 
     \b
       snellen report runs/a runs/b
+      snellen report runs
       snellen report mine
       snellen report mine runs/blind-a -o mine.datasheet.html --strict
       snellen report runs/mine --against theirs.jsonl
 
-    The HTML report is one file that opens offline: tables, charts, and a browser of samples with
-    picture, prompt, reply and how it was read. Runs are scored first, as `snellen score` does with the same flags;
-    where the answers are not here, the scores that were kept by these flags are shown.
-    With --common-answered all models are compared on the same questions; the report lists those left out, and why.
+    The HTML report is one file that opens offline. It has tables, charts, and samples with image, prompt, reply and how
+    the reply was read. Snellen scores the runs first, as `snellen score` does with the same flags. If the answers are
+    not on this machine, the report shows the scores that were stored with these flags. With --common-answered, all
+    models are compared on the same questions, and the report lists the excluded ones with the reasons.
 
-    Of a benchmark, by name or folder, it writes what it is, how it was made, what was thrown out, what rules and blind
-    models score, and whether it is certified; runs beside it are evidence of models without pictures. See
-    docs/datasheets.md.
+    The datasheet of a benchmark, given by name or folder, describes what it contains, how it was made and what was
+    excluded, how simple rules and models without images score on it, and whether it is certified. Runs that you name
+    after it are used as evidence of models without images. See docs/datasheets.md.
     """
+    runs = tuple(run for path in runs for run in _runs_in(path))
     benchmarks = [path for path in runs if not _looks_like_a_run(path)]
     if benchmarks:
         if useless := flags_on_line(but=("runs", "outputs", *OF_BENCHMARKS)):
             raise DataError(
-                f"{', '.join(useless)}: for reports of runs; {benchmarks[0]} is a benchmark, so leave it out"
+                f"{', '.join(useless)} applies to reports on runs, but {benchmarks[0]} is a benchmark; remove it"
             )
         blind = [path for path in runs if path not in benchmarks]
         _report_benchmark(
@@ -269,16 +351,19 @@ def report_command(
         return
     if useless := flags_on_line(only=OF_BENCHMARKS):
         raise DataError(
-            f"{', '.join(useless)}: for the datasheet of a benchmark; these are runs, so leave it out"
+            f"{', '.join(useless)} applies to the datasheet of a benchmark, but these are runs; remove it"
         )
+    if figures:
+        check_figure_format(figure_format)
     scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
     if with_standard and not scoring.as_published:
-        raise DataError("--with-standard goes with --as-published")
+        raise DataError("--with-standard needs --as-published")
     plain = replace(scoring, as_published=False)
     standard = (
         score_folders(runs, plain, judge, announce, kept_will_do=True) if with_standard else []
     )
     scored = score_folders(runs, scoring, judge, announce, kept_will_do=True)
+    announce_other_scorings(runs, scoring, judge, announce)
     priced = Results([replace(run, price=price) for run in (*standard, *scored)])
     results = priced.only(where=where, common_answered=common_answered)
     paths = outputs or (report_path(scored),)
@@ -286,19 +371,20 @@ def report_command(
     if against:
         if all(path.suffix not in WITH_SECTIONS for path in paths):
             raise DataError(
-                f"--against adds a section, which only {', '.join(WITH_SECTIONS)} have; name such a file with -o"
+                f"--against adds a section, which only {', '.join(WITH_SECTIONS)} files support; give such a file "
+                "with -o"
             )
         further.append(_why_it_differs(results.runs, against))
     if scoring.as_published and "papers" not in registry.targets("report_sections"):
         _announce_absent_papers(scored)
     for path in paths:
-        out.print(str(results.report(path, further)), soft_wrap=True)
+        console.print(str(results.report(path, further)), soft_wrap=True)
     if figures:
-        out.print(
+        console.print(
             f"{len(results.figures(figures, figure_format))} figures: {figures}", soft_wrap=True
         )
     if tables:
-        out.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
+        console.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
 
 
 WITH_SECTIONS = (".html", ".md", ".tex")
@@ -311,7 +397,8 @@ def _announce_absent_papers(scored: Sequence[ScoredRun]) -> None:
     suites = {benchmark.spec.suite for run in scored for benchmark in run.benchmarks}
     if any(folders[suite].joinpath("paper").is_dir() for suite in suites & folders.keys()):
         announce(
-            f"no section of published models: it comes with another package: {sibling_install_line(LAB)}"
+            "the section of published models is missing, because it is part of another package: "
+            f"{sibling_install_line(LAB)}"
         )
 
 
@@ -324,12 +411,20 @@ def _why_it_differs(scored: Sequence[ScoredRun], against: Path) -> ReportSection
 
     if len(scored) != 1:
         raise DataError(
-            f"--against explains one run at a time, and these are {len(scored)}; for each: snellen report RUN --against "
-            f"{against}"
+            f"--against explains one run at a time, but {len(scored)} are given; for each of them, use: snellen "
+            f"report RUN --against {against}"
         )
     return reconciliation_section(
         reconciled(side_of_run(scored[0]), side_at(against, FileReading()))
     )
+
+
+def _runs_in(path: Path) -> list[Path]:
+    """Return the runs in a folder of runs, by name; any other path alone."""
+    if any((path / manifest).exists() for manifest in (RUN_MANIFEST, MANIFEST)):
+        return [path]
+    runs = sorted(manifest.parent for manifest in path.glob(f"*/{RUN_MANIFEST}"))
+    return runs or [path]
 
 
 def _looks_like_a_run(path: Path) -> bool:
@@ -361,7 +456,7 @@ class BenchmarkReport(Protocol):
 
         Args:
             benchmark: A name or a folder. Raises UnknownNameError for one that is not there.
-            runs: Runs of models that saw no pictures.
+            runs: Runs of models that saw no images.
             outputs: Files to write; without one the report is written beside where the command runs.
             error_limit: The largest bound on the share of bad questions that is certified; None for the usual one.
             strict: Exit with 1 if the benchmark is not certified.
@@ -379,19 +474,27 @@ def _report_benchmark(
     as_json: bool,
 ) -> None:
     if len(names) > 1:
-        raise DataError(f"{', '.join(names)}: a datasheet is of one benchmark; name one")
+        raise DataError(f"{', '.join(names)}: a datasheet describes one benchmark; give only one")
     if "datasheet" not in registry.targets("benchmark_reports"):
+        is_built = Path(names[0]).exists() or benchmark_folder(names[0]).is_dir()
+        if not is_built:
+            try:
+                select(names[0])
+            except UnknownNameError as error:
+                raise UnknownNameError(
+                    f"{names[0]} is neither a run nor a benchmark: {error}"
+                ) from None
         raise UnknownNameError(
-            f"{names[0]} is not a run; the datasheet of a benchmark comes with another package: "
+            f"{names[0]} is not a run; datasheets of benchmarks are part of another package: "
             f"{sibling_install_line(LAB)}"
         )
-    write_report: BenchmarkReport = registry.find("benchmark_reports", "datasheet")
+    write_report: BenchmarkReport = registry.find_registered("benchmark_reports", "datasheet")
     try:
         write_report(
             names[0], runs, outputs, error_limit=error_limit, strict=strict, as_json=as_json
         )
     except UnknownNameError as error:
-        raise UnknownNameError(f"{names[0]} is not a run and not a benchmark: {error}") from None
+        raise UnknownNameError(f"{names[0]} is neither a run nor a benchmark: {error}") from None
 
 
 SHOWN = 10
@@ -400,24 +503,28 @@ SHOWN = 10
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 def mend_command(runs: tuple[Path, ...]) -> None:
-    """Repair RUNS: restore a damaged manifest, and set damaged lines of journals aside.
+    """Repair RUNS: restore a damaged manifest, and move damaged journal lines aside.
 
     \b
       snellen mend runs/x
 
-    Damaged are lines that are not an exchange, that another model answered, or that ask what the sample does not have.
-    They are kept as they are in the run's folder, under damaged; the run's own command asks again what is then missing.
-    A manifest is restored from its copy, or made from the journals and the run's own questions.
+    A line is damaged if it cannot be read, if another model answered it, or if it does not fit its sample. The command
+    moves such lines unchanged to the folder `damaged` of the run. Repeat the command that started the run to send the
+    missing requests again. A manifest is restored from its copy, or made again from the journals and the questions that
+    are stored with the run.
     """
     for run in runs:
         damages = mend_run(run)
         for damage in damages[:SHOWN]:
-            out.print(str(damage), soft_wrap=True)
+            console.print(str(damage), soft_wrap=True)
         if len(damages) > SHOWN:
-            out.print(f"and {len(damages) - SHOWN:,} more")
+            console.print(f"and {len(damages) - SHOWN:,} more")
         if not damages:
-            out.print(f"{run}: nothing is damaged", soft_wrap=True)
+            console.print(f"{run}: nothing is damaged", soft_wrap=True)
             continue
         lines = sum(damage.line > 0 for damage in damages)
-        done = f"{lines:,} lines set aside" if lines else "what was damaged is"
-        out.print(f"{run}: {done} in {run / DAMAGED}; the run's command goes on", soft_wrap=True)
+        done = f"{lines:,} lines were moved aside and are" if lines else "the damaged files are"
+        console.print(
+            f"{run}: {done} in {run / DAMAGED}; repeat the run's command to resume it",
+            soft_wrap=True,
+        )

@@ -19,9 +19,10 @@ from snellen.cli.flags import (
     scoring_flags,
     yes_flag,
 )
-from snellen.cli.show import announce, out, run_progress, show_results
+from snellen.cli.show import announce, console, run_progress, show_results
 from snellen.errors import DataError, SnellenError
 from snellen.models.loading import names_model
+from snellen.registry import register_scoring_code
 from snellen.runs.spec import (
     ExecutionSpec,
     QuestionSpec,
@@ -54,6 +55,11 @@ class _Run(GroupedCommand):
     is_flag=True,
     help="Estimate requests, tokens and images without calling the model.",
 )
+@click.option(
+    "--recipe",
+    metavar="vendor|NAME|FILE",
+    help="Settings of a recipe: that of the model's vendor, one by its name, or a TOML file.",
+)
 @yes_flag
 @offline_flag
 @scoring_flags
@@ -66,6 +72,7 @@ def run_command(
     with_details: bool,
     dry_run: bool,
     share: str | None,
+    recipe: str | None,
     **flags: Any,
 ) -> None:
     """Evaluate MODEL on BENCHMARKS and score it. Several models make a run each.
@@ -83,9 +90,13 @@ def run_command(
     from snellen.experiments.results import Results
 
     spec = _spec(model, benchmarks, flags)
+    if recipe is not None:
+        from snellen.experiments.vendor_recipes import apply_recipe
+
+        spec = apply_recipe(spec, recipe, announce).spec
     if dry_run:
         for forecast in estimate_requests(spec, announce):
-            out.print(forecast, soft_wrap=True)
+            console.print(forecast, soft_wrap=True)
         return
     if share is not None:
         _ask_share(spec, share)
@@ -115,27 +126,67 @@ def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec
     """The run that a file and flags describe together; flags take precedence, and so do models and benchmarks behind a
     file."""
     fields = flags_given(flags)
+    if any("," in word for word in (first, *others, *fields.get("protocols", ()))):
+        first, others = _separated(first, others, fields)
     models = tuple(word for word in others if names_model(word))
-    if benchmarks := tuple(word for word in others if not names_model(word)):
-        fields["benchmarks"] = benchmarks
+    benchmarks = tuple(word for word in others if not names_model(word))
+    if Path(first).suffix in (".yaml", ".yml", ".json") and not others:
+        raise DataError(
+            f"{first}: the settings of a run are a TOML file, such as exam.toml (docs/runs.md)"
+        )
+    if not first.endswith(".toml") and not names_model(first) and (models or _is_benchmark(first)):
+        line = shlex.join(
+            ("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ()))
+        )
+        raise DataError(f"give the model first, then the benchmarks: `{line}`")
+    if benchmarks:
+        fields["benchmarks"] = tuple(_built(word) for word in benchmarks)
     if first.endswith(".toml"):
         spec = run_spec(
             overlaid(read_run_spec(Path(first)), fields | ({"models": models} if models else {}))
         )
         if not spec.question.models:
             raise DataError(f"{first}: models = [...] is missing")
+        register_scoring_code(spec.scoring.metrics, spec.scoring.extractor)
         return spec
-    if not names_model(first) and (models or _is_benchmark(first)):
-        line = shlex.join(
-            ("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ()))
-        )
-        raise DataError(f"the model comes first, then its benchmarks: `{line}`")
     return run_spec({**fields, "models": (first, *models)})
 
 
+def _separated(
+    first: str, others: tuple[str, ...], fields: dict[str, Any]
+) -> tuple[str, tuple[str, ...]]:
+    """Separate models, benchmarks and protocols that were given with commas between them."""
+    from snellen.runs.separated_names import (
+        separated_benchmarks,
+        separated_models,
+        separated_protocols,
+    )
+
+    first_model, *further = separated_models([first])
+    for word in separated_models(others):
+        if names_model(word):
+            further.append(word)
+        else:
+            further += separated_benchmarks([word])
+    if "protocols" in fields:
+        fields["protocols"] = tuple(separated_protocols(fields["protocols"]))
+    return first_model, tuple(further)
+
+
+def _built(word: str) -> str:
+    """Return a benchmark as it was given; of a file of questions the folder of the benchmark that is built of it."""
+    if not Path(word).suffix or not Path(word).is_file():
+        return word
+    from snellen.benchmark_building import benchmark_pattern
+
+    return benchmark_pattern(word, announce)
+
+
 def _is_benchmark(word: str) -> bool:
-    from snellen.runs.finding import specs_of
+    if Path(word).suffix and Path(word).is_file():
+        return True
+    from snellen.runs.finding import matching_specs
 
     with suppress(SnellenError):
-        return bool(specs_of(word))
+        return bool(matching_specs(word))
     return False

@@ -18,9 +18,16 @@ from snellen.building.source_counts import (
 from snellen.catalogue import BenchmarkSpec, entries, select
 from snellen.catalogue.suites import Importer
 from snellen.cli.flags import PATH, json_flag, limits_flag, offline_flag, yes_flag
-from snellen.cli.show import announce, build_progress, err, out, print_built, show_table
+from snellen.cli.show import (
+    announce,
+    build_progress,
+    console,
+    error_console,
+    print_built,
+    show_table,
+)
 from snellen.errors import DataError, NoSourceError
-from snellen.registry import find
+from snellen.registry import find_registered
 
 
 @click.command()
@@ -43,11 +50,11 @@ from snellen.registry import find
 @limits_flag
 @offline_flag
 def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, remove: bool) -> None:
-    """Fetch the files that benchmarks are built from.
+    """Download the source files of benchmarks, or remove them.
 
-    NAMES are names, globs or suites of the catalogue. What is on this machine already is checked, and not fetched
-    again. `snellen run` and `snellen build` fetch what they lack by themselves. --remove takes fetched files away; what
-    was built from them stays.
+    NAMES are names, globs or suites of the catalogue. Files that are already on this machine are checked and not
+    downloaded again. `snellen run` and `snellen build` download what they need by themselves. --remove deletes
+    downloaded files, but not the benchmarks that were built from them.
 
     \b
       snellen fetch mmbench
@@ -59,10 +66,10 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
 
     if bool(names) == everything:
         raise DataError(
-            "name what to fetch, or everything with --all; `snellen list benchmarks` shows all"
+            "name the benchmarks to fetch, or use --all; `snellen list benchmarks` shows all"
         )
     if remove and to:
-        raise DataError("--remove takes files away and --to copies them; name one of both")
+        raise DataError("--remove deletes files and --to copies them; use only one of them")
     chosen = entries().values() if everything else (spec for name in names for spec in select(name))
     specs = [
         spec for spec in {spec.name: spec for spec in chosen}.values() if not spec.source.embedded
@@ -84,12 +91,12 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
             announce(str(error))
             refused += 1
             continue
-        out.print(
+        console.print(
             f"{spec.name}: {copy_source(source, to) if to else source.folder}", soft_wrap=True
         )
     if refused:
         raise DataError(
-            f"{refused} of {len(specs)} benchmarks were not fetched; the lines above say why"
+            f"{refused} of {len(specs)} benchmarks were not fetched; see the reasons above"
         )
 
 
@@ -99,13 +106,14 @@ def _remove(specs: Sequence[BenchmarkSpec]) -> None:
 
     removal = remove_data(specs)
     for data in removal.removed:
-        out.print(f"removed {data.name} ({in_bytes(data.size)})", soft_wrap=True)
+        console.print(f"removed {data.name} ({in_bytes(data.size)})", soft_wrap=True)
     for data, other_benchmarks in removal.stayed:
-        out.print(
-            f"{data.name} ({in_bytes(data.size)}) stays: {', '.join(other_benchmarks)} needs it too",
+        console.print(
+            f"{data.name} ({in_bytes(data.size)}) was not removed, because {', '.join(other_benchmarks)} also "
+            "needs it",
             soft_wrap=True,
         )
-    out.print(f"{in_bytes(removal.freed)} freed" if removal.removed else "nothing was removed")
+    console.print(f"{in_bytes(removal.freed)} freed" if removal.removed else "nothing was removed")
 
 
 @click.command("import")
@@ -127,34 +135,34 @@ def import_command(
     revision: str,
     images: Path | None,
 ) -> None:
-    """Make benchmarks from data published in another form.
+    """Build benchmarks from data that was published in another format.
 
     \b
       snellen import reform-eval ReForm-Eval-Data/
       snellen import reform-eval ReForm-Eval-Data/ vsr clevr
       snellen import reform-eval --hub
 
-    WHAT names the data: reform-eval, or that of another suite. FOLDER holds its files (of ReForm-Eval-Data's 61
-    benchmarks, those present are made). BENCHMARKS are short names of benchmarks; the default is all.
-    `snellen run MODEL reform-eval --templates data` uses the instructions that the files bring.
+    WHAT names the data: reform-eval, or the data of another suite. FOLDER contains the files; benchmarks whose files are
+    missing are skipped. BENCHMARKS are short names of benchmarks; the default is all. `snellen run MODEL reform-eval
+    --templates data` uses the instructions in the files.
     """
     from snellen.fetching.hub import fetch_dataset
     from snellen.fetching.sources import hub_name
 
-    importer: Importer = find("importers", what)
+    importer: Importer = find_registered("importers", what)
     origin = importer.title
     if hub:
         benchmarks = (str(folder), *benchmarks) if folder else benchmarks
         if not importer.dataset:
             raise DataError(
-                f"{importer.title} is not known to be on the hub; name the folder with its files"
+                f"no hub dataset is known for {importer.title}; give the folder with its files"
             )
         folder, commit = fetch_dataset((importer.dataset,), importer.patterns(benchmarks), revision)
         announce(f"{importer.dataset} at commit {commit}")
         origin = f"{importer.title}, {hub_name(importer.dataset, commit)}"
     if folder is None:
         raise DataError(
-            f"name the folder with the files of {importer.title}, or fetch them with --hub"
+            f"give the folder with the files of {importer.title}, or fetch them with --hub"
         )
     refused = 0
     for spec in importer.benchmarks(folder, benchmarks, images):
@@ -167,7 +175,7 @@ def import_command(
             continue
         print_built(benchmark)
     if refused:
-        raise DataError(f"{refused} benchmarks were not built; the lines above say why")
+        raise DataError(f"{refused} benchmarks were not built; see the reasons above")
 
 
 COUNTS_HEADER = (
@@ -197,20 +205,20 @@ AS_PUBLISHED = "as published"
 @click.option("--strict", is_flag=True, help="Exit with 1 if a count differs or files are missing.")
 @json_flag
 def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: bool) -> None:
-    """Compare what official files contain with the tables of the benchmark's paper.
+    """Compare official files with the tables in the paper of a benchmark.
 
     \b
       snellen verify reform-eval --source official/
 
-    Nothing is built, but what is evaluated goes through the checks of a build, pictures too. Compared are the numbers
-    of questions and pictures, and what published accuracies imply of the answers and of the numbers of options. Each
-    benchmark's files lie in a folder of its own below --source (see docs/reform-eval.md), or all in that folder. What
-    differs is shown with what is known of the reason; what `build` refuses never counts as published.
+    The command does not build anything, but checks the questions and images as a build would. It compares the numbers
+    of questions and images, and what published accuracies imply about the answers and the numbers of options. --source
+    contains one folder per benchmark (see docs/reform-eval.md), or the files themselves. Each difference is shown with
+    its reason, if one is known.
     """
     rows: list[tuple[str, ...]] = []
     differing = 0
     for spec in {spec.name: spec for name in what for spec in select(name)}.values():
-        with err.status(f"counting {spec.name}"):
+        with error_console.status(f"counting {spec.name}"):
             try:
                 counted = count_source(spec, spec.source_in(source))
             except DataError as error:
@@ -222,7 +230,7 @@ def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: b
         rows.append(row)
     show_table("against the paper's tables", COUNTS_HEADER, rows, as_json)
     if not as_json:
-        out.print(f"{len(rows) - differing} of {len(rows)} as in the paper")
+        console.print(f"{len(rows) - differing} of {len(rows)} as in the paper")
     if strict and differing:
         raise SystemExit(1)
 
@@ -234,7 +242,7 @@ def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
         f"{share.what} {share.here:.1%} ({share.implied:.1%})"
         for share in implied_shares(spec, counted)
     )
-    refused = [f"build refuses it: {counted.refused}"] if counted.refused else []
+    refused = [f"the build rejects it: {counted.refused}"] if counted.refused else []
     return (
         spec.name,
         f"{counted.complete:,}",

@@ -1,7 +1,4 @@
-"""From a sample and a presentation to the conversation that a model sees. Pure.
-
-Option labels: what stands in front of an option.
-"""
+"""Render a sample and a presentation as the conversation that a model sees, including option labels."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.catalogue import PictureLimits
+from snellen.catalogue import ImageLimits
 from snellen.common.degradation import degraded_ref
 from snellen.common.seeds import rng_for
 from snellen.formats.clips import FrameSampling
-from snellen.protocols.prompts.templates import InContext, Layout, PicturePlaces, Templates
+from snellen.protocols.prompts.templates import ImagePlaces, InContext, Layout, PromptTemplates
 from snellen.records import (
     Decoding,
     Example,
@@ -37,13 +34,17 @@ from snellen.records import (
 )
 
 LabelStyle = Literal["upper", "lower", "number", "random"]
-"""The alphabet that labels are of; `random` draws one of the three for each question."""
+"""The alphabet of option labels; `random` draws an alphabet for each question."""
 
 
 def labels_for(style: LabelStyle, count: int, *names: str | int) -> tuple[str, ...]:
-    """`count` labels in order of place; "random" draws one of the three alphabets, by a generator that `names` seed.
+    """Return `count` option labels in order.
 
-    Above 26 options all are numbers.
+    "random" draws one of the three alphabets; `names` seed the draw. Above 26 options all labels are numbers.
+
+    Examples:
+        >>> labels_for("upper", 3)
+        ('A', 'B', 'C')
     """
     if style == "random":
         style = rng_for(*names).choice(("upper", "lower", "number"))
@@ -51,7 +52,7 @@ def labels_for(style: LabelStyle, count: int, *names: str | int) -> tuple[str, .
 
 
 def alphabet_of(labels: tuple[str, ...], options: Sized) -> tuple[str, ...]:
-    """As many labels as there are `options`, from the alphabet of `labels`; numbers if there are more than 26."""
+    """Return labels for `options` from the alphabet of `labels`; numbers if there are more than 26 options."""
     if not labels:
         return ()
     first = labels[0]
@@ -71,27 +72,26 @@ NUMBERED_MARK = re.compile(r"<image (\d+)>")
 
 
 class EarlierReply(Struct, frozen=True):
-    """What was replied to an earlier turn of a dialogue, as it goes into the history."""
+    """The reply to an earlier turn of a dialogue, as shown in the history."""
 
     text: str
 
 
 class PromptRenderer(Struct, frozen=True):
-    """Renders requests for one benchmark: its templates, its family, its token limit."""
+    """Renders requests for one benchmark, with its templates, question family and token limit."""
 
-    templates: Templates
+    templates: PromptTemplates
     family: str = "choice"
     max_new_tokens: int = 30
     decoding: Decoding = Decoding()
     prefix: bool = True
-    """Open the assistant's turn with the layout's response prefix (generation over options)."""
+    """Whether to open the reply to a question with options with the layout's response prefix."""
     examples: tuple[Example, ...] = ()
-    """Shown before the question, each with its pictures and its answer as a reply; they replace the in-context
-    sample."""
+    """Few-shot examples shown before the question, with images and answers. They replace the in-context sample."""
 
     @property
     def response_prefix(self) -> str:
-        """The words that open a reply to a question with options; empty where nothing does."""
+        """Text that opens the reply to a question with options; empty if nothing does."""
         return self.templates.layout.response_prefix if self.prefix else ""
 
     def template_ids(self, method: Method) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class PromptRenderer(Struct, frozen=True):
     def generate(
         self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()
     ) -> Request:
-        """Ask for a reply; options are shown with the variant's order and labels."""
+        """Return a request for a reply. Options are shown in the variant's order with its labels."""
         variant = self._presented(variant)
         messages = self._conversation(sample, variant, history)
         turn = sample.rounds[variant.turn]
@@ -113,9 +113,9 @@ class PromptRenderer(Struct, frozen=True):
     def loglikelihood(
         self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()
     ) -> Request:
-        """Ask how likely each option's text is as the reply; options are not shown (ReForm-Eval 3.3.1).
+        """Return a request for the likelihood of each option as the reply, without showing options (ReForm-Eval 3.3.1).
 
-        Continuations stand in the sample's own order of options.
+        Continuations have the sample's own order of options.
         """
         variant = self._presented(variant)
         turn = sample.rounds[variant.turn]
@@ -123,14 +123,14 @@ class PromptRenderer(Struct, frozen=True):
         return self._request(sample, variant, messages, turn.options)
 
     def _presented(self, variant: Variant) -> Variant:
-        """The variant as it is shown: examples show the format already, without the in-context sample; a layout may
-        list options without labels."""
+        """Return the variant as it will be shown.
+
+        Few-shot examples already show the format, so the in-context sample is left out. A layout may list options
+        without labels.
+        """
         in_context = variant.in_context and not self.examples
-        return replace(
-            variant,
-            in_context=in_context,
-            labels=variant.labels if self.templates.layout.label else (),
-        )
+        labels = variant.labels if self.templates.layout.label else ()
+        return replace(variant, in_context=in_context, labels=labels)
 
     def _request(
         self,
@@ -139,6 +139,11 @@ class PromptRenderer(Struct, frozen=True):
         messages: tuple[Message, ...],
         continuations: tuple[str, ...] = (),
     ) -> Request:
+        if continuations:
+            # Likelihoods do not depend on decoding, so their keys must not depend on it either.
+            decoding = Decoding(max_new_tokens=0)
+        else:
+            decoding = self.sampled(self.max_new_tokens, variant.seed)
         return Request(
             benchmark=sample.benchmark,
             sample_id=sample.id,
@@ -146,19 +151,22 @@ class PromptRenderer(Struct, frozen=True):
             messages=messages,
             kind="loglikelihood" if continuations else "generate",
             continuations=continuations,
-            # A likelihood does not depend on how a reply would be sampled: one key for all.
-            decoding=Decoding(max_new_tokens=0)
-            if continuations
-            else self.sampled(self.max_new_tokens, variant.seed),
+            decoding=decoding,
         )
 
     def sampled(self, max_new_tokens: int, seed: int = 0) -> Decoding:
-        """How a reply of the evaluated model is sampled; another `seed` than the run's is the presentation's own."""
+        """Return the decoding of a reply of the evaluated model.
+
+        Args:
+            max_new_tokens: Maximum length of the reply.
+            seed: Seed of the presentation, if it differs from the run's.
+        """
+        is_greedy = not self.decoding.temperature
         return Decoding(
             max_new_tokens=max_new_tokens,
             temperature=self.decoding.temperature,
             top_p=self.decoding.top_p,
-            seed=(seed or self.decoding.seed) if self.decoding.temperature else 0,
+            seed=0 if is_greedy else seed or self.decoding.seed,
             stop=self.decoding.stop,
         )
 
@@ -170,10 +178,16 @@ class PromptRenderer(Struct, frozen=True):
         *,
         listed: bool = True,
     ) -> tuple[Message, ...]:
-        """The instruction opens the first user turn, and the image the first one that is not an example, even when that
-        is the in-context sample.
+        """Return the messages of a request: few-shot examples, the in-context sample, earlier rounds and the question.
 
-        Options of earlier rounds stand in their stored order. Unless they are `listed` no options are shown.
+        The instruction opens the first user turn. The images of the sample open the first turn that is not a few-shot
+        example, even if that turn is the in-context sample. Options of earlier rounds keep their stored order.
+
+        Args:
+            sample: The sample.
+            variant: How it is presented.
+            history: Replies to earlier rounds.
+            listed: Whether to show options.
         """
         *past, now = sample.rounds[: variant.turn + 1]
         questions = [
@@ -188,19 +202,23 @@ class PromptRenderer(Struct, frozen=True):
         pairs: list[tuple[str, str | None]] = list(zip(questions, [*replies, None], strict=True))
         if variant.in_context and listed:
             pairs.insert(0, self._in_context(variant))
-        rounds = [(() if place else sample.images, *pair) for place, pair in enumerate(pairs)]
-        shots = [
-            (example.images, *self._answered(example, variant.labels, listed))
-            for example in self.examples
-        ]
+
+        # Images, question and reply of each turn. The turn that is to be answered has no reply.
+        turns: list[tuple[tuple[ImageRef, ...], str, str | None]] = []
+        for example in self.examples:
+            example_question, answer = self._answered(example, variant.labels, listed)
+            turns.append((example.images, example_question, answer))
+        for position, (question, reply) in enumerate(pairs):
+            images = sample.images if position == 0 else ()
+            turns.append((images, question, reply))
+
         messages: list[Message] = []
-        for images, question, reply in (*shots, *rounds):
+        for images, question, reply in turns:
             instruction = "" if messages else self.templates.named(variant.template)
             text = f"{instruction}\n{question}" if instruction else question
-            shown = within_limits(images, self.templates.pictures)
-            messages.append(
-                Message("user", place_images(shown, text, self.templates.layout.pictures))
-            )
+            shown = within_limits(images, self.templates.images)
+            parts = place_images(shown, text, self.templates.layout.images)
+            messages.append(Message("user", parts))
             if reply is not None:
                 messages.append(_text_message("assistant", reply))
         return tuple(messages)
@@ -208,24 +226,27 @@ class PromptRenderer(Struct, frozen=True):
     def _question(
         self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...], listed: bool
     ) -> str:
-        """The question, and its options where they are listed."""
-        question = self.templates.worded(turn.question)
+        """Return the text of a question, with its options if they are listed."""
+        question = self.templates.prompt_for(turn.question)
         if not turn.options:
             return word_question(self.templates.layout.open, question)
         if not listed:
             return question
         options = tuple(turn.options[i] for i in order) if order else turn.options
+        if self.templates.places_options:
+            return self.templates.prompt_for(
+                turn.question, list_options(self.templates.layout, options, labels)
+            )
         return lay_out(self.templates.layout, question, options, labels)
 
     def _introduced(self, context: str | None, question: str) -> str:
-        return (
-            self.templates.layout.context.format(context=context) + question
-            if context
-            else question
-        )
+        """Return the question with its context before it, if there is one."""
+        if not context:
+            return question
+        return self.templates.layout.context.format(context=context) + question
 
     def _answered(self, example: Example, labels: tuple[str, ...], listed: bool) -> tuple[str, str]:
-        """An example's question and its answer in the form asked for; of several reference texts the most frequent."""
+        """Return the question and the answer of a few-shot example; of several reference texts, the most frequent."""
         alphabet = alphabet_of(labels, example.options)
         question = self._introduced(
             example.context, self._question(example.rounds[0], (), alphabet, listed)
@@ -233,14 +254,15 @@ class PromptRenderer(Struct, frozen=True):
         if not example.options:
             [(text, _)] = Counter(example.texts).most_common(1)
             return question, text
-        right = example.gold[0]
-        option = example.options[right]
-        return question, write_reply(
-            self.templates.layout, alphabet[right] if alphabet else "", option
-        ) if listed else option
+        correct_index = example.gold[0]
+        option = example.options[correct_index]
+        if not listed:
+            return question, option
+        label = alphabet[correct_index] if alphabet else ""
+        return question, write_reply(self.templates.layout, label, option)
 
     def _in_context(self, variant: Variant) -> tuple[str, str]:
-        """The question that shows the format, with options of its own and labels like those of the real one."""
+        """Return the question and reply of the in-context sample, which show the format with labels like the question's."""
         return _worded_in_context(self.templates.in_context, self.templates.layout, variant.labels)
 
 
@@ -256,26 +278,34 @@ def _template_ids(family: str, method: Method, count: int) -> tuple[str, ...]:
     return tuple(f"{family}.{method}.{i}" for i in range(count))
 
 
-def within_limits(images: tuple[ImageRef, ...], limits: PictureLimits) -> tuple[ImageRef, ...]:
-    """Pictures as a set of prompts shows them: of each clip the frames that it takes, those too large shrunk."""
+def within_limits(images: tuple[ImageRef, ...], limits: ImageLimits) -> tuple[ImageRef, ...]:
+    """Return images within the limits of a set of prompts: a sample of each clip's frames, and large images scaled down."""
     if limits.frames:
         clips: list[list[ImageRef]] = []
         for image in images:
-            goes_on = image.time is not None and clips and (clips[-1][-1].time or 0.0) < image.time
-            clips[-1].append(image) if goes_on else clips.append([image])
+            is_next_frame = (
+                image.time is not None and clips and (clips[-1][-1].time or 0.0) < image.time
+            )
+            if is_next_frame:
+                clips[-1].append(image)
+            else:
+                clips.append([image])
         rule = FrameSampling(frames=limits.frames)
-        images = tuple(clip[place] for clip in clips for place in rule.positions(range(len(clip))))
+        sampled: list[ImageRef] = []
+        for clip in clips:
+            sampled.extend(clip[index] for index in rule.positions(range(len(clip))))
+        images = tuple(sampled)
     return tuple(_shrunk(image, limits) for image in images)
 
 
 @lru_cache(maxsize=1024)
-def _shrunk(image: ImageRef, limits: PictureLimits) -> ImageRef:
-    longest, pixels = max(image.width, image.height), image.width * image.height
-    factor = min(
-        limits.max_side / longest if limits.max_side else 1,
-        (limits.max_pixels / pixels or 1) ** 0.5,
-        1,
-    )
+def _shrunk(image: ImageRef, limits: ImageLimits) -> ImageRef:
+    """Return an image scaled down to the limits, if it exceeds them."""
+    factor: float = 1
+    if limits.max_side:
+        factor = min(factor, limits.max_side / max(image.width, image.height))
+    if limits.max_pixels:
+        factor = min(factor, (limits.max_pixels / (image.width * image.height)) ** 0.5)
     if factor == 1:
         return image
     smaller = degraded_ref(image, {"scale": factor})
@@ -286,23 +316,24 @@ def _shrunk(image: ImageRef, limits: PictureLimits) -> ImageRef:
 
 
 def place_images(
-    images: tuple[ImageRef, ...], text: str, places: PicturePlaces = "marked"
+    images: tuple[ImageRef, ...], text: str, places: ImagePlaces = "marked"
 ) -> tuple[Part, ...]:
-    """Pictures and text in order: pictures at their marks where the text has one for each of them, else first.
+    """Arrange images and text: each image at its mark if the text has a mark for each, otherwise all images first.
 
-    Marks are `<image>`, in the order of several pictures, or numbered from 1, `<image 1>`, each as often as it is told.
-    One picture without a number stands first: a text about one that holds `<image>` may well mean these letters. Texts
-    between `trimmed` pictures have no white space around them, and pictures that come `first` leave their marks behind.
+    Marks are `<image>` in the order of several images, or `<image 1>`, numbered from 1 and repeatable. A single image
+    without a number always goes first, because a text about one image may contain `<image>` literally. With `trimmed`,
+    text between images loses the white space around it. With `first`, all images go first and marks stay in the text.
     """
     if places == "first":
         return (*map(ImagePart, images), TextPart(text))
-    numbered = NUMBERED_MARK.split(text)
-    if set(numbered[1::2]) == {str(number) for number in range(1, len(images) + 1)}:
-        marked = [images[int(number) - 1] for number in numbered[1::2]]
-        return _in_order(
-            marked,
-            [part.strip() for part in numbered[::2]] if places == "trimmed" else numbered[::2],
-        )
+    pieces = NUMBERED_MARK.split(text)  # texts and image numbers alternate
+    texts = pieces[::2]
+    numbers = pieces[1::2]
+    if set(numbers) == {str(number) for number in range(1, len(images) + 1)}:
+        marked_images = [images[int(number) - 1] for number in numbers]
+        if places == "trimmed":
+            texts = [part.strip() for part in texts]
+        return _in_order(marked_images, texts)
     texts = text.split(IMAGE_MARK)
     if len(images) < 2 or len(texts) != len(images) + 1:
         return (*map(ImagePart, images), TextPart(text))
@@ -310,7 +341,7 @@ def place_images(
 
 
 def _in_order(images: Sequence[ImageRef], texts: Sequence[str]) -> tuple[Part, ...]:
-    """A text, then each picture with the text after it."""
+    """Return the first text, then each image followed by the next text."""
     parts: list[Part] = [TextPart(texts[0])]
     for image, after in zip(images, texts[1:], strict=True):
         parts += [ImagePart(image), TextPart(after)]
@@ -320,24 +351,30 @@ def _in_order(images: Sequence[ImageRef], texts: Sequence[str]) -> tuple[Part, .
 def lay_out(
     layout: Layout, question: str, options: tuple[str, ...], labels: tuple[str, ...]
 ) -> str:
-    """`Can you see it? Options: (A) Yes; (B) No.`"""
+    """Return a question with its options: `Can you see it? Options: (A) Yes; (B) No.`"""
+    listed = list_options(layout, options, labels)
+    gap = " " if layout.heading and not layout.heading[-1].isspace() else ""
+    return f"{word_question(layout.question, question, labels)}{layout.heading}{gap}{listed}"
+
+
+def list_options(layout: Layout, options: tuple[str, ...], labels: tuple[str, ...]) -> str:
+    """Return options without their heading: `(A) Yes; (B) No.`"""
     marks = [f"{layout.label.format(label=label)} " for label in labels] or [""] * len(options)
     listed = layout.separator.join(
         mark + option for mark, option in zip(marks, options, strict=False)
     )
-    gap = " " if layout.heading and not layout.heading[-1].isspace() else ""
-    return f"{word_question(layout.question, question, labels)}{layout.heading}{gap}{listed}{layout.stop}"
+    return f"{listed}{layout.stop}"
 
 
 def word_question(form: str, question: str, labels: tuple[str, ...] = ()) -> str:
-    """The question in a layout's form: `Question: Can you see it?`"""
+    """Return a question in a layout's wording: `Question: Can you see it?`"""
     return form.format(
         question=question, capitalized=question.capitalize(), letters=", ".join(labels)
     )
 
 
 def write_reply(layout: Layout, label: str, option: str) -> str:
-    """A well-formed reply: `The answer is (A) Yes.`"""
+    """Return a well-formed reply: `The answer is (A) Yes.`"""
     return layout.reply.format(label=label, option=option)
 
 

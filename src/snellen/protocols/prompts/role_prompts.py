@@ -1,4 +1,4 @@
-"""What models in other roles are told: judges; Questioner and Reasoner. Texts with slots, each under a version."""
+"""Prompts for models in other roles (judges, Questioner and Reasoner): texts with slots, under a version."""
 
 from __future__ import annotations
 
@@ -16,16 +16,22 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.errors import DataError, UnknownNameError
-from snellen.extraction.normalisation import find_final_answer
+from snellen.extraction.final_answer import find_final_answer
 
 MAX_REPLY_LENGTH = 2000
-"""Characters of a reply that a judge is shown; of a longer reply it sees the two ends."""
+"""Characters of a reply that a judge sees; of a longer reply it sees the beginning and the end."""
 SLOT = re.compile(r"\{(\w+)\}")
 _CUT = " [...] "
 
 
 class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of one version. `labels` is how the first of A, B, C, D are listed, where that is special."""
+    """The texts of one version of a judge prompt. `labels` overrides how the labels A, B, C, D are listed.
+
+    Examples:
+        >>> prompt = JudgePrompt("Which option does the reply name? {options}", "Answer with one letter.")
+        >>> prompt.ask_again
+        'Answer with one letter.'
+    """
 
     text: str
     ask_again: str
@@ -33,16 +39,16 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def quotes(self) -> bool:
-        """The reply stands between tags, as a JSON string."""
+        """Whether the prompt quotes the reply as a JSON string between tags."""
         return "<words>" in self.text
 
     @property
     def ends_question(self) -> bool:
-        """The prompt supplies the question mark, so the question is filled in without its own."""
+        """Whether the prompt adds the question mark, so that the question is inserted without its own."""
         return "{question}?" in self.text
 
     def fill(self, reply: str, **slots: str) -> str:
-        """The text with its slots filled."""
+        """Return the text with its slots filled."""
         reply_text = quoted(reply) if self.quotes else shortened(reply)
         return fill_slots(self.text, {**slots, "reply": reply_text})
 
@@ -51,17 +57,17 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def judge_prompt(version: str) -> JudgePrompt:
-    """Raises UnknownNameError for a version that does not exist."""
+    """Return the judge prompt of a version. Raises UnknownNameError if it does not exist."""
     if version in _own_prompts():
         return _own_prompts()[version]
     if version not in (added := registry.targets("judge_prompts")):
-        raise registry.unknown("judge prompt", version, [*_own_prompts(), *added])
-    prompt: JudgePrompt = registry.find("judge_prompts", version)
+        raise registry.unknown_name("judge prompt", version, [*_own_prompts(), *added])
+    prompt: JudgePrompt = registry.find_registered("judge_prompts", version)
     return prompt
 
 
 def prompt_versions(kind: str) -> list[str]:
-    """All versions of a kind, such as `snellen-correct`, in order."""
+    """Return all versions of a kind of prompt, such as `snellen-correct`, in order."""
     versions = (*_own_prompts(), *registry.targets("judge_prompts"))
     of_kind = [name for name in versions if name.rpartition("-")[0] == kind]
     if not of_kind:
@@ -70,7 +76,7 @@ def prompt_versions(kind: str) -> list[str]:
 
 
 def load_judge_prompts(package: str) -> dict[str, JudgePrompt]:
-    """The prompts of the file `judge_prompts.toml` in a package, by version."""
+    """Return the prompts of the file `judge_prompts.toml` in a package, by version."""
     content = tomllib.loads(files(package).joinpath("judge_prompts.toml").read_text("utf-8"))
     return msgspec.convert(content, dict[str, JudgePrompt])
 
@@ -81,12 +87,17 @@ def _own_prompts() -> dict[str, JudgePrompt]:
 
 
 def fill_slots(text: str, slots: Mapping[str, str]) -> str:
-    """The text with its slots filled, all in one go: braces in what fills them stay as they are."""
+    """Return a text with its slots filled. Braces in the inserted values are left unchanged."""
     return SLOT.sub(lambda slot: slots[slot[1]], text)
 
 
 def shortened(reply: str) -> str:
-    """A reply without its reasoning; only its two ends if it is longer than `MAX_REPLY_LENGTH`."""
+    """Return a reply without its reasoning, reduced to its two ends if it is longer than `MAX_REPLY_LENGTH`.
+
+    Examples:
+        >>> shortened("  The answer is B. ")
+        'The answer is B.'
+    """
     part = find_final_answer(reply)
     words = reply[part.start : part.end].strip()
     if len(words) <= MAX_REPLY_LENGTH:
@@ -96,7 +107,7 @@ def shortened(reply: str) -> str:
 
 
 def quoted(reply: str) -> str:
-    """The shortened reply as a JSON string without angle brackets, so that it cannot close its tag."""
+    """Return the shortened reply as a JSON string without angle brackets, so that it cannot close its tag."""
     encoded = json.dumps(shortened(reply), ensure_ascii=False)
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -105,43 +116,43 @@ def quoted(reply: str) -> str:
 
 
 class QuestionerPrompt(Struct, frozen=True, forbid_unknown_fields=True):
-    """How sub-questions are asked for."""
+    """Prompts that request sub-questions."""
 
     system: str
     first: str
-    """In the first round."""
+    """Prompt of the first round."""
     more: str
-    """In later rounds."""
+    """Prompt of later rounds."""
     again: str
 
 
 class ReasonerPrompt(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the answer is asked for."""
+    """Prompts that request the answer."""
 
     system: str
-    """Allows doubt."""
+    """System prompt that allows doubt."""
     last: str
-    """The same where doubt is no longer allowed."""
+    """System prompt that forbids doubt."""
     case: str
     again: str
 
 
 class AnswerForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an answer is."""
+    """Description of the expected answer."""
 
     answers: str
-    """The possible answers, as they are shown; empty where there are none to show."""
+    """The possible answers as shown to the model; empty for open questions."""
     reply: str
-    """What the last line holds."""
+    """What the last line of the reply must contain."""
 
 
 class ReasoningPrompts(Struct, frozen=True, forbid_unknown_fields=True):
-    """All words of one version. An empty `system` is left out."""
+    """All texts of one version. An empty `system` is left out of the conversation."""
 
     version: str
-    """Stands in the journal beside each request; that of a file which names none is a digest."""
+    """Stored in the journal with each request. A file without a version gets a digest."""
     doubt: str
-    """What the Reasoner says when it is in doubt."""
+    """What the Reasoner writes to express doubt."""
     questioner: QuestionerPrompt
     reasoner: ReasonerPrompt
     choice: AnswerForm
@@ -152,7 +163,7 @@ _CASE = frozenset(
     {"question", "answers", "caption", "dialogue", "analysis", "count", "reply", "doubt"}
 )
 _SLOTS = {("choice", "answers"): _CASE | {"options"}}
-"""The slots of texts whose slots are not those of `_CASE`."""
+"""Slots of the texts that do not have the slots `_CASE`."""
 
 
 @cache
@@ -163,25 +174,25 @@ def _own_reasoning_texts() -> dict[str, Any]:
 
 
 def named_reasoning_prompts(name: str) -> ReasoningPrompts:
-    """Those of the registry's group `reasoning_prompts`. Raises UnknownNameError."""
-    prompts: ReasoningPrompts = registry.find("reasoning_prompts", name)
+    """Return a set of prompts of the registry group `reasoning_prompts`. Raises UnknownNameError."""
+    prompts: ReasoningPrompts = registry.find_registered("reasoning_prompts", name)
     return prompts
 
 
 def load_reasoning_prompts(package: str) -> ReasoningPrompts:
-    """The prompts of the file `reasoning_prompts.toml` in a package; what it lacks is Snellen's."""
+    """Return the prompts of the file `reasoning_prompts.toml` in a package. Missing texts are Snellen's own."""
     content = tomllib.loads(files(package).joinpath("reasoning_prompts.toml").read_text("utf-8"))
     return parse_reasoning_prompts(content, f"{package}: reasoning_prompts.toml")
 
 
 def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> ReasoningPrompts:
-    """Texts of a file laid over Snellen's own. Raises DataError for a text or a slot that does not exist."""
+    """Return Snellen's own prompts, replaced by those of a file. Raises DataError for an unknown text or slot."""
     try:
         prompts = msgspec.convert(
             _overlaid(_own_reasoning_texts(), _versioned(content)), ReasoningPrompts
         )
     except msgspec.ValidationError as error:
-        raise DataError(f"{where}: not the words of a reasoning ({error})") from None
+        raise DataError(f"{where}: not a file of reasoning prompts ({error})") from None
     for table, texts in msgspec.to_builtins(prompts).items():
         for name, text in texts.items() if isinstance(texts, dict) else ():
             slots = _SLOTS.get((table, name), _CASE)
@@ -201,7 +212,7 @@ def _versioned(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """A file's texts over those below, table by table."""
+    """Return texts with those of a file in place of the defaults, table by table."""
     tables = {
         name: {**below[name], **value}
         for name, value in above.items()
@@ -211,12 +222,13 @@ def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
 
 
 def fill_case(text: str, slots: Mapping[str, str]) -> str:
-    """A text with its slots filled, without the lines whose slots are all empty."""
+    """Return a text with its slots filled, without the lines whose slots are all empty."""
     return "\n".join(
         fill_slots(line, slots) for line in text.split("\n") if _says_something(line, slots)
     )
 
 
 def _says_something(line: str, slots: Mapping[str, str]) -> bool:
+    """Return whether a line has no slots, or a slot that is not empty."""
     names = SLOT.findall(line)
     return not names or any(slots[name] for name in names)

@@ -1,6 +1,6 @@
-"""Instruction templates: Snellen's own, or a user's file of the same form.
+"""Instruction templates, either Snellen's own or those of a user's file of the same format.
 
-Forms that many benchmarks are asked in, for entries to name in their sets of prompts.
+The presets here are formats that many benchmarks use; entries name them in their sets of prompts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from snellen import registry
-from snellen.catalogue import BenchmarkSpec, PictureLimits, PromptSet, entries
+from snellen.catalogue import BenchmarkSpec, ImageLimits, PromptSet, entries
 from snellen.common.foreign import read_text
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import converted, parse_toml
@@ -28,10 +28,12 @@ from snellen.protocols.prompts.role_prompts import ReasoningPrompts, parse_reaso
 from snellen.records import METHODS, Decoding, Method
 
 QUESTION = "{question}"
-"""Stands for a sample's own question in a prompt."""
+"""Slot for a sample's own question in a prompt."""
+OPTIONS = "{options}"
+"""Slot for the options of a question in a prompt. Without it, they follow the prompt as the layout writes them."""
 
 
-PicturePlaces = Literal["marked", "trimmed", "first"]
+ImagePlaces = Literal["marked", "trimmed", "first"]
 
 
 class InContext(Struct, frozen=True):
@@ -40,32 +42,32 @@ class InContext(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a question with options is written, and how a reply to it looks."""
+    """How a question with options is written, and the format of a reply to it."""
 
     heading: str
-    """A blank parts it from the options, unless it is empty or ends with white space."""
+    """Heading of the options. A blank follows unless it is empty or ends with white space."""
     label: str
-    """Empty where options are listed without labels: a reply then names one by its text."""
+    """Format of a label; empty if options have no labels, so that a reply names an option by its text."""
     separator: str
     stop: str
     response_prefix: str
-    """Empty where the reply is not opened."""
+    """Text that opens the reply; empty if the reply is not opened."""
     reply: str
     context: str = "{context}\n"
-    """What the first question of a sample with a context opens with."""
+    """Format of the context before the first question of a sample."""
     question: str = "{question} "
-    """What stands before the heading."""
+    """Text before the heading."""
     open: str = QUESTION
-    """A question without options."""
-    pictures: PicturePlaces = "marked"
-    """Where pictures stand that a question marks: at their marks, there without white space around them, or first."""
+    """Format of a question without options."""
+    images: ImagePlaces = "marked"
+    """Where the images of a question go: at its marks (`marked`), at its marks without white space around them, or first."""
 
 
 class Instructions(Struct, frozen=True):
     instructions: tuple[str, ...]
 
 
-class Templates(Struct, frozen=True):
+class PromptTemplates(Struct, frozen=True):
     """All wording of a run. `id` is a digest of the file, stored with every run."""
 
     id: str
@@ -73,22 +75,22 @@ class Templates(Struct, frozen=True):
     in_context: InContext
     layout: Layout
     reasoning: ReasoningPrompts
-    """What the other models of a reasoning are told."""
+    """Prompts for the other models of the protocol `reasoning`."""
     of_data: bool = False
     """Whether the instructions in a benchmark's own data, if any, replace Snellen's."""
     prompt: str = ""
-    """What is asked in place of every instruction and question; `{question}` in it stands for the question."""
-    by_suite: dict[str, Templates] = {}
-    """Instead of these, for the benchmarks of a suite whose paper says how it asks."""
-    by_benchmark: dict[str, Templates] = {}
-    """Instead of these, for benchmarks whose entries declare a set of prompts."""
+    """Replaces every instruction and question; `{question}` and `{options}` in it are slots."""
+    by_suite: dict[str, PromptTemplates] = {}
+    """Templates that replace these for the benchmarks of a suite whose paper describes its prompts."""
+    by_benchmark: dict[str, PromptTemplates] = {}
+    """Templates that replace these for benchmarks whose entries declare a set of prompts."""
     decoding: Decoding = Decoding(max_new_tokens=0)
-    """How replies are decoded where a run says nothing of it; of any length when 0."""
-    pictures: PictureLimits = PictureLimits()
-    """How large pictures are shown, and how many frames of a clip."""
+    """Decoding of replies if the run does not set it. A maximum length of 0 leaves the length to the benchmark."""
+    images: ImageLimits = ImageLimits()
+    """Limits on the size of images and on the number of frames of a clip."""
 
     def instructions(self, family: str, method: Method) -> tuple[str, ...]:
-        """The instructions of a family under a method. Raises UnknownNameError."""
+        """Return the instructions of a question family for a method. Raises UnknownNameError."""
         if self.prompt:
             return ("",)
         try:
@@ -101,18 +103,18 @@ class Templates(Struct, frozen=True):
                 f"no templates for {family}.{method}; the file has {available}"
             ) from None
 
-    def with_instructions(self, family: str, instructions: tuple[str, ...]) -> Templates:
-        """These templates with other instructions for one family, under both methods."""
+    def with_instructions(self, family: str, instructions: tuple[str, ...]) -> PromptTemplates:
+        """Return these templates with other instructions for one family, for both methods."""
         methods: dict[Method, Instructions] = {
             "generation": Instructions(instructions),
             "likelihood": Instructions(instructions),
         }
         return replace(self, families={**self.families, family: methods})
 
-    def with_prompt(self, prompt: str) -> Templates:
-        """These templates with one text asked in place of every instruction and question.
+    def with_prompt(self, prompt: str) -> PromptTemplates:
+        """Return these templates with one text in place of every instruction and question.
 
-        Raises DataError for a field in braces other than `{question}`.
+        Raises DataError for a field in braces other than `{question}` and `{options}`.
         """
         if not checked_prompt(prompt):
             return self
@@ -125,12 +127,21 @@ class Templates(Struct, frozen=True):
             by_benchmark={name: own.with_prompt(prompt) for name, own in self.by_benchmark.items()},
         )
 
-    def worded(self, question: str) -> str:
-        """What is asked for a question: the prompt where there is one."""
-        return self.prompt.replace(QUESTION, question) if self.prompt else question
+    def prompt_for(self, question: str, options: str = "") -> str:
+        """Return the text sent for a question: the prompt with what its slots hold, or the question itself."""
+        if not self.prompt:
+            return question
+        texts = {QUESTION: question, OPTIONS: options}
+        # In one pass, since a question may itself contain a slot.
+        return re.sub(r"\{question\}|\{options\}", lambda slot: texts[slot[0]], self.prompt)
+
+    @property
+    def places_options(self) -> bool:
+        """Whether the prompt says where the options go."""
+        return OPTIONS in self.prompt
 
     def named(self, name: str) -> str:
-        """The instruction behind a template id such as `choice.generation.2`."""
+        """Return the instruction with a template id such as `choice.generation.2`."""
         if self.prompt:
             return ""
         family, method, number = name.rsplit(".", 2)
@@ -138,16 +149,18 @@ class Templates(Struct, frozen=True):
 
 
 def checked_prompt(prompt: str) -> str:
-    """The prompt itself. Raises DataError for a field in braces other than `{question}`."""
-    if fields := [field for field in re.findall(r"\{\w*\}", prompt) if field != QUESTION]:
+    """Return the prompt unchanged. Raises DataError for a field in braces other than `{question}` and `{options}`."""
+    fields = [field for field in re.findall(r"\{\w*\}", prompt) if field not in (QUESTION, OPTIONS)]
+    if fields:
         raise DataError(
-            f"prompt {prompt!r}: {fields[0]} stands for nothing; the one field is {QUESTION}"
+            f"prompt {prompt!r}: unknown field {fields[0]}; the fields are {QUESTION} and {OPTIONS} (without which the "
+            "options follow the prompt)"
         )
     return prompt
 
 
 @cache
-def default_templates() -> Templates:
+def default_templates() -> PromptTemplates:
     return parse_templates(
         files("snellen.protocols.prompts").joinpath("templates.toml").read_text("utf-8"),
         "templates.toml",
@@ -155,20 +168,26 @@ def default_templates() -> Templates:
 
 
 SNELLEN = "snellen"
-"""Stands for Snellen's own words, as no name does."""
+"""Name of Snellen's own templates, like an empty name."""
 DATA = "data"
-"""Stands for the instructions in a benchmark's own data; Snellen's own if there are none."""
+"""Name for the instructions in a benchmark's own data, or Snellen's own if it has none."""
 AS_PUBLISHED = "as-published"
-"""Stands for the prompts of the papers of suites that say so (`templates` of `[as_published]`), else Snellen's own."""
+"""Name for the prompts of the papers of suites (`templates` of `[as_published]`), or Snellen's own."""
 
 
 def named_templates(
     name: str | Path, by_suite: Mapping[str, str] = MappingProxyType({})
-) -> Templates:
-    """Snellen's own templates for no name or `snellen`, those of the data for `data`, a named set, or those of a file.
+) -> PromptTemplates:
+    """Return the templates that a name stands for.
 
-    For `as-published` also those named `by_suite`. Raises DataError for a file that is none, UnknownNameError for a
-    name that nobody has.
+    Args:
+        name: Empty or `snellen` for Snellen's own, `data` for instructions in the data, `as-published`, the name of a
+            set, or the path of a file.
+        by_suite: For `as-published`, the name of the templates of each suite.
+
+    Raises:
+        DataError: The file is not a file of templates.
+        UnknownNameError: The name does not exist.
     """
     if not name or name == SNELLEN:
         return default_templates()
@@ -183,22 +202,22 @@ def named_templates(
         )
     sets = registry.targets("templates")
     if name in sets:
-        chosen: Templates = registry.find("templates", str(name))
+        chosen: PromptTemplates = registry.find_registered("templates", str(name))
         return chosen
     if not Path(name).suffix and not Path(name).exists():
-        raise registry.unknown(
+        raise registry.unknown_name(
             "set of templates", str(name), [SNELLEN, DATA, AS_PUBLISHED, *sets, *declared_sets()]
         )
     return load_templates(Path(name))
 
 
 def declared_sets() -> list[str]:
-    """Names of the sets of prompts that entries of the catalogue declare."""
+    """Return the names of the sets of prompts that entries of the catalogue declare."""
     return sorted({name for spec in entries().values() for name in spec.prompts})
 
 
-def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> Templates:
-    """The set of prompts called `name`, from what each benchmark's entry declares of it. Raises DataError."""
+def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> PromptTemplates:
+    """Return the set of prompts called `name`, from the declarations of each benchmark's entry. Raises DataError."""
     by_benchmark = {
         benchmark: _of_set(own, f"{benchmark}: [prompts.{name}]") for benchmark, own in sets.items()
     }
@@ -209,8 +228,8 @@ def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> Templates:
     return replace(default_templates(), id=f"{name} ({digest})", by_benchmark=by_benchmark)
 
 
-def with_defaults_of(defaults: Templates, specs: Sequence[BenchmarkSpec]) -> Templates:
-    """The templates of a run that names none, but those that entries name as their own. Raises UnknownNameError."""
+def with_defaults_of(defaults: PromptTemplates, specs: Sequence[BenchmarkSpec]) -> PromptTemplates:
+    """Return the templates of a run that names none, with the default sets that entries declare. Raises UnknownNameError."""
     own = {spec.name: _default_of(spec) for spec in specs if spec.templates}
     if not own:
         return defaults
@@ -221,39 +240,56 @@ def with_defaults_of(defaults: Templates, specs: Sequence[BenchmarkSpec]) -> Tem
     return replace(defaults, id=f"of entries ({digest}), else {defaults.id}", by_benchmark=own)
 
 
-def _default_of(spec: BenchmarkSpec) -> Templates:
+def with_published_prompts(
+    templates: PromptTemplates, sets: Mapping[str, PromptSet]
+) -> PromptTemplates:
+    """Return the templates `as-published` with the sets of prompts behind the published numbers of benchmarks."""
+    if not sets:
+        return templates
+    of_entries = declared_templates(AS_PUBLISHED, sets)
+    own = {**templates.by_benchmark, **of_entries.by_benchmark}
+    return replace(templates, id=f"{of_entries.id}, else {templates.id}", by_benchmark=own)
+
+
+def _default_of(spec: BenchmarkSpec) -> PromptTemplates:
     if spec.templates in spec.prompts:
         return _of_set(spec.prompts[spec.templates], f"{spec.name}: [prompts.{spec.templates}]")
-    chosen: Templates = registry.find("templates", spec.templates)
+    chosen: PromptTemplates = registry.find_registered("templates", spec.templates)
     return chosen
 
 
-def _of_set(own: PromptSet, where: str) -> Templates:
-    form: Templates = registry.find("templates", own.form)
+def _of_set(own: PromptSet, where: str) -> PromptTemplates:
+    form: PromptTemplates = registry.find_registered("templates", own.form)
     layout = converted({**asdict(form.layout), **own.layout}, Layout, f"{where}: layout")
     _check_layout(layout, where)
-    # Without limits of pictures as before there were any, so that runs of that time go on.
-    said = {
-        name: value
-        for name, value in asdict(own).items()
-        if name != "pictures" or own.pictures.words
-    }
-    digest = hashlib.sha256(form.id.encode() + msgspec.json.encode(said)).hexdigest()[:12]
+    # The digest keeps the words of earlier versions, so that their runs can be continued: images were called
+    # `pictures`, and sets of prompts without limits of images had no such field.
+    fields: dict[str, Any] = {}
+    for name, value in asdict(own).items():
+        if name != "images":
+            fields[name] = value
+        elif own.images.words:
+            fields["pictures"] = value
+    if "images" in own.layout:
+        fields["layout"] = {
+            "pictures" if name == "images" else name: text for name, text in own.layout.items()
+        }
+    digest = hashlib.sha256(form.id.encode() + msgspec.json.encode(fields)).hexdigest()[:12]
     decoding = Decoding(own.max_new_tokens, own.temperature, own.top_p, stop=own.stop)
-    return replace(form, id=digest, layout=layout, decoding=decoding, pictures=own.pictures)
+    return replace(form, id=digest, layout=layout, decoding=decoding, images=own.images)
 
 
-def packaged_templates(package: str, file: str) -> Templates:
-    """Templates of a TOML file in a package, for the hook `templates` of its suite."""
+def packaged_templates(package: str, file: str) -> PromptTemplates:
+    """Return the templates of a TOML file in a package, for the hook `templates` of its suite."""
     return parse_templates(
         files(package).joinpath(file).read_text("utf-8"), file, default_templates()
     )
 
 
-def load_templates(path: Path) -> Templates:
-    """Templates of a user's TOML file; what it lacks of families and methods comes from Snellen's own.
+def load_templates(path: Path) -> PromptTemplates:
+    """Return the templates of a user's TOML file. Families and methods that it lacks are Snellen's own.
 
-    Raises DataError for a file that cannot be read or has the wrong form.
+    Raises DataError if the file cannot be read or has the wrong format.
     """
     try:
         return parse_templates(read_text(path), str(path), default_templates())
@@ -261,7 +297,7 @@ def load_templates(path: Path) -> Templates:
         raise DataError(f"{path}: cannot read the templates ({error})") from None
 
 
-def parse_templates(text: str, where: str, base: Templates | None = None) -> Templates:
+def parse_templates(text: str, where: str, base: PromptTemplates | None = None) -> PromptTemplates:
     content = parse_toml(text, f"{where}: not a template file")
     in_context, layout = content.pop("in_context", None), content.pop("layout", None)
     reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
@@ -272,7 +308,7 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
     families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
     for family, methods in written_families.items():
         families[family] = {**families.get(family, {}), **methods}
-    templates = Templates(
+    templates = PromptTemplates(
         id=hashlib.sha256(text.encode()).hexdigest()[:12],
         families=families,
         in_context=base.in_context
@@ -300,14 +336,14 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
 
 
 def _methods(content: Any, where: str) -> dict[Method, Instructions]:
-    """The instructions of a family by method. Raises DataError."""
+    """Return the instructions of a family by method. Raises DataError."""
     if not isinstance(content, dict):
         raise DataError(
             f"{where}] is not a table; a template file has [FAMILY.METHOD] with instructions = [...]"
         )
     for method in content:
         if method not in METHODS:
-            raise DataError(f"{where}]: {registry.unknown('method', method, METHODS)}")
+            raise DataError(f"{where}]: {registry.unknown_name('method', method, METHODS)}")
     return {
         method: converted(table, Instructions, f"{where}.{method}]")
         for method, table in content.items()

@@ -1,0 +1,261 @@
+"""Results of one benchmark: for each metric, over all its questions and over slices of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from snellen.analysis.choice_values import scored_predictions
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.linearisation import (
+    FIELD_TAG,
+    corpus_estimates,
+    document_field,
+    macro_estimate,
+    trend_estimates,
+)
+from snellen.analysis.question_means import mean_estimate, why_withheld
+from snellen.analysis.template_deviation import template_deviation
+from snellen.errors import DataError
+from snellen.metrics.declaration import (
+    OF_ANSWERED,
+    ReplyMetric,
+    declared_row,
+    find_metric,
+    metric_of,
+)
+from snellen.metrics.question_counts import QuestionCounts
+from snellen.records import Estimate, Method, Result, Score
+from snellen.scoring.published_means import PUBLISHED_MEAN
+from snellen.scoring.scored_run import ScoredBenchmark
+
+BY_FIELD = "field_exact_match"
+MAX_SLICES = 100
+"""A tag with more values than this is not sliced: it differs for nearly every sample."""
+RecordT = TypeVar("RecordT", Score, QuestionCounts)
+
+
+def benchmark_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    """Yield the rows of one benchmark: means over scores, metrics of the corpus, and rows by prompt template."""
+    yield from _score_rows(model, scored)
+    yield from _corpus_rows(model, scored)
+    yield from _template_rows(model, scored)
+
+
+def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    """Yield rows of means over scores."""
+    corpus_metrics: set[str] = set()
+    for tally in scored.tallies:
+        corpus_metrics.update(find_metric(tally.metric).names)
+
+    for (protocol, method, metric), records in scored.score_rows.items():
+        scores = list(records)
+        key = (model, scored, protocol, method)
+        if metric not in corpus_metrics:
+            parts = [("", scores)]
+            if declared_row(metric).sliced:
+                parts.extend(_slices(scored, scores))
+                parts.extend(_slices_by_answer(scored, scores, metric))
+            for slice_name, members in parts:
+                estimate = _estimate(scored, members, metric)
+                row = _row(*key, metric, estimate, slice_name)
+                yield replace(row, reason=why_withheld(estimate, members))
+                if estimate.absent and not declared_row(metric).secondary_to:
+                    answered = [score for score in members if not score.absent]
+                    of_answered = _estimate(scored, answered, metric)
+                    yield _row(*key, metric + OF_ANSWERED, of_answered, slice_name)
+
+        if metric == BY_FIELD:
+            macro = macro_estimate(
+                scored, scores, lambda score: document_field(scored.samples[score.sample_id])
+            )
+            yield _row(*key, f"{metric}_macro", macro)
+            for slice_name, members in _slices_by_question(scored, scores):
+                yield _row(*key, metric, mean_estimate(scored, members, metric), slice_name)
+
+        if metric == "accuracy":
+            in_dialogues = [score for score in scores if scored.samples[score.sample_id].turns]
+            for name, estimate in trend_estimates(scored, in_dialogues).items():
+                yield _with_reason(_row(*key, name, estimate))
+
+
+def _corpus_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    """Yield rows of metrics of the corpus, from the summed counts of their questions."""
+    tallies_by_metric: dict[tuple[str, Method, str], list[QuestionCounts]] = defaultdict(list)
+    for tally in scored.tallies:
+        tallies_by_metric[tally.protocol, tally.method, tally.metric].append(tally)
+
+    for (protocol, method, metric), tallies in tallies_by_metric.items():
+        key = (model, scored, protocol, method)
+        parts = [("", tallies)]
+        # A published mean weighs the parts of a benchmark, and a slice has few of them.
+        if metric != PUBLISHED_MEAN:
+            parts.extend(_slices(scored, tallies))
+            parts.extend(_slices_by_answer(scored, tallies, find_metric(metric).names[0]))
+        for slice_name, members in parts:
+            for name, estimate in corpus_estimates(scored, members).items():
+                if declared_row(name).sliced or not slice_name:
+                    yield _with_reason(_row(*key, name, estimate, slice_name))
+            answered = [tally for tally in members if not tally.absent]
+            if answered and len(answered) < len(members):
+                for name, estimate in corpus_estimates(scored, answered).items():
+                    yield _row(*key, name + OF_ANSWERED, estimate, slice_name)
+
+
+def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
+    """Yield the accuracy by prompt template, and its standard deviation over templates."""
+    templates = {prediction.variant.template for prediction in scored.predictions}
+    if len(templates) < 2:
+        return
+    pairs_by_template: dict[tuple[str, Method], dict[str, list[tuple[float, str]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    # Presentations of a sample follow one another. They share their pairs of value and group, which saves memory.
+    shared_pairs: dict[float, tuple[float, str]] = {}
+    sample_id = None
+    for prediction, value in scored_predictions(scored):
+        if prediction.sample_id != sample_id:
+            sample_id = prediction.sample_id
+            shared_pairs = {}
+        pair = shared_pairs.get(value)
+        if pair is None:
+            pair = (value, scored.samples[prediction.sample_id].group)
+            shared_pairs[value] = pair
+        key = (prediction.protocol, prediction.method)
+        pairs_by_template[key][prediction.variant.template].append(pair)
+
+    for (protocol, method), by_template in pairs_by_template.items():
+        if len(by_template) < 2:
+            continue
+        for template, pairs in sorted(by_template.items()):
+            values = [value for value, _ in pairs]
+            groups = [group for _, group in pairs]
+            accuracy = estimate_mean(values, groups)
+            slice_name = f"template={template}"
+            yield _row(model, scored, protocol, method, "accuracy", accuracy, slice_name)
+
+        values_by_template: dict[str, list[float]] = {}
+        for template, pairs in by_template.items():
+            values_by_template[template] = [value for value, _ in pairs]
+        deviation = template_deviation(values_by_template)
+        yield _row(model, scored, protocol, method, "template_deviation", deviation)
+
+
+def _row(
+    model: str,
+    scored: ScoredBenchmark,
+    protocol: str,
+    method: Method,
+    metric: str,
+    estimate: Estimate,
+    slice_name: str = "",
+) -> Result:
+    declaration = declared_row(metric)
+    return Result(
+        model=model,
+        benchmark=scored.spec.name,
+        protocol=protocol,
+        method=method,
+        metric=metric,
+        estimate=estimate,
+        dimension=scored.spec.dimension,
+        suite=scored.spec.suite,
+        slice=slice_name,
+        unit=declaration.unit,
+        better=declaration.better,
+    )
+
+
+def _with_reason(row: Result) -> Result:
+    """Add why a row has no value although it has questions: the metric is undefined for them."""
+    if row.estimate.value is not None or not row.estimate.n:
+        return row
+    return replace(row, reason="metric undefined", detail=declared_row(row.metric).undefined)
+
+
+def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
+    """Estimate a metric as the mean that it declares: over questions, or over answers.
+
+    Raises:
+        DataError: It is a mean over answers, and the answers are hidden.
+    """
+    declaration = metric_of(metric)
+    is_over_answers = isinstance(declaration, ReplyMetric) and declaration.mean_over == "answers"
+    if not is_over_answers:
+        return mean_estimate(scored, scores, metric)
+    if scored.golds_absent:
+        raise DataError(
+            f"{metric} is a mean over answers, but those of {scored.spec.name} are not available"
+        )
+    return macro_estimate(scored, scores, lambda score: _first_answer(scored, score))
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+def _slices(
+    scored: ScoredBenchmark, records: Sequence[RecordT]
+) -> Iterator[tuple[str, list[RecordT]]]:
+    """Yield the records by value of each tag, and by round of a dialogue: `level=hard`, `round=2`."""
+    tags: dict[str, dict[str, list[RecordT]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        sample = scored.samples[record.sample_id]
+        for tag, value in sample.tags.items():
+            tags[tag][value].append(record)
+        if sample.turns:
+            tags["round"][str(record.turn + 1)].append(record)
+    for tag, records_by_value in sorted(tags.items()):
+        yield from _named_slices(tag, records_by_value)
+
+
+def _slices_by_answer(
+    scored: ScoredBenchmark, records: Sequence[RecordT], metric: str
+) -> Iterator[tuple[str, list[RecordT]]]:
+    """Yield the records by the answer of their question, if the metric declares it: `answer=yes`."""
+    declaration = metric_of(metric)
+    if declaration is None or not declaration.by_answer:
+        return
+    records_by_answer: dict[str, list[RecordT]] = defaultdict(list)
+    for record in records:
+        answer = _first_answer(scored, record)
+        if answer:
+            records_by_answer[answer].append(record)
+    yield from _named_slices("answer", records_by_answer)
+
+
+def _slices_by_question(
+    scored: ScoredBenchmark, scores: Sequence[Score]
+) -> Iterator[tuple[str, list[Score]]]:
+    """Yield the scores by text of the question, for documents without a tag that names their field."""
+    for sample in scored.samples.values():
+        if FIELD_TAG in sample.tags:
+            return
+    scores_by_question: dict[str, list[Score]] = defaultdict(list)
+    for score in scores:
+        question = document_field(scored.samples[score.sample_id])
+        scores_by_question[question].append(score)
+    yield from _named_slices("question", scores_by_question)
+
+
+def _named_slices(
+    tag: str, records_by_value: dict[str, list[RecordT]]
+) -> Iterator[tuple[str, list[RecordT]]]:
+    """Yield slices in the order of their values, unless there are too many."""
+    if len(records_by_value) > MAX_SLICES:
+        return
+    for value, records in sorted(records_by_value.items()):
+        yield f"{tag}={value}", records
+
+
+def _first_answer(scored: ScoredBenchmark, record: Score | QuestionCounts) -> str:
+    """Return the answer that is the class of a question: its first one; empty if answers are hidden."""
+    answer = scored.answers.get((record.sample_id, record.turn))
+    if answer is None:
+        return ""
+    if not answer.options:
+        return answer.texts[0]
+    question = scored.samples[record.sample_id].rounds[record.turn]
+    return question.options[answer.options[0]]

@@ -1,0 +1,204 @@
+"""Confidence sequences by betting, for the mean of a benchmark whose images are evaluated in a random order.
+
+A confidence sequence is an interval after each image. All of these intervals contain the mean of the whole benchmark at
+once with probability 95%, so a run may be stopped whenever its interval is narrow enough.
+
+Waudby-Smith and Ramdas (2023), "Estimating means of bounded random variables by betting", JRSS-B 86(1): sections 4
+(hedged capital) and 5 (sampling without replacement). An image is drawn with all its questions, so these may depend on
+each other in any way. With its number of questions n_g and the sum of their values t_g in [0, n_g], the mean over all
+questions is the m at which sum_g (t_g - m n_g) = 0 over all P images: a ratio, so images may have different sizes.
+
+Who bets against m that the mean is greater has the capital
+
+    K_t(m) = prod_{i <= t} (1 + lambda_i D_i(m)),   D_i(m) = Z_i + (Z_1 + ... + Z_{i-1}) / (P - i + 1),
+    Z_i = t_i - m n_i
+
+At the true m, D_i has mean zero given what was drawn before, so the capital is a martingale and exceeds 2 / alpha,
+ever, with probability alpha / 2 at most (Ville). It decreases in m, so the m that are not ruled out begin at one bound.
+The bet on a smaller mean is the same with 1 - value. The bounds also use what is certain: the value of each question
+that was not evaluated is between 0 and 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+ALPHA = 0.05
+BOLDNESS = 0.75
+"""Greatest share of the capital that a bet may lose."""
+PRECISION = 1e-6
+"""Distance of a computed bound from the exact one."""
+PRIOR_VARIANCE = 0.25
+"""Assumed variance of a value before the first draw: the greatest that a value in [0, 1] can have."""
+
+
+class DrawnImage(Struct, frozen=True):
+    """Values of the questions of one image, each in [0, 1]. Unknown values are between two bounds."""
+
+    size: int
+    """Questions that have a value, or may still have one."""
+    least: float
+    """Least possible sum of the values."""
+    greatest: float
+    """Greatest possible sum of the values."""
+
+
+class PopulationCounts(Struct, frozen=True):
+    """Facts about all images of a benchmark that are known before the first is drawn."""
+
+    images: int
+    questions: int
+    largest: int
+    """Greatest number of questions of one image."""
+
+
+def sequence_interval(
+    draws: Sequence[DrawnImage], population: PopulationCounts, aims: Sequence[float]
+) -> tuple[float, float]:
+    """Return the interval of the mean over the whole benchmark after some images.
+
+    Args:
+        draws: The images in the random order in which they were drawn.
+        population: All images of the benchmark.
+        aims: Distances from the mean, in [0, 1], at which a wrong mean is to be ruled out soonest.
+
+    Returns:
+        Lower and upper end in [0, 1]. If all images are drawn and all values known, both are the mean itself. Without
+        draws they are 0 and 1.
+
+    Examples:
+        >>> draws = [DrawnImage(1, 1.0, 1.0)] * 40
+        >>> low, high = sequence_interval(draws, PopulationCounts(100, 100, 1), [0.1])
+        >>> round(low, 2), high
+        (0.91, 1.0)
+    """
+    n_drawn = sum(draw.size for draw in draws)
+    if not n_drawn:
+        return 0.0, 1.0
+    least = sum(draw.least for draw in draws)
+    greatest = sum(draw.greatest for draw in draws)
+
+    # What is certain: all questions that are not drawn have the value 0, or all have the value 1.
+    n_total = n_drawn
+    if len(draws) < population.images:
+        n_total += max(0, population.questions - n_drawn)
+    floor = least / n_total
+    ceiling = (greatest + n_total - n_drawn) / n_total
+
+    upward = Bets([(draw.size, draw.least) for draw in draws], population, aims)
+    downward = Bets([(draw.size, draw.size - draw.greatest) for draw in draws], population, aims)
+    low = _first_possible(upward, floor, least / n_drawn)
+    high = 1 - _first_possible(downward, 1 - ceiling, 1 - greatest / n_drawn)
+    return low, high
+
+
+class _Step(Struct, frozen=True):
+    """One drawn image, and what was known before it was drawn."""
+
+    size: int
+    """Questions of the image."""
+    total: float
+    """Sum of their values."""
+    remaining: int
+    """Images not drawn before, including this one."""
+    previous_questions: float
+    """Questions of the images drawn before."""
+    previous_total: float
+    """Sum of their values."""
+    bets: tuple[float, ...]
+    """Bet for each aim, before it is limited by `BOLDNESS`."""
+
+
+class Bets:
+    """Bets that the mean is greater than a given one, on images in the order in which they were drawn.
+
+    A bet depends only on the images before. If the given mean is off by an aim a, D_i has the mean a n P / (P - i + 1),
+    where n is the mean size of an image. The best bet is this divided by the variance of t_g - m n_g, which is estimated
+    with the mean so far.
+
+    Args:
+        totals: For each image the number of its questions and the sum of their values.
+        population: All images of the benchmark.
+        aims: Distances from the mean that bets are made for. The capital is spread evenly over them.
+    """
+
+    def __init__(
+        self,
+        totals: Sequence[tuple[int, float]],
+        population: PopulationCounts,
+        aims: Sequence[float],
+    ) -> None:
+        self._steps: list[_Step] = []
+        self._largest = population.largest
+        self._n_aims = len(aims)
+        questions = 0.0
+        total = 0.0
+        squared_deviations = 0.0
+        for index, (size, value) in enumerate(totals):
+            # Estimates from the images before, and one image of average size and variance.
+            mean_size = (population.questions / population.images + questions) / (1 + index)
+            variance = (PRIOR_VARIANCE * mean_size**2 + squared_deviations) / (1 + index)
+            remaining = population.images - index
+            drift = mean_size * population.images / remaining
+            bets = tuple(aim * drift / variance for aim in aims)
+            self._steps.append(_Step(size, value, remaining, questions, total, bets))
+
+            questions += size
+            total += value
+            expected = size * (total + 0.5) / (questions + 1)
+            squared_deviations += (value - expected) ** 2
+
+    def log_capital(self, mean: float) -> float:
+        """Return the log of the final capital against a mean, starting from 1."""
+        final_logs: list[float] = []
+        for logs in self._logs_by_aim(mean):
+            final_logs = logs
+        return _log_of_mean(final_logs) if final_logs else 0.0
+
+    def path(self, mean: float) -> Iterator[float]:
+        """Yield the log of the capital against a mean after each image."""
+        for logs in self._logs_by_aim(mean):
+            yield _log_of_mean(logs)
+
+    def _logs_by_aim(self, mean: float) -> Iterator[list[float]]:
+        """Yield the log of the capital of each aim after each image; the same list each time, updated."""
+        logs = [0.0] * self._n_aims
+        for step in self._steps:
+            previous = (step.previous_total - mean * step.previous_questions) / step.remaining
+            deviation = step.total - mean * step.size + previous
+            worst_loss = mean * self._largest - previous
+            largest_bet = BOLDNESS / worst_loss if worst_loss > 0 else math.inf
+            for index, bet in enumerate(step.bets):
+                logs[index] += math.log1p(min(bet, largest_bet) * deviation)
+            yield logs
+
+
+def _log_of_mean(logs: Sequence[float]) -> float:
+    """Return the log of the mean of numbers that are given by their logs."""
+    top = max(logs)
+    return top + math.log(math.fsum(math.exp(log - top) for log in logs) / len(logs))
+
+
+def _first_possible(bets: Bets, floor: float, mean: float) -> float:
+    """Return the least mean that the bets have not ruled out.
+
+    Args:
+        bets: Bets that the mean is greater.
+        floor: The least mean that is possible at all.
+        mean: The mean of the draws, which is never ruled out.
+    """
+    threshold = math.log(2 / ALPHA)
+    if mean <= floor or bets.log_capital(floor) < threshold:
+        return floor
+    ruled_out = floor
+    possible = mean
+    while possible - ruled_out > PRECISION:
+        middle = (ruled_out + possible) / 2
+        if bets.log_capital(middle) >= threshold:
+            ruled_out = middle
+        else:
+            possible = middle
+    return ruled_out

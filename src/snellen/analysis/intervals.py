@@ -1,0 +1,187 @@
+"""95% intervals of estimates, which bend near the bounds of a metric.
+
+`bench/interval_coverage.py` measures how often the intervals hold the true value.
+"""
+
+from __future__ import annotations
+
+import math
+
+from snellen.analysis.group_spread import GroupSpread
+from snellen.analysis.quantiles import rare_limit, z
+
+Bounds = tuple[float, float]
+"""The least and the greatest possible value of a metric; infinite where there is none."""
+Interval = tuple[float | None, float | None]
+UNIT_INTERVAL: Bounds = (0.0, 1.0)
+"""The bounds of a share."""
+NO_BOUNDS: Bounds = (-math.inf, math.inf)
+SAME = 1e-12
+"""Values that differ by less than this, relative to their size, differ by rounding."""
+FEW_GROUPS = 3
+"""Up to this many groups, Student's t covers 90 to 92 of 100 for values within bounds that never come near one. The
+variance is then multiplied by G / (G - 1)."""
+FEW_UNBOUNDED_GROUPS = 5
+"""Like `FEW_GROUPS`, for values without bounds."""
+
+
+def interval_of(
+    value: float, spread: GroupSpread, bounds: Bounds, *, varied: bool = True, binary: bool = False
+) -> Interval:
+    """Return the 95% interval of an estimate from its spread over groups, or a pair of None for a single group.
+
+    Args:
+        value: The estimate.
+        spread: Its spread over groups.
+        bounds: The least and the greatest possible value.
+        varied: Whether the values differ from each other.
+        binary: Whether each value is at a bound.
+    """
+    if spread.groups < 2:
+        return None, None
+    low, high = bounds
+    is_rounding = spread.independent <= (SAME * max(1.0, abs(value))) ** 2
+    is_inside = low < value < high
+    if not varied or is_rounding or not is_inside:
+        return unvaried_interval(value, spread.effective_groups, bounds)
+
+    has_no_bound = math.isinf(low) and math.isinf(high)
+    has_both_bounds = math.isfinite(low) and math.isfinite(high)
+    few_groups = 0
+    if has_no_bound:
+        few_groups = FEW_UNBOUNDED_GROUPS
+    elif has_both_bounds and not binary:
+        few_groups = FEW_GROUPS
+    variance = spread.variance(binary)
+    if spread.groups <= few_groups:
+        variance *= spread.groups / (spread.groups - 1)
+
+    observed_variance = (1 - 1 / spread.groups) * spread.jackknife
+    return score_interval(value, variance, bounds, observed=observed_variance, skew=spread.skew)
+
+
+def score_interval(
+    value: float, variance: float, bounds: Bounds, *, observed: float = 0.0, skew: float = 0.0
+) -> tuple[float, float]:
+    """Return the score interval: the values mu with (value - mu)^2 <= z^2 v(mu), which bends with the bounds a and b.
+
+    v(mu) = variance (mu - a) (b - mu) / ((value - a) (b - value)): a quasi-binomial variance that is the given one
+    at mu = value. On [0, 1] this is Wilson's interval on the effective sample size value (1 - value) / variance, with
+    `rare_limit` near a bound; with one bound only, that of a quasi-Poisson rate, v proportional to mu - a. Without
+    bounds v(mu) = variance + skew sqrt(variance) (mu - value) (the third cumulant is v v'; Morris 1982), where that
+    lengthens the interval: else value -+ z sqrt(variance).
+
+    Args:
+        value: The estimate, inside the bounds.
+        variance: Its variance.
+        bounds: The least and the greatest possible value.
+        observed: The variance that groups show, if greater: a rare outcome throughout a large group occurred once.
+        skew: Skewness of the estimate.
+
+    Raises:
+        ValueError: The value is not inside the bounds.
+
+    Examples:
+        >>> low, high = score_interval(0.75, 0.0025, (0.0, 1.0))
+        >>> round(low, 3), round(high, 3)
+        (0.641, 0.834)
+    """
+    low, high = bounds
+    if value <= low or value >= high:
+        raise ValueError(f"{value} is not within {low} and {high}")
+
+    if math.isinf(low) and math.isinf(high):
+        margin = z() * math.sqrt(variance)
+        below, above = skewed_margins(margin**2, margin * z() * skew)
+        return value - max(below, margin), value + max(above, margin)
+
+    if math.isinf(low):
+        mirrored_low, mirrored_high = score_interval(-value, variance, (-high, math.inf))
+        return -mirrored_high, -mirrored_low
+
+    height = value - low
+    greater_variance = max(variance, observed)
+    if math.isinf(high):
+        squared_margin = z() ** 2 * variance
+        below, above = skewed_margins(squared_margin, squared_margin / height)
+        count = height**2 / greater_variance
+        lower_height = min(height - below, height * rare_limit(count) / count)
+        return low + max(0.0, lower_height), value + above
+
+    span = high - low
+    product = height * (high - value)
+    effective_n = product / variance
+    rare_n = product / greater_variance
+    share_low, share_high = share_interval(height / span, effective_n, rare_n)
+    return low + span * share_low, low + span * share_high
+
+
+def skewed_margins(product: float, difference: float) -> tuple[float, float]:
+    """Return the margins of an asymmetric interval from their product and difference.
+
+    They are the distances below and above `value` of the two mu with (value - mu)^2 = product + difference (mu - value).
+    """
+    half = difference / 2
+    root = math.hypot(half, math.sqrt(product))
+    return root - half, root + half
+
+
+def unvaried_interval(value: float, groups: float, bounds: Bounds) -> Interval:
+    """Return the interval of a mean of equal values, because other values may exist unseen.
+
+    By the upper limit q for 0 of G independent groups, a share q of the values may be at a bound:
+    [value - q (value - a), value + q (b - value)], which at 0 and 1 is that of a share. Without bounds, the interval
+    is a pair of None.
+
+    Examples:
+        >>> low, high = unvaried_interval(1.0, 40, (0.0, 1.0))
+        >>> round(low, 3), high
+        (0.912, 1.0)
+    """
+    low, high = bounds
+    if math.isinf(low) or math.isinf(high):
+        return None, None
+    _, unseen_share = share_interval(0.0, groups)
+    return value - unseen_share * (value - low), value + unseen_share * (high - value)
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95% interval of a share of n independent trials; n may be fractional.
+
+    Examples:
+        >>> low, high = wilson(0.9, 100)
+        >>> round(low, 3), round(high, 3)
+        (0.826, 0.945)
+    """
+    shrinkage = z() ** 2 / n
+    middle = (share + shrinkage / 2) / (1 + shrinkage)
+    variance = share * (1 - share) / n + shrinkage / (4 * n)
+    margin = z() * math.sqrt(variance) / (1 + shrinkage)
+    low = max(0.0, middle - margin)
+    high = min(1.0, middle + margin)
+    # At the ends the formula gives 0 and 1 except for rounding.
+    if share <= 0:
+        low = 0.0
+    if share >= 1:
+        high = 1.0
+    return low, high
+
+
+def share_interval(share: float, n: float, rare_n: float | None = None) -> tuple[float, float]:
+    """Return Wilson's interval, extended to the limits of rare outcomes (Brown, Cai and DasGupta 2001, 4.1.1).
+
+    Wilson's alone covers 0.005 in 86 of 100 samples of 30, since one outcome has 0.0059 as its lower limit.
+
+    Args:
+        share: The share of trials with the outcome.
+        n: Number of trials, whole or fractional.
+        rare_n: Number of trials for the limits of rare outcomes; `n` if None.
+    """
+    rare_n = rare_n or n
+    n_outcomes = share * rare_n
+    n_misses = (1 - share) * rare_n
+    least_share = rare_limit(n_outcomes, rare_n) / rare_n
+    least_share_of_misses = rare_limit(n_misses, rare_n) / rare_n
+
+    low, high = wilson(share, n)
+    return min(low, least_share), max(high, 1 - least_share_of_misses)

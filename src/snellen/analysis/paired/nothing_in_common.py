@@ -1,0 +1,52 @@
+"""Why runs cannot be compared, by what they do not share: a benchmark, a protocol, or a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snellen.analysis.aggregate import aggregate_run
+from snellen.callers import setting
+from snellen.records import Result
+from snellen.scoring.scored_run import ScoredRun, run_labels
+
+
+def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
+    """Return why no number of these runs can be compared, with what to do, as a sentence."""
+    labels = run_labels(runs)
+    rows = [[row for row in aggregate_run(run) if row.benchmark != "*"] for run in runs]
+    benchmarks = [_distinct(each, "benchmark") for each in rows]
+    shared = _shared(benchmarks)
+    if not shared:
+        return f"these runs have no benchmark in common: {_told(labels, benchmarks)}; run the models on the same benchmarks"
+    of_shared = [[row for row in each if row.benchmark in shared] for each in rows]
+    protocols = [_distinct(each, "protocol") for each in of_shared]
+    names = ", ".join(sorted(shared))
+    if not _shared(protocols):
+        wanted = setting("protocols", protocols[0][0])
+        return (
+            f"these runs asked {names} under different protocols: {_told(labels, protocols)}; run both under the same "
+            f"one ({wanted})"
+        )
+    metrics = [_distinct(each, "metric") for each in of_shared]
+    return (
+        f"these runs have no benchmark, protocol and metric in common: {names} is scored by {_told(labels, metrics)}; "
+        "score all of them by the same rules"
+    )
+
+
+def _distinct(rows: Sequence[Result], field: str) -> list[str]:
+    return list(dict.fromkeys(getattr(row, field) for row in rows))
+
+
+def _shared(values: Sequence[Sequence[str]]) -> set[str]:
+    return set.intersection(*map(set, values))
+
+
+def _told(labels: Sequence[str], values: Sequence[Sequence[str]]) -> str:
+    """Return what each run has: `vanilla in snellen:tiny, circular in snellen:tiny-xs`."""
+    phrases = []
+    for label, names in zip(labels, values, strict=True):
+        listed = ", ".join(names[:3]) or "nothing"
+        more = " ..." if len(names) > 3 else ""
+        phrases.append(f"{listed}{more} in {label}")
+    return "; ".join(phrases)

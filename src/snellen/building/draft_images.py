@@ -1,0 +1,79 @@
+"""Images of drafts: stored once each, however many questions show them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from snellen.common.drafts import Draft, ImageFile, ImageSpec, LazyFrames, LazyImage
+from snellen.common.drawing import image_content
+from snellen.common.images import ImageStore
+from snellen.records import ImageRef
+
+
+class DraftImages:
+    """Stores the images of drafts, and the frames of their clips.
+
+    Args:
+        store: Where the images are stored.
+    """
+
+    def __init__(self, store: ImageStore) -> None:
+        self._store = store
+        self._images: dict[Hashable, ImageRef] = {}
+        self._clips: dict[str, list[tuple[str, ImageRef]]] = {}
+        self.digests: set[str] = set()
+        """Digests of all stored images."""
+
+    def named(self, draft: Draft) -> Iterator[tuple[str, ImageRef]]:
+        """Yield the images of a draft in order, each with the name of its file; a clip yields its frames.
+
+        The name includes the folder, as in `photos/1.png`. It is empty for an image without a file of its own, such as one
+        that a table contains.
+
+        Raises:
+            DataError: A file is not an image.
+        """
+        for image in draft.images:
+            if isinstance(image, LazyFrames):
+                yield from self._frames(image, draft.where)
+            else:
+                yield _file_name(image), self._stored(image, draft.where)
+
+    def _frames(self, clip: LazyFrames, where: str) -> list[tuple[str, ImageRef]]:
+        """Return the frames of a clip, which is read once, however many questions it has."""
+        if clip.place not in self._clips:
+            frames: list[tuple[str, ImageRef]] = []
+            for frame in clip.read():
+                stored = self._store.put(frame.content, where)
+                frames.append((frame.name, replace(stored, time=frame.time)))
+            self._clips[clip.place] = frames
+            self.digests.update(image.digest for _, image in frames)
+        return self._clips[clip.place]
+
+    def _stored(self, image: ImageFile | ImageSpec, where: str) -> ImageRef:
+        picture = image if isinstance(image, ImageSpec) else ImageSpec(image)
+        key = (file_identity(picture.file), picture.crop, picture.outlines)
+        if key not in self._images:
+            stored = self._store.put(image_content(picture, where), where)
+            self._images[key] = stored
+            self.digests.add(stored.digest)
+        return self._images[key]
+
+
+def file_identity(file: ImageFile) -> Hashable:
+    """Return what tells an image file from others: its path, or the digest of its content."""
+    if isinstance(file, LazyImage):
+        return file.place
+    if isinstance(file, Path):
+        return file
+    return hashlib.sha256(file).hexdigest()
+
+
+def _file_name(image: ImageFile | ImageSpec) -> str:
+    """Return the name of an image's file with its folder; empty if no file contains just this image."""
+    file = image.file if isinstance(image, ImageSpec) else image
+    return "/".join(file.parts[-2:]) if isinstance(file, Path) else ""

@@ -1,0 +1,104 @@
+"""Find questions that are identical for a model but have different answers.
+
+A model is shown the images, the context, the question with its options and, in a dialogue, the earlier rounds. If all
+of this is equal and the correct answers differ, no reply can be correct for all of these questions.
+
+Hidden answers of questions with images count as equal. Hidden answers of questions without images count as different.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from snellen.records import Answer, IndistinguishableQuestion, Sample
+
+_encode = msgspec.json.Encoder().encode
+
+
+class IndistinguishableFinder:
+    """Records questions in 24 bytes each, and finds questions that are equal except for their answers."""
+
+    def __init__(self) -> None:
+        # One entry for each question, a round of a dialogue being a question.
+        self._content_digests = array("Q")
+        self._answer_digests = array("Q")
+        self._sample_indices = array("Q")
+
+    def note(self, sample: Sample, golds: Sequence[Answer], replies: Sequence[str]) -> None:
+        """Record the questions of a sample.
+
+        Args:
+            sample: The sample.
+            golds: Its correct answers; a question without one is hidden.
+            replies: The published replies of a dialogue, which later rounds show.
+        """
+        answer_by_turn = {gold.turn: gold for gold in golds}
+        sample_index = self._sample_indices[-1] + 1 if self._sample_indices else 0
+        content = _digest(([image.digest for image in sample.images], sample.context))
+        for turn, question in enumerate(sample.rounds):
+            previous_reply = replies[turn - 1] if replies and turn else ""
+            content = _digest((content, question, previous_reply))
+            self._content_digests.append(content)
+            self._answer_digests.append(_answer_digest(sample, turn, answer_by_turn.get(turn)))
+            self._sample_indices.append(sample_index)
+
+    def questions(self, ids: Sequence[str]) -> Iterator[IndistinguishableQuestion]:
+        """Yield the questions that equal another one with another answer, group by group.
+
+        Args:
+            ids: Ids of the samples, in the order in which they were noted.
+        """
+        groups = self._equal_questions()
+        if not groups:
+            return
+        first_question: dict[int, int] = {}  # of each sample
+        for index, sample_index in enumerate(self._sample_indices):
+            first_question.setdefault(sample_index, index)
+        for group_number, indices in enumerate(groups):
+            kind_by_answer: dict[int, int] = {}
+            for index in indices:
+                answer = self._answer_digests[index]
+                kind = kind_by_answer.setdefault(answer, len(kind_by_answer))
+                sample_index = self._sample_indices[index]
+                turn = index - first_question[sample_index]
+                yield IndistinguishableQuestion(ids[sample_index], turn, group_number, kind)
+
+    def _equal_questions(self) -> list[list[int]]:
+        """Return the indices of questions with equal content and different answers, a list for each content."""
+        repeated: set[int] = set()
+        for content, next_content in pairwise(sorted(self._content_digests)):
+            if content == next_content:
+                repeated.add(content)
+        if not repeated:
+            return []
+
+        indices_by_content: dict[int, list[int]] = defaultdict(list)
+        for index, content in enumerate(self._content_digests):
+            if content in repeated:
+                indices_by_content[content].append(index)
+        groups: list[list[int]] = []
+        for indices in indices_by_content.values():
+            answers = {self._answer_digests[index] for index in indices}
+            if len(answers) > 1:
+                groups.append(indices)
+        return groups
+
+
+def _answer_digest(sample: Sample, turn: int, gold: Answer | None) -> int:
+    if gold is not None:
+        return _digest((sorted(gold.options), sorted(gold.texts)))
+    if sample.images:
+        return _digest(None)
+    return _digest((sample.id, turn))
+
+
+def _digest(content: object) -> int:
+    """Return a number of 64 bits; among a million questions two collide in one build out of 40 million."""
+    digest = hashlib.blake2b(_encode(content), digest_size=8).digest()
+    return int.from_bytes(digest)

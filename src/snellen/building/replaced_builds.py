@@ -1,0 +1,74 @@
+"""Whether a build may replace the one that has its name: a build of another source may not do so unasked.
+
+Runs keep the questions that they asked, but their answers are in the build. Once it is replaced they cannot be scored
+again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from snellen.building.benchmark import MANIFEST, Benchmark, BenchmarkManifest
+from snellen.callers import setting
+from snellen.errors import DataError
+
+OWN_FILES = "files named by the user"
+"""Origin of a source that was not downloaded, where its path is not known."""
+ROWS_IN_MEMORY = "rows in memory"
+"""Origin of rows that a program passed."""
+HUB = "hf://"
+
+
+def is_same_source(earlier: str, present: str) -> bool:
+    """Return whether two origins are one source, perhaps at different times.
+
+    An origin that does not say where its files are may be any source.
+
+    Examples:
+        >>> is_same_source("hf://org/birds@1a2b3c4", "hf://org/birds@5d6e7f8")
+        True
+        >>> is_same_source("/home/ann/a/test.tsv", "/home/ann/b/test.tsv")
+        False
+    """
+    if OWN_FILES in (earlier, present) or "" in (earlier, present):
+        return True
+    if earlier.startswith(HUB) and present.startswith(HUB):
+        return earlier.partition("@")[0] == present.partition("@")[0]
+    return earlier == present
+
+
+def check_replacement(target: Path, manifest: BenchmarkManifest) -> None:
+    """Raise DataError if a new build would replace one that was built from another source and has other content.
+
+    Args:
+        target: The folder of the earlier build, if there is one.
+        manifest: Manifest of the new build.
+    """
+    if not (target / MANIFEST).exists():
+        return
+    try:
+        earlier = Benchmark(target).manifest
+    except DataError:  # It is damaged, so nothing is lost.
+        return
+    earlier_origin = earlier.build_info.origin
+    origin = manifest.build_info.origin
+    if earlier.version == manifest.version or is_same_source(earlier_origin, origin):
+        return
+    name = manifest.spec.name
+    holder = name if earlier.spec.name == name else f"{target} ({earlier.spec.name})"
+    raise DataError(
+        f"{holder} is already built from {earlier_origin}, and its runs need that build; name the one from {origin} "
+        f"differently ({setting('name')}), or replace the earlier one ({setting('force', True)})"
+    )
+
+
+def other_source(name: str, earlier: str, present: str) -> str:
+    """Say that a benchmark was built from another source when it was run; empty if it was not.
+
+    Examples:
+        >>> other_source("test", "/home/ann/a/test.tsv", "/home/ann/b/test.tsv")
+        'test was built from /home/ann/a/test.tsv when it was run, and now from /home/ann/b/test.tsv'
+    """
+    if is_same_source(earlier, present):
+        return ""
+    return f"{name} was built from {earlier} when it was run, and now from {present}"

@@ -1,0 +1,87 @@
+"""Read a source leniently: skip the rows that cannot be used, and say why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+
+from snellen.building.draft_images import file_identity
+from snellen.building.draft_rules import check_draft
+from snellen.building.recipe import Drafts
+from snellen.common.decoding import inspect_image
+from snellen.common.drafts import Draft, ImageFile, ImageSpec, LazyFrames, image_bytes
+from snellen.errors import DataError, WrongRowsError
+
+MOST_SHOWN = 3
+"""Skipped rows whose fault the note quotes."""
+
+
+class SoundRows:
+    """A source without the rows that cannot be used. Call it to read the source, as often as needed.
+
+    Args:
+        read: Function that yields the drafts of the source.
+    """
+
+    def __init__(self, read: Drafts) -> None:
+        self._read = read
+        self._fault_by_file: dict[Hashable, str] = {}
+        self.faults: dict[str, None] = {}
+        """Faults of the skipped rows, each once, as keys."""
+
+    def __call__(self) -> Iterator[Draft]:
+        """Yield the drafts that can be used."""
+        try:
+            for draft in self._read():
+                try:
+                    check_draft(draft)
+                    self._check_images(draft)
+                except DataError as error:
+                    self.faults[str(error)] = None
+                else:
+                    yield draft
+        except WrongRowsError as error:
+            self.faults |= dict.fromkeys(error.faults)
+
+    def _check_images(self, draft: Draft) -> None:
+        """Raise DataError if an image cannot be decoded. Each file is decoded once."""
+        for image in draft.images:
+            if isinstance(image, LazyFrames):
+                continue
+            file = image.file if isinstance(image, ImageSpec) else image
+            identity = file_identity(file)
+            if identity not in self._fault_by_file:
+                self._fault_by_file[identity] = _image_fault(file, draft.where)
+            fault = self._fault_by_file[identity]
+            if fault:
+                raise DataError(fault)
+
+    def note(self) -> tuple[str, ...]:
+        """Return a sentence on how many rows were skipped, with the first faults; nothing if none was."""
+        if not self.faults:
+            return ()
+        count = len(self.faults)
+        shown = sorted(self.faults, key=fault_order)[:MOST_SHOWN]
+        sentence = f"{count:,} rows were skipped: {'; '.join(shown)}"
+        if count > MOST_SHOWN:
+            sentence += f"; and {count - MOST_SHOWN:,} more"
+        return (sentence,)
+
+
+def fault_order(fault: str) -> list[tuple[int, str]]:
+    """Return the sort key of a fault by its location: `f.csv:9: ...` comes before `f.csv:10: ...`."""
+    location, _, _ = fault.partition(": ")
+    key: list[tuple[int, str]] = []
+    for part in re.split(r"(\d+)", location):
+        number = int(part) if part.isdecimal() else 0
+        key.append((number, part))
+    return key
+
+
+def _image_fault(file: ImageFile, where: str) -> str:
+    """Return why a file cannot be decoded as an image; empty if it can."""
+    try:
+        inspect_image(image_bytes(file, where), where)
+    except DataError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,134 @@
+"""Name settings in messages as the caller writes them: a flag on the command line, a keyword in Python.
+
+A message is written once. `setting("limit", 5)` in it is `--limit 5` while a command runs, and otherwise `limit=5`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import EllipsisType
+from typing import Any
+
+REPEATED = frozenset(
+    {"benchmarks", "columns", "controls", "metrics", "models", "params", "protocols", "roles"}
+)
+"""Fields with several values, whose flag is given once for each: `--metric` for `metrics`."""
+
+
+class _Caller:
+    """Who called Snellen. All threads of a process answer to the same caller."""
+
+    is_command_line = False
+    function = ""
+    """The function that takes the settings in Python, if it is not the one that was called."""
+    command = ""
+    """The same for the command line, such as `snellen build FILE`."""
+
+
+def is_command_line() -> bool:
+    """Return whether a command runs."""
+    return _Caller.is_command_line
+
+
+@contextmanager
+def called_from_command_line(is_so: bool = True) -> Iterator[None]:
+    """Write messages of the block for somebody at the command line, or in Python."""
+    before = _Caller.is_command_line
+    _Caller.is_command_line = is_so
+    try:
+        yield
+    finally:
+        _Caller.is_command_line = before
+
+
+@contextmanager
+def settings_of(function: str, command: str = "") -> Iterator[None]:
+    """Name the function and the command that take the settings, in messages of the block.
+
+    Examples:
+        >>> with settings_of("sn.build"):
+        ...     setting("no_images", True)
+        'sn.build(..., no_images=True)'
+    """
+    before = _Caller.function, _Caller.command
+    _Caller.function = function
+    _Caller.command = command
+    try:
+        yield
+    finally:
+        _Caller.function, _Caller.command = before
+
+
+def for_caller(command_line: str, python: str) -> str:
+    """Return the words of a message that suit the caller.
+
+    Examples:
+        >>> for_caller("run `snellen build`", "call sn.build(...)")
+        'call sn.build(...)'
+    """
+    return command_line if _Caller.is_command_line else python
+
+
+def setting(name: str, value: Any = ..., *, is_quoted: bool = False) -> str:
+    """Return a setting as the caller writes it.
+
+    Args:
+        name: The field, which is also the keyword in Python.
+        value: Its value; True for a switch, a mapping for values by name, of which a list is several. Without one, the setting is only named.
+        is_quoted: Whether the value is in quotes on the command line too, as conditions are.
+
+    Examples:
+        >>> setting("limit", 5), setting("no_images", True)
+        ('limit=5', 'no_images=True')
+        >>> with called_from_command_line():
+        ...     setting("limit", 5), setting("no_images", True), setting("columns", {"answer": "label"})
+        ('--limit 5', '--no-images', '--column answer=label')
+    """
+    flag = f"{flag_of(name)} {value!r}" if is_quoted else _as_flag(name, value)
+    if _Caller.command:
+        flag = f"`{_Caller.command} {flag}`"
+    keyword = f"{name}={_in_python(value)}"
+    if _Caller.function:
+        keyword = f"{_Caller.function}(..., {keyword})"
+    return for_caller(flag, keyword)
+
+
+def source_setting() -> str:
+    """Return the setting that names the folder of a benchmark's official files, which in Python only `build` has."""
+    return for_caller("--source", "sn.build(NAME, source=FOLDER)")
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of a field."""
+    flag = f"--{name.replace('_', '-')}"
+    return flag.removesuffix("s") if name in REPEATED else flag
+
+
+def _as_flag(name: str, value: Any) -> str:
+    flag = flag_of(name)
+    if isinstance(value, EllipsisType) or value is True:
+        return flag
+    if not isinstance(value, Mapping):
+        return f"{flag} {_plain(value)}"
+    flags: list[str] = []
+    for key, each in value.items():
+        items = each if isinstance(each, (list, tuple)) else (each,)
+        flags += [f"{flag} {key}={_plain(item)}" for item in items]
+    return " ".join(flags)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, EllipsisType):
+        return "..."
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _in_python(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{key!r}: {_in_python(each)}" for key, each in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, (list, tuple)):
+        items = [_in_python(each) for each in value]
+        return items[0] if len(items) == 1 else "[" + ", ".join(items) + "]"
+    return repr(value) if isinstance(value, str) else _plain(value)

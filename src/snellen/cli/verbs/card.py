@@ -1,0 +1,65 @@
+"""`snellen card`: results as a model card prints them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from snellen.cli.flags import (
+    PATH,
+    json_flag,
+    judge_from_flags,
+    scoring_flags,
+    scoring_from_flags,
+    subset_flags,
+)
+from snellen.cli.show import announce, print_tables, show_table
+from snellen.experiments.results import Results
+from snellen.experiments.scored_folders import announce_other_scorings, score_folders
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=PATH,
+    help="File to write: .md or .tex. Repeat for more.",
+)
+@json_flag
+@subset_flags
+@scoring_flags
+def card_command(
+    runs: tuple[Path, ...],
+    outputs: tuple[Path, ...],
+    as_json: bool,
+    where: str,
+    common_answered: bool,
+    **flags: Any,
+) -> None:
+    """Print the results of RUNS as a model card does: a row for each benchmark, a column for each model.
+
+    \b
+      snellen card runs/x
+      snellen card runs/x runs/y -o card.md -o card.tex
+
+    A row has the benchmark, how it was asked, and each number with its 95% interval. A star marks Snellen's own number:
+    a benchmark of which no printed figure was reproduced. See docs/reproductions.md.
+    """
+    scoring = scoring_from_flags(flags)
+    judge = judge_from_flags(flags)
+    scored = score_folders(runs, scoring, judge, announce)
+    announce_other_scorings(runs, scoring, judge, announce)
+    results = Results(scored).only(where=where, common_answered=common_answered)
+    card = results.card()
+    for output in outputs:
+        card.save(output)
+        announce(f"written to {output}")
+    if as_json:
+        show_table("card", card.table.header, card.text_rows, as_json=True)
+        return
+    print_tables([card.table])

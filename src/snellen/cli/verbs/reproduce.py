@@ -1,0 +1,109 @@
+"""`snellen reproduce`"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from snellen.catalogue.recipes import VENDOR
+from snellen.cli.flags import (
+    GroupedCommand,
+    field_flags,
+    flags_given,
+    json_flag,
+    offline_flag,
+    scoring_flags,
+    yes_flag,
+)
+from snellen.cli.show import announce, run_progress, show_table
+from snellen.experiments.vendor_recipes import Reproduced
+from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
+
+HEADER = (
+    "benchmark",
+    "on the card",
+    "printed",
+    "measured",
+    "95% interval",
+    "n",
+    "agrees",
+    "what differs",
+)
+
+
+class _Reproduce(GroupedCommand):
+    usual = (
+        "--recipe",
+        "--limit",
+        "--runs",
+        "--workers",
+        "--judge",
+        "--offline",
+        "--json",
+        "--help",
+    )
+
+
+@click.command(cls=_Reproduce)
+@click.argument("model")
+@click.argument("benchmarks", nargs=-1)
+@click.option(
+    "--recipe",
+    metavar="NAME|FILE",
+    default=VENDOR,
+    show_default="the model's family",
+    help="The recipe: its name, or the path of a TOML file.",
+)
+@field_flags(QuestionSpec, but=("models", "benchmarks"))
+@field_flags(ExecutionSpec)
+@yes_flag
+@offline_flag
+@scoring_flags
+@json_flag
+def reproduce_command(
+    model: str, benchmarks: tuple[str, ...], recipe: str, as_json: bool, **flags: Any
+) -> None:
+    """Run what the card of MODEL prints, by its vendor's recipe, and compare the numbers.
+
+    \b
+      snellen reproduce hf:Qwen/Qwen2.5-VL-7B-Instruct
+      snellen reproduce hf:Qwen/Qwen2.5-VL-7B-Instruct mmmu mmstar --limit 300
+      snellen reproduce openai:mine@http://localhost:8000/v1 --recipe mine.toml
+
+    A number agrees if the printed one lies in the 95% interval of the measured one. Where it does not, the last column
+    says which settings differ or are not known (docs/recipes.md).
+    """
+    from snellen.experiments.evaluation import check_finished, evaluate_spec
+    from snellen.experiments.vendor_recipes import reproduce
+
+    fields = flags_given(flags)
+    spec = run_spec({**fields, "models": (model,), "benchmarks": benchmarks})
+
+    def evaluated(part: RunSpec) -> list[Any]:
+        with run_progress() as progress:
+            finished = evaluate_spec(part, progress=progress, announce=announce)
+        check_finished(finished, part.execution.error_budget)
+        return finished
+
+    compared = reproduce(spec, evaluated, recipe, partial(announce))
+    rows = [_cells(one) for one in compared]
+    show_table("The numbers of the card, and those measured", HEADER, rows, as_json)
+
+
+def _cells(one: Reproduced) -> tuple[str, ...]:
+    verdict = {True: "yes", False: "no", None: ""}[one.agrees]
+    interval = "" if one.low is None else f"[{one.low:.1f}, {one.high:.1f}]"
+    measured = "" if one.measured is None else f"{one.measured:.1f}"
+    differs = "" if one.agrees else "; ".join(one.differs)
+    return (
+        one.benchmark,
+        one.printed_as,
+        f"{one.printed:g}",
+        measured,
+        interval,
+        str(one.questions),
+        verdict,
+        differs,
+    )

@@ -1,0 +1,69 @@
+"""Errors for attributes and keywords that other libraries have and Snellen calls otherwise."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
+
+ParametersT = ParamSpec("ParametersT")
+ReturnedT = TypeVar("ReturnedT")
+
+
+def unknown_attribute(owner: object, name: str, hints: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute that an object lacks, with what was most likely meant.
+
+    Args:
+        owner: The object.
+        name: The attribute.
+        hints: What to write instead, by the names of other libraries.
+    """
+    kind = type(owner).__name__
+    hint = hints.get(name, "") or hints.get(name.removeprefix("to_"), "")
+    if not hint:
+        members = [member for member in dir(type(owner)) if not member.startswith("_")]
+        near = difflib.get_close_matches(name, members, n=1)
+        hint = f"did you mean {near[0]}?" if near else ""
+    separator = "; " if hint else ""
+    return AttributeError(f"{kind!r} object has no attribute {name!r}{separator}{hint}")
+
+
+def hinted(meant: str, *names: str) -> dict[str, str]:
+    """Return the same hint for several names."""
+    return dict.fromkeys(names, meant)
+
+
+def answering_keywords(
+    hint: str,
+) -> Callable[[Callable[ParametersT, ReturnedT]], Callable[ParametersT, ReturnedT]]:
+    """Return a decorator of methods whose TypeError for an unknown keyword says what to write instead.
+
+    Args:
+        hint: The line to write.
+
+    Examples:
+        >>> @answering_keywords("songs() has all of them")
+        ... def sing(loud: bool = False) -> str:
+        ...     return "la"
+        >>> sing(quiet=True)
+        Traceback (most recent call last):
+        TypeError: sing() has no keyword 'quiet'; songs() has all of them
+    """
+
+    def with_answers(
+        method: Callable[ParametersT, ReturnedT],
+    ) -> Callable[ParametersT, ReturnedT]:
+        known = inspect.signature(method).parameters
+
+        @functools.wraps(method)
+        def answering(*args: ParametersT.args, **keywords: ParametersT.kwargs) -> ReturnedT:
+            for name in keywords:
+                if name not in known:
+                    raise TypeError(f"{method.__name__}() has no keyword {name!r}; {hint}")
+            return method(*args, **keywords)
+
+        return answering
+
+    return with_answers

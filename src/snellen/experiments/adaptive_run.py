@@ -1,0 +1,150 @@
+"""Runs in rounds whose questions a package chooses from the replies so far, such as a measurement of thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from snellen.building.benchmark import Benchmark, ChosenPart
+from snellen.experiments.execution import LazyRoleModels, check_models, plan_scored_run
+from snellen.experiments.run_rounds import RunRounds
+from snellen.experiments.scored_folders import check_judging
+from snellen.protocols.base import Protocol
+from snellen.runs.finding import Announce, announce_nothing
+from snellen.runs.forecast import forecast_requests
+from snellen.runs.locks import held_while_scored
+from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
+from snellen.runs.run_progress import ProgressListener, ignore_progress
+from snellen.runs.runner import RunOutcome
+from snellen.runs.spec import RunSpec
+from snellen.scoring.run_scoring import score_run
+from snellen.scoring.scored_run import ScoredRun
+
+
+class AdaptiveRun:
+    """A model's run, asked in rounds. `adaptive_runs` makes it.
+
+    Call `start` once, then `ask` with the questions of each round. `scores` are those of the replies so far; `score`
+    ends the run.
+
+    Attributes:
+        spec: The run's settings.
+        folder: The run's folder.
+        benchmarks: The benchmarks of the run.
+        model: The evaluated model. After `start` it is loaded, unless worker processes load it.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        model: Any,
+        role_models: LazyRoleModels,
+        progress: ProgressListener,
+        announce: Announce,
+    ) -> None:
+        self._plan = plan_scored_run(spec, announce)
+        self._role_models = role_models
+        self._progress = progress
+        self._announce = announce
+        self._rounds: RunRounds[ChosenPart] | None = None
+        self.spec = spec
+        self.model = model
+        self.folder: Path = self._plan.folder
+        self.benchmarks: list[Benchmark] = [use.benchmark for use in self._plan.benchmarks]
+
+    def protocols(self, benchmark: Benchmark) -> Sequence[Protocol]:
+        """Return the protocols by which a benchmark is asked."""
+        return self._plan.protocols_of(benchmark.spec)
+
+    def earlier_parts(self) -> dict[str, ChosenPart]:
+        """Return the questions that an interrupted call chose, by benchmark; empty if nothing was answered."""
+        if not (self.folder / RUN_MANIFEST).exists() or not holds_answers(self.folder):
+            return {}
+        parts = {}
+        for use in read_manifest(self.folder).benchmarks:
+            if isinstance(use.part, ChosenPart):
+                parts[use.name] = use.part
+        return parts
+
+    def forecast(self, most: Mapping[str, ChosenPart]) -> list[str]:
+        """Estimate the requests of these questions, in lines for a reader, without calling the model."""
+        forecast = forecast_requests(self._plan.with_parts(most, {}))
+        return list(forecast.lines(self.spec.execution.price))
+
+    def start(self, parts: Mapping[str, ChosenPart], most: Mapping[str, ChosenPart]) -> None:
+        """Load the model.
+
+        Args:
+            parts: Questions that count as asked, by benchmark.
+            most: Questions that all rounds together ask at most, for the progress that is shown.
+        """
+        self._rounds = RunRounds(
+            self._plan, parts, self.model, self._role_models, self._progress, most
+        )
+        self.model = self._rounds.model
+
+    def ask(self, parts: Mapping[str, ChosenPart]) -> None:
+        """Ask the questions of these parts that no earlier round asked. Raises SpentBudgetError."""
+        self._started.ask(parts, self._announce)
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Hold the folder between rounds, so that viewers see that the run continues."""
+        return held_while_scored(self.folder)
+
+    def scores(self) -> ScoredRun:
+        """Score the replies so far by rules, without a judge."""
+        return score_run(self.folder, self.spec.scoring)
+
+    def score(self) -> ScoredRun:
+        """Score the replies of all rounds as the spec says."""
+        return self._started.score(self._announce)
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """The outcome of all rounds together."""
+        return self._started.outcome
+
+    @property
+    def _started(self) -> RunRounds[ChosenPart]:
+        if self._rounds is None:
+            raise RuntimeError("call start() before the first round")
+        return self._rounds
+
+
+def adaptive_runs(
+    spec: RunSpec,
+    models: Sequence[Any] | None = None,
+    *,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = announce_nothing,
+) -> Iterator[AdaptiveRun]:
+    """Yield a run in rounds for each model of a spec, after all models and judges were checked.
+
+    A run is planned when it is reached; nothing is asked before `AdaptiveRun.ask`.
+
+    Args:
+        spec: The spec of one or several runs.
+        models: The evaluated models, strings or objects; by default those of the spec.
+        progress: Receives the state of each run.
+        announce: Receives lines for the user.
+
+    Raises:
+        SnellenError: The spec or a model is wrong.
+
+    Examples:
+        >>> from snellen.plugin_api import run_spec
+        >>> fields = {"models": ["snellen:oracle"], "benchmarks": ["eyechart/colour"], "report": False}
+        >>> [run] = adaptive_runs(run_spec(fields))
+        >>> [benchmark.name for benchmark in run.benchmarks]
+        ['eyechart/colour']
+    """
+    evaluated = list(models or spec.question.models)
+    models_by_role = dict(spec.question.roles)
+    checked_spec = check_models(spec, evaluated, models_by_role)
+    check_judging(spec.scoring, spec.judge)
+    role_models = LazyRoleModels(models_by_role)
+    for index, model in enumerate(evaluated):
+        model_spec = checked_spec.for_model(index, checked_spec.question.models[index])
+        yield AdaptiveRun(model_spec, model, role_models, progress, announce)

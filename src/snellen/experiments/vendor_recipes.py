@@ -1,0 +1,261 @@
+"""Run models with the recipes of their vendors, and compare the results with the numbers of their model cards."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from snellen.callers import setting
+from snellen.catalogue.recipes import VENDOR, PrintedNumber, VendorRecipe, find_recipe
+from snellen.errors import DataError
+from snellen.experiments.evaluation import FinishedRun
+from snellen.experiments.results import Results
+from snellen.models.model_strings import model_string, parse_spec
+from snellen.records import Estimate, Result
+from snellen.runs.finding import Announce, announce_nothing, matching_specs, prompts_of
+from snellen.runs.spec import RunSpec
+
+PROCESSED_HERE = frozenset({"hf", "vllm"})
+"""Schemes of models whose processor runs in this process, so that recipes can set the size of images."""
+WITHOUT_OPTIONS = frozenset({"snellen"})
+"""Schemes of models without request settings."""
+EvaluateRuns = Callable[[RunSpec], list[FinishedRun]]
+"""Function that runs and scores a spec, such as `snellen.experiments.evaluation.evaluate_spec`."""
+
+
+class AppliedRecipe(Struct, frozen=True):
+    """A run with the settings of a recipe."""
+
+    spec: RunSpec
+    recipe: VendorRecipe
+    size: str
+    not_applied: tuple[str, ...] = ()
+    """Settings of the recipe that could not be applied, each in a few words."""
+
+
+class Reproduced(Struct, frozen=True):
+    """A number of a model card and the measured number, both in the unit of the card."""
+
+    benchmark: str
+    printed_as: str
+    printed: float
+    measured: float | None
+    low: float | None
+    high: float | None
+    """The 95% interval of the measured number."""
+    differs: tuple[str, ...]
+    """Known differences between the two evaluations."""
+    questions: int = 0
+    """Number of questions behind the measured number."""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the card's number is in the interval of the measured number; None without a measured number."""
+        if self.measured is None or self.low is None or self.high is None:
+            return None
+        return self.low <= self.printed <= self.high
+
+
+def apply_recipe(
+    spec: RunSpec, name: str = VENDOR, announce: Announce = announce_nothing
+) -> AppliedRecipe:
+    """Give a run the settings of a recipe, except those that the run or its model string already sets.
+
+    Args:
+        spec: The run of one model, by its model string.
+        name: `vendor`, the name of a recipe or the path of one.
+        announce: Receives a line for the settings, and one for those that could not be applied.
+
+    Raises:
+        DataError: There are several models, or no recipe is for the model.
+        UnknownNameError: No recipe has the name.
+    """
+    models = spec.question.models
+    if len(models) != 1:
+        raise DataError(f"a recipe is of one model; the run has {len(models)}; run them one by one")
+    model = parse_spec(models[0])
+    target = model.target.partition("@")[0]
+    recipe = find_recipe(name, target)
+    size = recipe.size_of(target)
+    if size is None:
+        raise DataError(
+            f"the recipe {recipe.name} has no size for the model {target}; it has {', '.join(recipe.sizes)}"
+        )
+
+    options, not_applied = _model_options(recipe, model.scheme, set(model.options))
+    fields, left_out = _question_fields(recipe, spec)
+    not_applied += left_out
+    if options:
+        fields["models"] = (model_string(models[0], **options),)
+    stated = ", ".join(
+        f"{field}={value}" for field, value in {**options, **fields}.items() if field != "models"
+    )
+    announce(f"recipe {recipe.name}, {size}: {stated or 'no setting is stated'}")
+    for sentence in not_applied:
+        announce(f"recipe {recipe.name}: {sentence}")
+    return AppliedRecipe(spec.with_question(**fields), recipe, size, tuple(not_applied))
+
+
+def _model_options(
+    recipe: VendorRecipe, scheme: str, given: set[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return options for the model string, and the settings that models of this scheme do not have."""
+    settings = recipe.settings
+    wanted: dict[str, Any] = {
+        "min_pixels": settings.min_pixels,
+        "max_pixels": settings.max_pixels,
+        "system": settings.system or None,
+        "reasoning_tokens": settings.reasoning_tokens,
+    }
+    options: dict[str, Any] = {}
+    not_applied: list[str] = []
+    for name, value in wanted.items():
+        if value is None or name in given:
+            continue
+        is_pixels = name in ("min_pixels", "max_pixels")
+        if scheme in WITHOUT_OPTIONS or (is_pixels and scheme not in PROCESSED_HERE):
+            not_applied.append(f"{name}={value} is not applied: a model {scheme}: cannot be told")
+        else:
+            options[name] = value
+    return options, not_applied
+
+
+def _question_fields(recipe: VendorRecipe, spec: RunSpec) -> tuple[dict[str, Any], list[str]]:
+    """Return settings for the run that it does not set itself, and settings that do not apply to all its benchmarks."""
+    settings, question = recipe.settings, spec.question
+    fields: dict[str, Any] = {}
+    for name in ("temperature", "top_p", "max_new_tokens"):
+        value = getattr(settings, name)
+        if value is not None and getattr(question, name) is None:
+            fields[name] = value
+    not_applied: list[str] = []
+    if settings.templates and not question.templates and not question.prompt:
+        lacking = _without_prompts(question.benchmarks, settings.templates)
+        if lacking:
+            not_applied.append(
+                f"the prompts {settings.templates} are not applied: {', '.join(lacking)} declare none of that name"
+            )
+        else:
+            fields["templates"] = settings.templates
+    if settings.coordinates:
+        places = _with_other_coordinates(question.benchmarks, settings.coordinates)
+        if places:
+            not_applied.append(
+                f"the model names places in coordinates {settings.coordinates}; {', '.join(places)} ask for others: "
+                f"build them with {setting('params', {'coordinates': settings.coordinates})}"
+            )
+    return fields, not_applied
+
+
+def _without_prompts(patterns: Sequence[str], templates: str) -> list[str]:
+    return [
+        spec.name
+        for pattern in patterns
+        for spec in matching_specs(pattern)
+        if templates not in prompts_of(spec)
+    ]
+
+
+def _with_other_coordinates(patterns: Sequence[str], coordinates: str) -> list[str]:
+    """Return benchmarks that can be built with these coordinates but were built with others."""
+    found: list[str] = []
+    for pattern in patterns:
+        for spec in matching_specs(pattern):
+            choice = spec.source.choices.get("coordinates", {})
+            change = choice.get(coordinates)
+            if change is None:
+                continue
+            chosen = [spec.source.params.get(table, {}).items() for table in change]
+            wanted = [values.items() for values in change.values()]
+            if any(not want <= have for want, have in zip(wanted, chosen, strict=True)):
+                found.append(spec.name)
+    return found
+
+
+def reproduce(
+    spec: RunSpec,
+    evaluate_runs: EvaluateRuns,
+    name: str = VENDOR,
+    announce: Announce = announce_nothing,
+) -> list[Reproduced]:
+    """Run what the card of a model prints, and compare.
+
+    Args:
+        spec: The run of one model. Its benchmarks restrict those of the card; without any, all are run.
+        evaluate_runs: Runs and scores a spec.
+        name: `vendor`, the name of a recipe or the path of one.
+        announce: Receives lines for the user.
+
+    Returns:
+        The numbers of the card, those that disagree first, in the order of the card otherwise.
+
+    Raises:
+        DataError: No recipe is of the model, or its card prints nothing of the benchmarks.
+    """
+    first = apply_recipe(spec.with_question(benchmarks=()), name)
+    chosen = {
+        found.name for pattern in spec.question.benchmarks for found in matching_specs(pattern)
+    }
+    printed = [
+        (number, value)
+        for number, value in first.recipe.printed_for(first.size)
+        if not chosen or number.benchmark in chosen
+    ]
+    if not printed:
+        raise DataError(
+            f"the recipe {first.recipe.name} has no printed number of {first.size} on these benchmarks; it has "
+            f"{', '.join(number.benchmark for number in first.recipe.numbers)}"
+        )
+
+    # A run has one set of prompts, so that benchmarks with another one are asked in a run of their own.
+    groups: dict[str, list[str]] = defaultdict(list)
+    for number, _ in printed:
+        wanted = number.templates or first.recipe.settings.templates or ""
+        declared = all(wanted in prompts_of(found) for found in matching_specs(number.benchmark))
+        groups[wanted if wanted and declared else ""].append(number.benchmark)
+
+    measured: dict[str, tuple[list[Result], AppliedRecipe]] = {}
+    for templates, benchmarks in groups.items():
+        templates = spec.question.templates or templates
+        asked = spec.with_question(benchmarks=tuple(benchmarks), templates=templates)
+        applied = apply_recipe(asked, name, announce)
+        finished = evaluate_runs(applied.spec)
+        results = Results([run.scored for run in finished])
+        for benchmark in benchmarks:
+            rows = [row for row in results.rows if row.benchmark == benchmark and not row.slice]
+            rows += [row for row in results.headlines if row.benchmark == benchmark]
+            measured[benchmark] = (rows, applied)
+
+    compared = [_compared(number, value, *measured[number.benchmark]) for number, value in printed]
+    return sorted(compared, key=lambda one: one.agrees is not False)
+
+
+def _compared(
+    number: PrintedNumber, printed: float, rows: Sequence[Result], applied: AppliedRecipe
+) -> Reproduced:
+    found = [row for row in rows if not number.metric or row.metric == number.metric]
+    # The headline stands last.
+    estimate = found[-1].estimate if found else Estimate(None, None, None, None, 0)
+    scaled = estimate.scaled(number.scale)
+    differs = [text for text in (number.differs,) if text]
+    if not found:
+        differs.append(f"the run has no row {number.metric or 'with a headline'}")
+    differs += applied.not_applied
+    limit = applied.spec.question.limit
+    if limit is not None:
+        differs.append(f"{limit} questions at most")
+    if applied.recipe.unstated:
+        differs.append(f"not stated by the vendor: {', '.join(applied.recipe.unstated)}")
+    return Reproduced(
+        number.benchmark,
+        number.printed,
+        printed,
+        scaled.value,
+        scaled.low,
+        scaled.high,
+        tuple(differs),
+        estimate.n,
+    )

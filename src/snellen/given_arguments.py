@@ -1,0 +1,214 @@
+"""What users give to `evaluate`: models and their options, metrics, extractors and judges as functions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from inspect import isroutine, signature
+from pathlib import Path
+from typing import Any
+
+from snellen.catalogue.loading import entries
+from snellen.catalogue.selection import suite_members
+from snellen.common.field_values import convert_fields
+from snellen.errors import DataError, ModelError, UnknownNameError
+from snellen.experiments.default_listeners import default_progress
+from snellen.experiments.results import Results
+from snellen.keyword_names import with_model_options
+from snellen.metrics.declaration import find_metric
+from snellen.metrics.measure_parameters import REPLY_NAMES
+from snellen.metrics.own import function_name, metric_names
+from snellen.models.functions import BATCH_SIZE, IMAGE_NAMES, FunctionModel
+from snellen.models.model_strings import as_model_string
+from snellen.registry import code_attribute, register, targets
+from snellen.runs.run_progress import ProgressListener, ignore_progress
+from snellen.runs.separated_names import separated_models
+from snellen.runs.spec import ExecutionSpec
+
+
+def chosen_metrics(metrics: Any) -> tuple[str, ...]:
+    """Return the names of metrics that were asked for, as `metric_names` does, without those that are always reported."""
+    names = metric_names(metrics)
+    return tuple(name for name in names if not find_metric(name).is_always_reported)
+
+
+def extractor_name(extractor: Any) -> str:
+    """Return the name of an extractor; a function is registered under its own, a lambda as `own_extractor`.
+
+    Args:
+        extractor: A name, or a function of (reply, options, labels) that returns the index of an option or None. A
+            function of the reply alone returns the part of it that is to be read, such as the last line.
+
+    Raises:
+        DataError: It is something else, or has the name of another extractor.
+    """
+    if isinstance(extractor, str):
+        return extractor
+    if not callable(extractor):
+        raise DataError(
+            f"extractor: expected a name, or a function of the reply or of (reply, options, labels), got "
+            f"{extractor!r:.60}"
+        )
+    name = function_name(extractor) or "own_extractor"
+    registered = targets("extractors").get(name)
+    if isinstance(registered, str):
+        raise DataError(f"another extractor is called {name}; choose another name")
+    register("extractors", name, extractor)
+    return name
+
+
+def separate_judges(judge: Any) -> tuple[list[Callable[..., Any]], Any]:
+    """Separate the functions of (question, reply, reference) among judges from the models.
+
+    A function of the question and its images is a model, which reads replies as any other judge does.
+
+    Raises:
+        DataError: There are functions of both kinds, or functions and models.
+    """
+    judges = list(judge) if isinstance(judge, (list, tuple)) else [judge]
+    functions = [each for each in judges if _judges_replies(each)]
+    if not functions:
+        return [], judge
+    if len(functions) < len(judges):
+        raise DataError(
+            "judge: functions of (question, reply, reference) and models are different judges; give the functions as "
+            "metrics=[...] and the models as judge=[...]"
+        )
+    return functions, ()
+
+
+def _judges_replies(judge: Any) -> bool:
+    """Return whether a judge is a function of a reply, and not a model."""
+    if not callable(judge) or isinstance(judge, type) or hasattr(judge, "generate"):
+        return False
+    try:
+        names = list(signature(judge).parameters)
+    except (TypeError, ValueError):  # written in C
+        return False
+    if not IMAGE_NAMES.isdisjoint(names):
+        return False
+    return len(names) == 3 or (len(names) == 2 and not REPLY_NAMES.isdisjoint(names))
+
+
+def given_models(models: Any, settings: dict[str, Any]) -> list[Any]:
+    """Return the models that `evaluate` was given, and take the settings that belong to them out of the others.
+
+    Args:
+        models: A model or a list of models.
+        settings: Values by keyword. `model_options` are options of model strings; `batch_size` applies to functions as
+            well. If all models are functions, `workers` is the number of threads that call each.
+
+    Raises:
+        ModelError: A model is the name of a benchmark.
+        UnknownNameError: An option does not apply to an object.
+        DataError: A number is out of bounds.
+    """
+    options = settings.pop("model_options", {})
+    if isinstance(models, Mapping) and "model" not in models:
+        given = _named_models(models)
+    else:
+        given = list(models) if isinstance(models, (list, tuple)) else [models]
+        given = separated_models(given)
+    if not given:
+        raise DataError("evaluate needs a model as its first argument, and this list is empty")
+    threads = 1
+    if "workers" in settings and all(_is_function(each) for each in given):
+        workers = {"workers": settings.pop("workers")}
+        threads = convert_fields(workers, ExecutionSpec).workers
+    return [_with_settings(given_model(each), options, threads) for each in given]
+
+
+def _named_models(models: Mapping[Any, Any]) -> list[Any]:
+    """Return the functions of a dict with the names that results show. Raises DataError for other models."""
+    functions = []
+    for name, model in models.items():
+        if not _is_function(model):
+            raise DataError(
+                f"models by name are functions, and {name!r} is {model!r:.60}; give a list of models, and name one with "
+                "sn.hf(model, processor, name=...) or label=..."
+            )
+        named: Any = partial(model)
+        named.__name__ = str(name)
+        functions.append(named)
+    return functions
+
+
+def _is_function(model: Any) -> bool:
+    is_plain = isroutine(model) or isinstance(model, partial)
+    return is_plain and not hasattr(model, "generate")
+
+
+def _with_settings(model: Any, options: Mapping[str, Any], threads: int) -> Any:
+    if not _is_function(model):
+        return with_model_options(model, options)
+    others = {name: value for name, value in options.items() if name != "batch_size"}
+    if others:
+        raise UnknownNameError(
+            f"{', '.join(others)}: options of model strings do not apply to a function; set them in the function itself"
+        )
+    batch_size = options.get("batch_size", BATCH_SIZE)
+    if threads == 1 and batch_size == BATCH_SIZE:
+        return model
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise DataError("batch_size: expected a whole number >= 1")
+    return FunctionModel(model, threads=threads, batch_size=batch_size)
+
+
+def given_progress(progress: Any) -> ProgressListener:
+    """Return what is called when replies arrive: by default what shows progress where somebody looks.
+
+    Args:
+        progress: A listener, True to show progress, False to show none, or None.
+
+    Raises:
+        DataError: It is something else.
+    """
+    if progress is None:
+        return default_progress()
+    if progress is False:
+        return ignore_progress
+    if progress is True:
+        from snellen.report.progress_text import shown_progress  # loads templates
+
+        return shown_progress()
+    if not callable(progress):
+        raise DataError(f"progress: expected True, False or a function, got {progress!r:.60}")
+    listener: ProgressListener = progress
+    return listener
+
+
+def given_model(model: Any) -> Any:
+    """Return a model as `evaluate` takes it; a path is that of a folder of transformers.
+
+    Raises:
+        ModelError: It is the name of a benchmark.
+    """
+    if isinstance(model, Path):
+        return f"hf:{model}"
+    if isinstance(model, str) and (model in entries() or model in suite_members()):
+        raise ModelError(
+            f"{model} is a benchmark; the model comes first: evaluate(model, benchmarks)"
+        )
+    return as_model_string(model)
+
+
+def warn_of_unused(metrics: Sequence[str], results: Results) -> None:
+    """Warn about requested metrics that have no number, for example because all questions are multiple choice."""
+    if not metrics:
+        return
+    computed = {row.metric for row in results.rows}
+    for name in metrics:
+        if computed.isdisjoint(find_metric(name).names):
+            attribute = code_attribute(name)
+            is_function = not isinstance(targets("metrics").get(name), str)
+            way_out = (
+                f"; judge={attribute} also calls it with the texts of the chosen option and of the right one"
+                if is_function
+                else ""
+            )
+            warnings.warn(
+                f"the metric {attribute} has no number: it compares texts of open questions, and no benchmark here "
+                f"has any that it applies to{way_out}",
+                stacklevel=3,
+            )

@@ -1,0 +1,299 @@
+"""Keywords of `evaluate` under the names that other libraries have for them.
+
+A name that can mean only one thing is taken as that. Others are refused with the line to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from snellen.building.spec import BUILD_FIELDS
+from snellen.common.field_values import check_known
+from snellen.errors import DataError, ModelError, UnknownNameError
+from snellen.models.loading import names_model
+from snellen.models.model_strings import model_string, parse_spec
+
+SYNONYMS: Mapping[str, Collection[str]] = {
+    "benchmarks": ("benchmark", "task", "tasks", "data", "dataset", "datasets", "eval_dataset"),
+    "protocols": ("protocol",),
+    "metrics": ("metric", "scorer", "scorers", "scoring_fn", "compute_metrics"),
+    "extractor": (
+        "parser",
+        "postprocess",
+        "postprocess_fn",
+        "postprocessor",
+        "extract",
+        "extract_fn",
+        "extract_answer",
+        "answer_extractor",
+    ),
+    "judge": ("judge_model", "judges", "grader"),
+    "limit": (
+        "max_samples",
+        "num_samples",
+        "n_samples",
+        "max_examples",
+        "num_examples",
+        "n_examples",
+        "max_questions",
+        "num_questions",
+        "n",
+    ),
+    "seed": ("random_state", "random_seed"),
+    "few_shot": ("fewshot", "num_fewshot", "n_shots", "num_shots", "shots", "k_shot"),
+    "max_new_tokens": (
+        "max_tokens",
+        "max_output_tokens",
+        "max_completion_tokens",
+        "max_gen_toks",
+    ),
+    "temperature": ("temp",),
+    "stop": ("stop_sequences", "stop_strings"),
+    "prompt": ("prompt_template",),
+    "templates": ("prompt_set",),
+    "workers": ("num_workers", "max_workers", "n_workers", "n_jobs", "num_threads", "num_proc"),
+    "cache": ("cache_dir", "cache_path"),
+    "runs": (
+        "output_dir",
+        "output_path",
+        "output",
+        "out_dir",
+        "save_dir",
+        "save_to",
+        "results_dir",
+        "log_dir",
+        "work_dir",
+    ),
+    "name": ("run_name", "run_id", "experiment", "experiment_name"),
+}
+"""For each keyword, the names that other libraries give it."""
+
+MODEL_OPTIONS: Mapping[str, Collection[str]] = {
+    "batch_size": ("per_device_eval_batch_size", "eval_batch_size"),
+    "device": (),
+    "device_map": (),
+    "dtype": ("torch_dtype",),
+    "attn_implementation": ("attn",),
+    "min_pixels": (),
+    "max_pixels": (),
+    "trust_remote_code": (),
+    "load_in_4bit": (),
+    "load_in_8bit": (),
+    "peft": ("adapter", "lora", "lora_path", "adapter_path"),
+    "system": ("system_prompt", "system_message", "system_instruction"),
+    "chat_template_kwargs": (),
+    "reasoning_effort": (),
+    "concurrency": ("num_concurrent", "max_connections", "max_concurrency"),
+    "timeout": ("request_timeout",),
+    "retries": ("max_retries", "num_retries"),
+    "api_key_env": (),
+}
+"""For each option of model strings that `evaluate` takes as a keyword, the names that other libraries give it."""
+
+SERVER = ("base_url", "api_base", "server", "endpoint", "server_url")
+"""Names of the address of a server, which a model string has behind `@`."""
+
+GENERATION = ("generation_kwargs", "gen_kwargs", "generation_config", "sampling_params")
+"""Names of a table of settings of generation."""
+
+WITHOUT_EFFECT: Mapping[str, Collection[Any]] = {
+    "resume": (True,),
+    "reuse": (True,),
+    "overwrite": (False,),
+    "force": (False,),
+    "use_cache": (False,),
+    "cache": (False,),
+    "do_sample": (False,),
+    "log_samples": (True,),
+    "save": (True,),
+}
+"""Values of keywords that ask for what happens anyway."""
+
+COLUMN = re.compile(r"(\w+?)_(?:columns?|col|field)")
+COLUMN_ROLES: Mapping[str, str] = {
+    **dict.fromkeys(("img", "picture", "images"), "image"),
+    **dict.fromkeys(("label", "target", "gold", "reference"), "answer"),
+    **dict.fromkeys(("prompt", "text", "input"), "question"),
+    **dict.fromkeys(("choices", "option"), "options"),
+    **dict.fromkeys(("pred", "predictions", "output", "response"), "prediction"),
+}
+"""The roles of columns that other libraries name by keywords such as `label_column`."""
+
+_LIMIT = "limit=N asks N samples of each benchmark"
+_ALWAYS_RESUMES = "the same call resumes; another name=... begins anew"
+_PROCESSOR = "evaluate sn.hf(model, processor) instead of the model"
+_KEY = (
+    "keys are read from environment variables: OPENAI_API_KEY for OpenAI alone; no key is sent to another address "
+    "unless api_key_env='OPENAI_API_KEY' names its variable"
+)
+_RUN_IS_STORED = "every run is stored, with each prompt and reply"
+HINTS: Mapping[str, str] = {
+    "processor": _PROCESSOR,
+    "tokenizer": _PROCESSOR,
+    "api_key": _KEY,
+    "revision": "it belongs to the model: 'hf:org/name@REVISION'",
+    "samples": f"{_LIMIT}; your own questions are the second argument",
+    "examples": f"{_LIMIT}; few_shot=N shows N examples before each question",
+    "subset": f"{_LIMIT}; where=\"category == 'chart'\" chooses by tags",
+    "filter": "where=\"category == 'chart'\" chooses by tags",
+    "split": "give the split itself: dataset['test'], 'hf://org/name/default:test', or the benchmark of that split",
+    "shuffle": "sn.load_benchmark(name).shuffle(seed)[:N] has N random questions, which evaluate takes",
+    "do_sample": "temperature=1 samples replies; the default, 0, is greedy",
+    "num_beams": "replies are greedy, or sampled with temperature=...",
+    "resume": _ALWAYS_RESUMES,
+    "reuse": _ALWAYS_RESUMES,
+    "overwrite": _ALWAYS_RESUMES,
+    "force": _ALWAYS_RESUMES,
+    "use_cache": "cache=FOLDER shares replies between runs",
+    "cache": "cache is a folder, whose replies runs share; write cache='replies'",
+    "log_samples": _RUN_IS_STORED,
+    "save": _RUN_IS_STORED,
+    "confirm": "nothing is asked before a run; max_cost=... or max_requests=... bounds it",
+    "on_error": "error_budget=SHARE is the share of requests that may fail",
+    "raise_on_error": "error_budget=SHARE is the share of requests that may fail",
+    "fail_fast": "error_budget=0 raises an error if a request fails; the share may be larger",
+    "tags": "label=... names the run in reports",
+    "num_return_sequences": "protocols='repeat?k=5', temperature=0.7 asks each question 5 times",
+    "num_repeats": "protocols='repeat?k=5', temperature=0.7 asks each question 5 times",
+    "epochs": "protocols='repeat?k=5', temperature=0.7 asks each question 5 times",
+    "prompt_fn": "prompt='{question} {options}' is a text with both; docs/prompt-sets.md has templates",
+    "instruction": "prompt='INSTRUCTION {question}' replaces the instruction",
+    "return_dict": "table().to_dicts() of the results has all numbers",
+}
+"""What to write instead of keywords that have no equal."""
+
+
+def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Return keywords of `evaluate` under its own names, with options of the model under `model_options`.
+
+    Args:
+        given: Values by keyword.
+        known: The names that `evaluate` has.
+
+    Raises:
+        UnknownNameError: A keyword has no equal. The message says what to write.
+        DataError: A keyword is given under two names.
+
+    Examples:
+        >>> own_keywords({"max_samples": 5, "device": "cpu"}, {"limit"})
+        {'limit': 5, 'model_options': {'device': 'cpu'}}
+    """
+    keywords: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    for name, value in _with_generation(given).items():
+        if isinstance(value, bool) and value in WITHOUT_EFFECT.get(name, ()):
+            continue
+        if name in HINTS and isinstance(value, bool):
+            raise DataError(f"{name}={value}: {HINTS[name]}")
+        if name == "verbose":
+            name, value = "progress", bool(value)
+        own_name = name if name in known else _OWN_NAMES.get(name, "")
+        option = _OPTION_NAMES.get(name, "")
+        target = own_name or option
+        if not target:
+            raise _unknown_keyword(name, known)
+        if target in written and value is not keywords.get(target):
+            raise DataError(f"{written[target]}=... and {name}=... are the same; keep one")
+        written[target] = name
+        if own_name:
+            keywords[own_name] = value
+        else:
+            options[option] = value
+    if options:
+        keywords["model_options"] = options
+    return keywords
+
+
+def _by_other_names(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    return {other: own for own, others in names.items() for other in others}
+
+
+_OWN_NAMES = _by_other_names(SYNONYMS)
+_OPTION_NAMES = {
+    **{option: option for option in MODEL_OPTIONS},
+    **_by_other_names(MODEL_OPTIONS),
+    **dict.fromkeys(SERVER, "server"),
+}
+
+
+def _with_generation(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords with the settings of a table of generation among them."""
+    keywords: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in GENERATION:
+            keywords[name] = value
+            continue
+        if not isinstance(value, Mapping):
+            raise DataError(f"{name}: expected a dict, such as {{'max_new_tokens': 64}}")
+        keywords |= value
+    return keywords
+
+
+def _unknown_keyword(name: str, known: Collection[str]) -> UnknownNameError:
+    """Return the error for a keyword that `evaluate` does not have, with what to write instead."""
+    if name in HINTS:
+        return UnknownNameError(f"evaluate has no keyword {name!r}; {HINTS[name]}")
+    column = COLUMN.fullmatch(name)
+    if column:
+        role = COLUMN_ROLES.get(column[1], column[1])
+        hint = f"build your rows first: evaluate(model, sn.build(rows, name='mine', columns={{{role!r}: COLUMN}}))"
+        if role == "prediction":
+            hint = "sn.score(rows) scores predictions that you have; it finds their columns"
+        return UnknownNameError(f"evaluate has no keyword {name!r}; {hint}")
+    if name in BUILD_FIELDS:
+        return UnknownNameError(
+            f"evaluate has no keyword {name!r}; it belongs to the build: evaluate(model, sn.build(questions, "
+            f"{name}=...))"
+        )
+    try:
+        check_known([name], known, "keyword", "")
+    except UnknownNameError as error:
+        return error
+    return UnknownNameError(f"unknown keyword {name!r}")
+
+
+def with_model_options(model: Any, options: Mapping[str, Any]) -> Any:
+    """Return a model string with options that were given as keywords.
+
+    Args:
+        model: A model string or an object.
+        options: Values by option; `server` is an address.
+
+    Raises:
+        UnknownNameError: The model is an object, which has its own settings.
+        ModelError: The model has no scheme.
+
+    Examples:
+        >>> with_model_options("openai:gpt-4o", {"server": "http://localhost:8000/v1", "timeout": 30})
+        'openai:gpt-4o@http://localhost:8000/v1?timeout=30'
+    """
+    if not options:
+        return model
+    if not isinstance(model, str):
+        names = ", ".join(options)
+        raise UnknownNameError(
+            f"{names}: such an option belongs to a model string ('hf:org/name'); set it where you make the model, "
+            "as in sn.hf(model, processor, batch_size=8)"
+        )
+    texts = {name: _as_option(value) for name, value in options.items()}
+    server = texts.pop("server", "")
+    if server:
+        if not names_model(model):
+            name = model.removeprefix("openai/")
+            raise ModelError(
+                f"model {model!r} has no scheme; a server at an address is asked by 'openai:{name}'"
+            )
+        body, question_mark, query = model.partition("?")
+        model = f"{body}@{server}{question_mark}{query}"
+    parse_spec(model)
+    return model_string(model, **texts)
+
+
+def _as_option(value: Any) -> Any:
+    """Return the value of an option as model strings have it, also for a dtype or a device of torch."""
+    if type(value).__module__.partition(".")[0] == "torch":
+        return str(value).removeprefix("torch.")
+    return value

@@ -1,0 +1,228 @@
+"""Metrics that a user declares in a script or notebook."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
+
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.errors import DataError
+from snellen.metrics.declaration import Metric, ReplyMetric, function_metric
+from snellen.metrics.open_questions import reply_values, score_open_questions
+from snellen.metrics.questions import AskedQuestion
+from snellen.metrics.scoring_context import MetricScores, ScoringContext
+
+LIBRARIES_OF_LISTS = ("sklearn", "torchmetrics", "torch", "nltk")
+"""Libraries whose metrics take all predictions at once."""
+MeasureT = TypeVar("MeasureT", bound=Callable[..., float])
+
+
+@overload
+def metric(function: MeasureT) -> MeasureT: ...
+
+
+@overload
+def metric(
+    *,
+    name: str = "",
+    title: str = "",
+    unit: str = "share",
+    better: Literal["higher", "lower"] = "higher",
+) -> Callable[[MeasureT], MeasureT]: ...
+
+
+def metric(
+    function: Any = None,
+    *,
+    name: str = "",
+    title: str = "",
+    unit: str = "share",
+    better: Literal["higher", "lower"] = "higher",
+) -> Any:
+    """Make a function a metric for open questions, which `evaluate` and `score` take by name or as it is.
+
+    The function is `f(reply, references) -> float`, with all ground truths of a question as a tuple of texts, or
+    `f(reply, reference) -> float`, which is called with each ground truth, and the best value counts. The name of the
+    second parameter decides: `references`, `targets`, `answers` or any plural, against `reference`, `target`,
+    `answer`, `gold` or `label`. A function of three parameters gets the question as well:
+    `f(question, reply, reference)`. The value of a benchmark is its mean over the questions.
+
+    Args:
+        function: The function.
+        name: Name of the metric. By default the name of the function.
+        title: Title in tables. By default the name with blanks for underscores.
+        unit: `share` for values in [0, 1], which are shown in percent, or any other unit.
+        better: Which values are better.
+
+    Raises:
+        DataError: Another metric has this name, or the name of the second parameter says neither.
+
+    Examples:
+        >>> @sn.metric(title="same first word")
+        ... def first_word(reply, references):
+        ...     return float(reply.split()[:1] == references[0].split()[:1])
+        >>> results = sn.evaluate(lambda question, images: "red", "eyechart/word", limit=4, metrics=first_word)
+        >>> results.value("first_word")
+        0.0
+    """
+
+    def declare(measure: Any) -> Any:
+        own_name = name or function_name(measure)
+        library = (getattr(measure, "__module__", None) or "").partition(".")[0]
+        if library in LIBRARIES_OF_LISTS:
+            raise DataError(
+                f"{own_name} of {library} compares lists of labels, and a metric here one reply: give "
+                "lambda reply, reference: float(reply == reference), or score results.samples() with it"
+            )
+        if not own_name:
+            raise DataError(
+                "a metric needs a name: use def, sn.metric(name=...), or evaluate(metrics={NAME: function})"
+            )
+        if not own_name.isidentifier():
+            raise DataError(f"{own_name!r} is not a name of a metric; use letters, digits and _")
+        declared = function_metric(measure, own_name, title=title, unit=unit, better=better)
+        _register(own_name, declared)
+        _DECLARED[id(measure)] = {"title": title, "unit": unit, "better": better}
+        return measure
+
+    return declare if function is None else declare(function)
+
+
+_DECLARED: dict[int, dict[str, Any]] = {}
+"""Title, unit and direction that `metric` was given for a function, by the function's id: they also hold where the
+function is a judge. The registry keeps each of these functions, so no id is used again."""
+
+
+class JudgingFunction(ReplyMetric, frozen=True, kw_only=True):
+    """A function in the place of a judge, which also marks the replies to questions with options.
+
+    Of these it gets the text of the option that was read, or the reply as it came if none was.
+    """
+
+    def score(self, questions: Sequence[AskedQuestion], context: ScoringContext) -> MetricScores:
+        """Score all questions that were asked for a text; a reply that will never be received has the worst value."""
+        counted = [
+            _with_texts(question.missing_as_wrong)
+            for question in questions
+            if question.protocol.method == "generation"
+        ]
+        headline = self.names[0]
+        scores = score_open_questions(
+            counted, self.rows, lambda measurable: {headline: reply_values(measurable, self)}
+        )
+        return MetricScores(scores)
+
+
+def _with_texts(question: AskedQuestion) -> AskedQuestion:
+    """Return a question whose predictions have a text, also if they are choices."""
+    options = question.turn.options
+    predictions = []
+    for prediction in question.predictions:
+        if prediction.choice is not None:
+            prediction = replace(prediction, text=options[prediction.choice])
+        elif prediction.text is None:
+            prediction = replace(prediction, text=prediction.unparsed_text or "")
+        predictions.append(prediction)
+    return replace(question, predictions=tuple(predictions))
+
+
+def function_name(function: Any) -> str:
+    """Return the name that `def` gave a function, or "" for a lambda and for an object that is called."""
+    name = getattr(function, "__name__", "")
+    return name if name.isidentifier() else ""
+
+
+def metric_names(metrics: Any) -> tuple[str, ...]:
+    """Return the names of metrics. Functions, declared metrics and code are registered.
+
+    A function is named as on the command line (`my_module.py:NAME`, `package.module:NAME`), so that a later process
+    knows that it is code. A lambda is called `own_metric`, further ones `own_metric_2` ...
+
+    Args:
+        metrics: A name, a function, a declared metric, several of these, or functions by name.
+    """
+    if isinstance(metrics, Mapping):
+        return tuple(_named_function(name, each) for name, each in metrics.items())
+    if isinstance(metrics, (str, Metric)) or not isinstance(metrics, Iterable):
+        metrics = [metrics]
+    names: list[str] = []
+    unnamed = 0
+    for each in metrics:
+        if _is_nameless(each):
+            unnamed += 1
+            number = f"_{unnamed}" if unnamed > 1 else ""
+            names.append(_named_function(f"own_metric{number}", each))
+        else:
+            names.append(_name_of(each))
+    return tuple(names)
+
+
+def judge_names(judges: Sequence[Callable[..., Any]]) -> tuple[str, ...]:
+    """Register functions that judge replies, and return their names; a lambda is called `judge`.
+
+    Raises:
+        DataError: The names of a function's parameters do not say which is the reply, or it has the name of a metric.
+    """
+    names: list[str] = []
+    for number, function in enumerate(judges, start=1):
+        name = function_name(function) or ("judge" if number == 1 else f"judge_{number}")
+        declared = _DECLARED.get(id(function), {})
+        _register(name, function_metric(function, name, kind=JudgingFunction, **declared))
+        names.append(_code_name(function, name))
+    return tuple(names)
+
+
+def _is_nameless(each: Any) -> bool:
+    is_declared = isinstance(each, (str, Metric))
+    return callable(each) and not is_declared and not function_name(each)
+
+
+def _named_function(name: str, function: Any) -> str:
+    """Register a function as a metric under a name, and return how it is written on the command line."""
+    if not callable(function):
+        raise DataError(
+            f"metrics: {name!r} stands for {function!r:.60}; give functions by name, {{NAME: function}}, or a list "
+            "of names"
+        )
+    metric(name=name)(function)
+    return _code_name(function, name)
+
+
+def _name_of(each: Any) -> str:
+    if isinstance(each, str):
+        registry.register_code("metrics", each)
+        return each
+    if isinstance(each, Metric):
+        _register(each.names[0], each)
+        return each.names[0]
+    if not callable(each):
+        raise DataError(
+            f"{each!r:.60} is not a metric; give a name or a function(reply, references)"
+        )
+    for name, registered in registry.own_targets("metrics").items():
+        is_same = isinstance(registered, ReplyMetric) and inspect.unwrap(
+            registered.measure
+        ) is inspect.unwrap(each)
+        if is_same:
+            return _code_name(each, name)
+    metric(each)
+    return _code_name(each, each.__name__)
+
+
+def _code_name(function: Any, name: str) -> str:
+    """Return the name that `--metric` takes for a function."""
+    module = getattr(function, "__module__", None) or "__main__"
+    is_in_package = "." in module
+    return f"{module}:{name}" if is_in_package else f"{module}.py:{name}"
+
+
+def _register(name: str, declared: Metric) -> None:
+    """Register a metric; a cell that is run again replaces its own."""
+    registered = registry.targets("metrics").get(name)
+    is_own_code = name in registry.own_targets("metrics") and registry.names_code(str(registered))
+    if isinstance(registered, str) and not is_own_code:
+        raise DataError(f"another metric is called {name}; choose another name")
+    registry.register("metrics", name, declared)

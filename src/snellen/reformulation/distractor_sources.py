@@ -1,0 +1,211 @@
+"""Where distractors come from: sources by name, alone or mixed (`near-text:2,random:1`), over a reader's candidates.
+
+A source orders the candidates of a question, the hardest first, or treats all alike. Those that need WordNet are here;
+those that compare texts or images are in `near_distractors` and `near_meaning`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.reformulation.distractors import candidates_in, rejection_reason
+from snellen.reformulation.wordnet import open_wordnet
+
+WRITTEN = "written"
+"""The source that is a model: its distractors come before the tiers."""
+DEFAULT_MOST = 12
+"""Distractors that a source gives at most if it is mixed with others and names no number."""
+Tiers = Sequence[Sequence[str]]
+"""Candidates in tiers, the nearest first."""
+DistractorRanking = Callable[[Draft, QuestionDraft], Tiers]
+"""Function from a question to its candidates in the order in which a source takes them, tier by tier."""
+ImageEmbedder = Callable[[Sequence[bytes]], Any]
+"""Function from image files to unit vectors, an array with a row per image."""
+
+
+class SourceContext(Struct, frozen=True):
+    """What a source of distractors may look at."""
+
+    benchmark: str
+    seed: int
+    drafts: Callable[[], Iterable[Draft]]
+    """All questions of the benchmark, read from the beginning each time it is called."""
+    embedder: ImageEmbedder | None = None
+    """Embeds images; if None, a small descriptor of them is used."""
+    notes: Counter[str] = field(default_factory=Counter)
+    """Notes for the user, each with the number of questions that it is about; a source adds to it."""
+
+
+class SourcePart(Struct, frozen=True):
+    """A source by name, and how many distractors it gives at most; 0 for all."""
+
+    name: str
+    most: int = 0
+
+
+def parse_sources(text: str) -> tuple[SourcePart, ...]:
+    """Return the parts of `near-text:2,random:1`.
+
+    Raises:
+        UnknownNameError: A source does not exist.
+        DataError: A number is wrong, or `written` is mixed with others.
+    """
+    known = registry.names("distractor_sources")
+    parts = []
+    for item in text.split(","):
+        part = item.strip()
+        if not part:
+            continue
+        name, colon, number = part.partition(":")
+        if name not in known:
+            raise registry.unknown_name("source of distractors", name, known)
+        if colon and (not number.isdecimal() or not int(number)):
+            raise DataError(
+                f"distractors {part!r}: after the colon stands how many, as in {name}:2"
+            )
+        parts.append(SourcePart(name, int(number or 0)))
+    if len(parts) > 1 and any(part.name == WRITTEN for part in parts):
+        raise DataError(
+            f"distractors {text!r}: those that a model writes are not mixed with others; name it alone"
+        )
+    return tuple(parts)
+
+
+def open_sources(parts: Sequence[SourcePart], context: SourceContext) -> Callable[[Draft], Draft]:
+    """Return a function that puts the candidates of a draft's questions in the order of the sources."""
+    rankings: list[tuple[int, DistractorRanking]] = []
+    for part in parts:
+        source = registry.find_registered("distractor_sources", part.name)
+        rankings.append((part.most, source(context)))
+
+    def ordered(draft: Draft) -> Draft:
+        rng = rng_for(context.benchmark, draft.id, "distractor sources", context.seed)
+        rounds = []
+        for question in draft.rounds:
+            if needs_source(question):
+                question = _ordered_question(draft, question, rankings, rng)
+            rounds.append(question)
+        return replace(draft, rounds=tuple(rounds))
+
+    return ordered
+
+
+def needs_source(question: QuestionDraft) -> bool:
+    """Return whether a source of distractors can change a question."""
+    if question.distractors is None or question.distractors.closed:
+        return False
+    return bool(question.texts)
+
+
+def _ordered_question(
+    draft: Draft,
+    question: QuestionDraft,
+    rankings: Sequence[tuple[int, DistractorRanking]],
+    rng: random.Random,
+) -> QuestionDraft:
+    """Return a question with its candidates in the order of the sources.
+
+    The reader's own candidates are used if a single source has none, and follow those of sources with numbers, which may
+    be too few.
+    """
+    spec = question.distractors or DistractorSpec()
+    if len(rankings) == 1:
+        [(most, ranking)] = rankings
+        if most == 0:
+            tiers = tuple(ranking(draft, question)) or spec.tiers
+            return replace(question, distractors=replace(spec, tiers=tiers))
+
+    chosen: list[str] = []
+    for most, ranking in rankings:
+        _add_distractors(chosen, ranking(draft, question), question, most or DEFAULT_MOST, rng)
+    own_tiers = [(candidate,) for candidate in chosen]
+    return replace(question, distractors=replace(spec, tiers=(*own_tiers, *spec.tiers)))
+
+
+def _add_distractors(
+    chosen: list[str], tiers: Tiers, question: QuestionDraft, most: int, rng: random.Random
+) -> None:
+    """Add to the chosen distractors at most so many candidates that can be distractors next to them."""
+    also_right = question.distractors.also_right if question.distractors else ()
+    added = 0
+    for candidate in candidates_in(tiers, rng):
+        if not rejection_reason(candidate, question.texts, also_right, chosen):
+            chosen.append(candidate)
+            added += 1
+        if added == most:
+            break
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+def pool(context: SourceContext) -> DistractorRanking:
+    """Keep the reader's own tiers: answers of the same kind first."""
+    return lambda draft, question: question.distractors.tiers if question.distractors else ()
+
+
+def random_answers(context: SourceContext) -> DistractorRanking:
+    """Treat all candidates alike."""
+    return lambda draft, question: (flat_candidates(question),)
+
+
+def flat_candidates(question: QuestionDraft) -> Sequence[str]:
+    """Return the different candidates of all tiers; if there is one tier, the tier itself."""
+    tiers = question.distractors.tiers if question.distractors else ()
+    if len(tiers) == 1:
+        return tiers[0]
+    candidates: dict[str, None] = {}
+    for tier in tiers:
+        candidates.update(dict.fromkeys(tier))
+    return tuple(candidates)
+
+
+def wordnet_neighbours(context: SourceContext) -> DistractorRanking:
+    """Rank candidates that are nouns of WordNet, the nearest to the answer first (ReForm-Eval A.1).
+
+    Synonyms of the answer, kinds of it, and what it is a kind of are left out.
+    """
+    network = open_wordnet()
+    synsets: dict[str, str] = {}
+
+    def synset_of(word: str) -> str:
+        """Return the synset of a noun; empty for another word."""
+        if word not in synsets:
+            try:
+                synsets[word] = network.noun_synset(word)
+            except DataError:
+                synsets[word] = ""
+        return synsets[word]
+
+    def rank(draft: Draft, question: QuestionDraft) -> Tiers:
+        gold = synset_of(question.texts[0])
+        if not gold:
+            context.notes[
+                "an answer is not a noun of WordNet, so its distractors are drawn from all"
+            ] += 1
+            return ()
+        words_by_synset: dict[str, list[str]] = {}
+        for word in flat_candidates(question):
+            synset = synset_of(word)
+            if synset and not network.is_kind_of(synset, gold):
+                words_by_synset.setdefault(synset, []).append(word)
+
+        tiers = []
+        for similar_synsets in network.by_similarity(gold, words_by_synset):
+            tier: list[str] = []
+            for synset in similar_synsets:
+                tier.extend(words_by_synset[synset])
+            tiers.append(tier)
+        return tiers
+
+    return rank

@@ -1,0 +1,259 @@
+"""Sources of hard distractors: texts that read like the answer, and answers to questions about similar images.
+
+No model is needed, but an embedder of images can be given.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from snellen.common.decoding import decode_image
+from snellen.common.drafts import Draft, ImageSpec, LazyFrames, LazyImage, QuestionDraft
+from snellen.common.drawing import image_content
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.reformulation.answer_equality import fold_answer
+from snellen.reformulation.distractor_sources import (
+    DistractorRanking,
+    ImageEmbedder,
+    SourceContext,
+    Tiers,
+    flat_candidates,
+    needs_source,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PreparedT = TypeVar("PreparedT")
+TextEmbedder = Callable[[Sequence[str]], Any]
+"""Function from texts to unit vectors, an array with a row per text."""
+COLUMNS = 256
+"""Dimensions of a text's vector: its words, pairs of words and runs of three letters, hashed."""
+MAX_POOL = 20_000
+"""Candidates that are compared with an answer; of a larger pool as many, drawn at random once."""
+NEAREST = 50
+"""Candidates that are ranked for a question."""
+BATCH = 64
+"""Images that are embedded together."""
+MAX_POOLS = 16
+"""Pools of candidates whose vectors are kept."""
+SIDE = 16
+"""Pixels along each side of the small copy that describes an image."""
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+
+def near_text(context: SourceContext) -> DistractorRanking:
+    """Rank candidates by how similar their words and letters are to those of the answer."""
+    return rank_by_vectors(context, text_vectors)
+
+
+def rank_by_vectors(context: SourceContext, embed: TextEmbedder) -> DistractorRanking:
+    """Rank candidates by the cosine of their vectors with that of the answer."""
+
+    def prepare(candidates: Sequence[str]) -> tuple[Sequence[str], Any, dict[str, Tiers]]:
+        """Return the texts that are compared, their vectors, and a cache of rankings by answer."""
+        texts = candidates
+        if len(texts) > MAX_POOL:
+            rng = rng_for(context.benchmark, len(texts), "near text", context.seed)
+            texts = rng.sample(texts, MAX_POOL)
+        return texts, embed(texts), {}
+
+    pool_of = _cached_by_pool(prepare)
+
+    def rank(draft: Draft, question: QuestionDraft) -> Tiers:
+        texts, vectors, rankings = pool_of(question)
+        gold = question.texts[0]
+        if gold not in rankings:
+            rankings[gold] = _nearest_texts(texts, vectors, gold, embed)
+        return rankings[gold]
+
+    return rank
+
+
+def _cached_by_pool(
+    prepare: Callable[[Sequence[str]], PreparedT],
+) -> Callable[[QuestionDraft], PreparedT]:
+    """Return a function that prepares a question's candidates, once for all questions that share their tiers."""
+    cache: OrderedDict[tuple[int, ...], tuple[Tiers, PreparedT]] = OrderedDict()
+
+    def prepared(question: QuestionDraft) -> PreparedT:
+        tiers = question.distractors.tiers if question.distractors else ()
+        key = tuple(id(tier) for tier in tiers)
+        if key not in cache:
+            # The tiers are kept, too, so that no other tier gets their ids.
+            cache[key] = (tiers, prepare(flat_candidates(question)))
+        cache.move_to_end(key)
+        while len(cache) > MAX_POOLS:
+            cache.popitem(last=False)
+        _, content = cache[key]
+        return content
+
+    return prepared
+
+
+def _nearest_texts(texts: Sequence[str], vectors: Any, gold: str, embed: TextEmbedder) -> Tiers:
+    import numpy as np
+
+    if not texts:
+        return ()
+    [gold_vector] = embed([gold])
+    # Rounded, so that another order of summation changes no rank.
+    similarities = np.round(vectors @ gold_vector, 4)
+    nearest = np.argsort(-similarities, kind="stable")[:NEAREST]
+    return [(texts[index],) for index in nearest]
+
+
+def text_vectors(texts: Sequence[str]) -> np.ndarray:
+    """Return unit vectors of texts, a row each. Texts that share many features have similar vectors.
+
+    Features are words, pairs of words and runs of three letters. A text without features has a vector of zeros.
+    """
+    import numpy as np
+
+    counts = np.zeros((len(texts), COLUMNS), dtype=np.float32)
+    for row, text in enumerate(texts):
+        words = fold_answer(text).split()
+        padded = f" {' '.join(words)} "
+        features = list(words)
+        features += [" ".join(pair) for pair in pairwise(words)]
+        features += [padded[start : start + 3] for start in range(len(padded) - 2)]
+        for feature in features:
+            counts[row, zlib.crc32(feature.encode()) % COLUMNS] += 1
+    lengths = np.linalg.norm(counts, axis=1, keepdims=True)
+    return counts / np.where(lengths == 0, 1, lengths)
+
+
+# --- images ----------------------------------------------------------------------------------------------------------
+
+
+def near_image(context: SourceContext) -> DistractorRanking:
+    """Rank candidates that are answers to other questions, those about the most similar images first.
+
+    Reads every image of the source once.
+
+    Raises:
+        DataError: No question with an image needs distractors, or a question has a clip.
+    """
+    import numpy as np
+
+    images = _EmbeddedImages(context.embedder or image_descriptors)
+    for draft in context.drafts():
+        texts = [question.texts[0] for question in draft.rounds if needs_source(question)]
+        if texts and draft.images:
+            images.add(draft, texts)
+    if not images.answers:
+        raise DataError(
+            "near-image: no question with an image needs distractors; name another source"
+        )
+    matrix = images.matrix()
+    candidates_of = _cached_by_pool(frozenset)
+
+    def rank(draft: Draft, question: QuestionDraft) -> Tiers:
+        candidates = candidates_of(question)
+        if not draft.images:
+            return ()
+        own_index = images.index_of(draft)
+        if own_index is None:
+            return ()
+        similarities = np.round(matrix @ matrix[own_index], 4)
+        nearest: dict[str, None] = {}
+        for index in np.argsort(-similarities, kind="stable"):
+            if index != own_index:
+                for answer in images.answers[index]:
+                    if answer in candidates:
+                        nearest[answer] = None
+            if len(nearest) >= NEAREST:
+                break
+        return [(answer,) for answer in nearest]
+
+    return rank
+
+
+class _EmbeddedImages:
+    """The different images of a benchmark as vectors, with the answers to the questions about each."""
+
+    def __init__(self, embed: ImageEmbedder) -> None:
+        self.answers: list[list[str]] = []
+        """By index of the image."""
+        self._embed = embed
+        self._indexes: dict[Hashable, int] = {}
+        self._vectors: list[Any] = []
+        self._waiting: list[bytes] = []
+
+    def add(self, draft: Draft, answers: Sequence[str]) -> None:
+        """Add answers to questions about the image of a draft."""
+        key = _image_key(draft)
+        if key not in self._indexes:
+            self._indexes[key] = len(self._indexes)
+            self.answers.append([])
+            self._waiting.append(image_content(_relevant_part(draft), draft.where))
+            if len(self._waiting) == BATCH:
+                self._embed_waiting()
+        self.answers[self._indexes[key]] += answers
+
+    def index_of(self, draft: Draft) -> int | None:
+        """Return the index of the image of a draft; None if it was not added."""
+        return self._indexes.get(_image_key(draft))
+
+    def matrix(self) -> Any:
+        """Return the vectors of all images, a row each."""
+        import numpy as np
+
+        if self._waiting:
+            self._embed_waiting()
+        return np.concatenate(self._vectors)
+
+    def _embed_waiting(self) -> None:
+        self._vectors.append(self._embed(self._waiting))
+        self._waiting = []
+
+
+def _image_key(draft: Draft) -> Hashable:
+    part = _relevant_part(draft)
+    if isinstance(part.file, LazyImage):
+        return part.file.place, part.crop
+    return part.file, part.crop
+
+
+def _relevant_part(draft: Draft) -> ImageSpec:
+    """Return the image of a question, cut to what is cropped or outlined in it.
+
+    Raises:
+        DataError: It is a clip.
+    """
+    image = draft.images[0]
+    if isinstance(image, LazyFrames):
+        raise DataError(
+            f"{draft.where}: near-image is for images, not for clips; name another source"
+        )
+    if not isinstance(image, ImageSpec):
+        return ImageSpec(image)
+    if image.crop is None and image.outlines:
+        return ImageSpec(image.file, image.outlines[0].box)
+    return ImageSpec(image.file, image.crop)
+
+
+def image_descriptors(contents: Sequence[bytes]) -> np.ndarray:
+    """Return unit vectors of images, a row each: the layout of a very small copy, and its colours."""
+    import numpy as np
+
+    rows = []
+    for content in contents:
+        small = decode_image(content, "an image").upright.resize((SIDE, SIDE))
+        pixels = np.asarray(small, dtype=np.float32) / 255
+        layout = (pixels - pixels.mean(axis=(0, 1))).ravel() / SIDE
+
+        # Four levels of each of red, green and blue make 64 colours.
+        levels = np.minimum((pixels * 4).astype(int), 3).reshape(-1, 3)
+        colour_indexes = levels @ np.array([16, 4, 1])
+        colours = np.sqrt(np.bincount(colour_indexes, minlength=64) / SIDE**2)
+
+        vector = np.concatenate([layout, colours]).astype(np.float32)
+        rows.append(vector / np.linalg.norm(vector))
+    return np.stack(rows)

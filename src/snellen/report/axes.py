@@ -1,0 +1,124 @@
+"""Axes of charts: their title, unit, ends and ticks, and the points that charts show along them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
+from snellen.records import Estimate
+from snellen.report.number_text import LETTERS, figure_text
+
+
+class ChartAxis(Struct, frozen=True):
+    """An axis of a chart: its title, its unit and its ends.
+
+    Examples:
+        >>> ChartAxis("accuracy", "share", top=0.8).title
+        'accuracy'
+    """
+
+    title: str
+    unit: str = SHARE
+    top: float = 1.0
+    """The largest value."""
+    bottom: float = 0.0
+    """The smallest."""
+
+    @property
+    def ticks(self) -> list[float]:
+        """Values of the ticks: multiples of a round step, about five of them."""
+        step = _tick_step(self.top - self.bottom)
+        first = math.ceil(self.bottom / step - 1e-9)
+        last = math.floor(self.top / step + 1e-9)
+        return [index * step for index in range(first, last + 1)]
+
+    def label(self, value: float) -> str:
+        """Return the text of a tick, such as `25%`, `0.5` or `1,500`."""
+        if self.unit == SHARE:
+            return f"{100 * value:.0f}%"
+        if abs(value) >= 1000:
+            return f"{value:,.0f}"
+        return f"{value + 0.0:.3g}"  # adding zero turns -0.0 into 0.0
+
+    def fraction(self, value: float) -> float:
+        """Return the position of a value: 0 at the bottom, 1 at the top."""
+        return (value - self.bottom) / (self.top - self.bottom)
+
+
+ACCURACY = ChartAxis("accuracy")
+"""The axis of shares of correct replies, 0 to 1."""
+
+
+def chart_axis(row: MetricRow, estimates: Sequence[Estimate], unit: str = "") -> ChartAxis:
+    """Make the axis of a metric, over its declared bounds or else over the estimates and their intervals.
+
+    Its title names the unit, and says if lower is better.
+
+    Args:
+        row: The metric row.
+        estimates: The estimates that the chart shows.
+        unit: Their unit, if another than the row's.
+
+    Examples:
+        >>> from snellen.plugin_api import declared_row
+        >>> chart_axis(declared_row("accuracy"), [Estimate(0.3, 0.05, 0.2, 0.4, 80)]).unit
+        'share'
+    """
+    unit = unit or row.unit
+    if row.low is not None and row.high is not None:
+        multiplier = unit_multiplier(unit)
+        bottom = multiplier * min(row.low, 0.0)
+        top = multiplier * row.high
+    else:
+        values = [0.0]
+        for estimate in estimates:
+            ends = (estimate.low, estimate.value, estimate.high)
+            values.extend(value for value in ends if value is not None)
+        bottom = min(values)
+        top = max(values) * 1.04
+
+    if top <= bottom:
+        top = bottom + 1.0
+    top = max(top, bottom + 1e-6)  # a span of zero would have no scale
+    return ChartAxis(row.heading, unit, top, bottom)
+
+
+class PlotPoint(Struct, frozen=True):
+    """One estimate of one series.
+
+    Examples:
+        >>> PlotPoint(0, "mine", Estimate(0.75, 0.05, 0.64, 0.83, 80), "share").name
+        'mine'
+    """
+
+    series: int
+    name: str
+    estimate: Estimate
+    unit: str = SHARE
+    samples: str = ""
+    """Query for the samples of the point in the sample browser."""
+
+    @property
+    def tooltip(self) -> str:
+        return f"{self.name}: {figure_text(self.estimate, self.unit)}"
+
+
+def label_width(labels: Iterable[str]) -> float:
+    """Return the width of labels at the left, in pixels."""
+    longest = max(map(len, labels), default=4)
+    return min(longest, LETTERS) * 7.0 + 16
+
+
+def _tick_step(span: float) -> float:
+    """Return the distance between ticks: 1, 2, 2.5 or 5 times a power of ten, a quarter for a span of 1."""
+    if span == 1.0:
+        return 0.25
+    least_step = span / 5
+    magnitude = 10.0 ** math.floor(math.log10(least_step))
+    for factor in (1, 2, 2.5, 5):
+        if magnitude * factor >= least_step:
+            return magnitude * factor
+    return magnitude * 10

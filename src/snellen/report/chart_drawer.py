@@ -1,0 +1,454 @@
+"""Charts of runs: bars with intervals, radars and scatter charts, each from the numbers of the tables."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen import registry
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.headline import HEADLINE, OVERALL, protocol_preference
+from snellen.metrics.declaration import (
+    SHARE,
+    declared_row,
+    find_metric,
+    metric_row,
+    unit_multiplier,
+)
+from snellen.protocols.prompts.templates import default_templates
+from snellen.records import METHODS, Estimate, Method
+from snellen.report.axes import ACCURACY, ChartAxis, PlotPoint, chart_axis
+from snellen.report.drawing import ChartPanel
+from snellen.report.interval_chart import IntervalRow, interval_chart
+from snellen.report.matrix_tables import (
+    benchmark_chances,
+    dimension_chances,
+    other_metrics,
+    scored_benchmarks,
+)
+from snellen.report.number_text import capitalised, dimension_title, metric_title
+from snellen.report.page_table import FOLDED
+from snellen.report.pooled_estimates import (
+    OptionPosition,
+    PositionEstimates,
+    accuracy_by_tag,
+    accuracy_by_template,
+    by_option_position,
+)
+from snellen.report.radar_chart import radar_chart
+from snellen.report.run_view import ModelMethodRow, RunView, common_chance, dimensions_of
+from snellen.report.scatter_chart import ScatterPoint, scatter_chart
+
+FEWEST_AXES = 5
+"""Least number of dimensions that are drawn as a radar; fewer are drawn as bars alone."""
+MOST_RADAR_AXES = 24
+"""Greatest number of values of a tag that are drawn as a radar: the names of more cannot be read."""
+MOST_VALUES = 100
+"""Greatest number of marks in an interval chart that also prints their values."""
+MOST_MARKS = 500
+"""Greatest number of marks in a readable interval chart. More are in the heat map and the table alone."""
+
+
+class FigureRow(Struct, frozen=True):
+    """A row of bars or of a heat map: its label, and where to look up its numbers."""
+
+    label: str
+    metric: str
+    benchmark: str
+    dimension: str = ""
+    chance: float | None = None
+    """Chance level, if it is the same for all runs."""
+
+
+def dimension_row(name: str, chance: float | None = None) -> FigureRow:
+    """Return the row with the capability in a dimension."""
+    return FigureRow(dimension_title(name), CAPABILITY, OVERALL, name, chance)
+
+
+class ChartDrawer:
+    """Draws the charts of some runs: one series per model, one panel per method. A chart without data has no panels."""
+
+    def __init__(self, views: Sequence[RunView]) -> None:
+        self.views = views
+        self.dimensions = dimensions_of(views)
+        self._benchmarks = scored_benchmarks(views)
+        # For each method: the index of each run that used it, which is its series, and the run's numbers.
+        self._rows_by_method: dict[Method, list[tuple[int, ModelMethodRow]]] = {}
+        for method in METHODS:
+            self._rows_by_method[method] = []
+            for series, view in enumerate(views):
+                for row in view.method_rows:
+                    if row.method == method:
+                        self._rows_by_method[method].append((series, row))
+
+    def headline(self) -> list[ChartPanel]:
+        """Draw the headline of each run, one row per model; nothing if benchmarks have no common scale."""
+        panels: list[ChartPanel] = []
+        for method, rows in self._rows_by_method.items():
+            points: list[tuple[PlotPoint, float | None]] = []
+            for series, row in rows:
+                number = row.headline
+                if number is None or number.estimate.value is None:
+                    continue
+                label = row.view.label
+                query = _samples_query(series)
+                point = PlotPoint(series, label, number.estimate, number.unit, query)
+                points.append((point, row.chance))
+            units = {point.unit for point, _ in points}
+            if len(units) != 1 or len(points) > MOST_MARKS:
+                continue
+            # The page shows only the first rows of a long table, so the chart has the best models on top.
+            if len(points) > FOLDED:
+                points.sort(key=lambda pair: -(pair[0].estimate.value or 0.0))
+
+            axis = _metric_axis(HEADLINE, units.pop(), [point.estimate for point, _ in points])
+            groups = [IntervalRow(point.name, (point,), chance) for point, chance in points]
+            panels += interval_panel("Headline over all benchmarks", f"by {method}", groups, axis)
+        return panels
+
+    def radar(self) -> list[ChartPanel]:
+        """Draw dimensions as axes, if there are enough of them for a shape to mean something."""
+        names = self.radar_dimensions()
+        if len(names) < FEWEST_AXES:
+            return []
+        titles = [dimension_title(name) for name in names]
+        chances = [common_chance(dimension_chances(self.views, name)) for name in names]
+        panels: list[ChartPanel] = []
+        for method, rows in self._rows_by_method.items():
+            polygons: list[tuple[int, list[PlotPoint | None]]] = []
+            for series, row in rows:
+                if any(row.lookup(CAPABILITY, OVERALL, name) for name in names):
+                    points = [_plot_point(series, row, dimension_row(name)) for name in names]
+                    polygons.append((series, [_as_share(point) for point in points]))
+            if polygons:
+                title = f"Capability by dimension, {method}"
+                panels.append(ChartPanel(method, radar_chart(title, titles, polygons, chances)))
+        return panels
+
+    def radar_dimensions(self) -> list[str]:
+        """Return the dimensions whose capability is a share, because the rim of a radar means 100%."""
+        return [name for name in self.dimensions if self._is_share(name)]
+
+    def _is_share(self, dimension: str) -> bool:
+        for rows in self._rows_by_method.values():
+            for _, row in rows:
+                number = row.lookup(CAPABILITY, OVERALL, dimension)
+                if number is None or number.estimate.value is None:
+                    continue
+                if number.unit.startswith(SHARE):
+                    return True
+        return False
+
+    def dimension_bars(self) -> list[ChartPanel]:
+        """Draw the capability in each dimension."""
+        rows: list[FigureRow] = []
+        for name in self.dimensions:
+            chance = common_chance(dimension_chances(self.views, name))
+            rows.append(dimension_row(name, chance))
+        return self._bars("Capability by dimension", rows)
+
+    def benchmark_bars(self) -> list[ChartPanel]:
+        """Draw the accuracy on each benchmark."""
+        rows: list[FigureRow] = []
+        for name in self._benchmarks:
+            chance = common_chance(benchmark_chances(self.views, name))
+            rows.append(FigureRow(name, "accuracy", name, chance=chance))
+        return self._bars("Accuracy by benchmark", rows)
+
+    def metric_bars(self) -> list[ChartPanel]:
+        """Draw a chart for the headline row of every other metric, on the axis that it declares."""
+        metrics = other_metrics(self.views)
+        if not metrics:
+            return []
+        headline_names = {find_metric(name).names[0] for name in registry.names("metrics")}
+        panels: list[ChartPanel] = []
+        for metric in metrics:
+            if metric in headline_names:
+                title = f"{capitalised(metric_title(metric))} by benchmark"
+                rows = [FigureRow(name, metric, name) for name in self._benchmarks]
+                panels += self._bars(title, rows)
+        return panels
+
+    def _bars(self, title: str, rows: Sequence[FigureRow]) -> list[ChartPanel]:
+        """Draw rows of one metric: a panel per method and unit, because different units cannot share an axis."""
+        metric = rows[0].metric if rows else ""
+        panels: list[ChartPanel] = []
+        for method, model_rows in self._rows_by_method.items():
+            groups_by_unit: dict[str, list[IntervalRow]] = defaultdict(list)
+            for row in rows:
+                points_by_unit: dict[str, list[PlotPoint]] = defaultdict(list)
+                for series, model_row in model_rows:
+                    point = _plot_point(series, model_row, row)
+                    if point is not None:
+                        points_by_unit[point.unit].append(point)
+                for unit, points in points_by_unit.items():
+                    chance = None
+                    if row.chance is not None and unit.startswith(SHARE):
+                        chance = unit_multiplier(unit) * row.chance
+                    groups_by_unit[unit].append(IntervalRow(row.label, tuple(points), chance))
+
+            for unit, groups in groups_by_unit.items():
+                estimates = [point.estimate for group in groups for point in group.points]
+                if len(estimates) > MOST_MARKS:
+                    continue
+                subtitle: str = method
+                if metric == CAPABILITY and unit != SHARE:
+                    subtitle = f"{method}, {unit}"
+                axis = _metric_axis(metric, unit, estimates)
+                panels += interval_panel(title, subtitle, groups, axis)
+        return panels
+
+    def tag_bars(self) -> list[ChartPanel]:
+        """Draw the accuracy by value of each tag, over the questions of all benchmarks."""
+        panels: list[ChartPanel] = []
+        for method, rows in self._rows_by_method.items():
+            points_by_tag: dict[str, dict[str, list[PlotPoint]]] = defaultdict(
+                lambda: defaultdict(list)
+            )
+            for series, row in rows:
+                for tag, estimates in accuracy_by_tag(row).items():
+                    for value, estimate in estimates.items():
+                        name = f"{row.view.label}, {tag}={value}"
+                        points_by_tag[tag][value].append(PlotPoint(series, name, estimate))
+            for tag, points_by_value in points_by_tag.items():
+                groups = [
+                    IntervalRow(value, tuple(points)) for value, points in points_by_value.items()
+                ]
+                panels += interval_panel(f"Accuracy by {tag}", f"{tag}, {method}", groups)
+        return panels
+
+    def tag_radar(self) -> list[ChartPanel]:
+        """Draw the values of each tag as axes, over the questions of all benchmarks: of MMBench, its 20 abilities.
+
+        A tag has a panel if it has enough values for a shape to mean something, and not more than can be read.
+        """
+        panels: list[ChartPanel] = []
+        for method, rows in self._rows_by_method.items():
+            estimates_by_tag: dict[str, list[tuple[int, ModelMethodRow, Mapping[str, Estimate]]]]
+            estimates_by_tag = defaultdict(list)
+            for series, row in rows:
+                for tag, estimates in accuracy_by_tag(row, MOST_RADAR_AXES).items():
+                    estimates_by_tag[tag].append((series, row, estimates))
+            for tag, models in estimates_by_tag.items():
+                values = list(dict.fromkeys(value for _, _, found in models for value in found))
+                if not FEWEST_AXES <= len(values) <= MOST_RADAR_AXES:
+                    continue
+                polygons: list[tuple[int, list[PlotPoint | None]]] = []
+                for series, row, found in models:
+                    points: list[PlotPoint | None] = []
+                    for value in values:
+                        estimate = found.get(value)
+                        name = f"{row.view.label}, {tag}={value}"
+                        points.append(PlotPoint(series, name, estimate) if estimate else None)
+                    polygons.append((series, points))
+                drawing = radar_chart(
+                    f"Accuracy by {tag}, {method}", values, polygons, [None] * len(values)
+                )
+                panels.append(ChartPanel(f"{tag}, {method}", drawing))
+        return panels
+
+    def position_bars(self) -> tuple[list[ChartPanel], list[ChartPanel]]:
+        """Draw by option position how often models choose it, and their accuracy if the answer is there.
+
+        Both have a panel for each of the two most frequent numbers of options.
+        """
+        models: list[tuple[int, ModelMethodRow, PositionEstimates]] = []
+        questions_by_size: Counter[int] = Counter()
+        protocols: set[str] = set()
+        for series, row in self._rows_by_method["generation"]:
+            positions = by_option_position(row)
+            models.append((series, row, positions))
+            protocols |= positions.protocols
+            for (size, position), share in positions.choice_rate.items():
+                questions_by_size[size] += share.n if position == 0 else 0
+        protocol_names = " and ".join(sorted(protocols, key=protocol_preference))
+
+        chosen_panels: list[ChartPanel] = []
+        correct_panels: list[ChartPanel] = []
+        for size, _ in questions_by_size.most_common(2):
+            chosen_rows: list[IntervalRow] = []
+            correct_rows: list[IntervalRow] = []
+            for position in range(size):
+                name = _position_name(size, position, [positions for _, _, positions in models])
+                chosen = [(series, row, positions.choice_rate) for series, row, positions in models]
+                correct = [(series, row, positions.right) for series, row, positions in models]
+                chosen_rows.append(_position_row((size, position), name, chosen))
+                correct_rows.append(_position_row((size, position), name, correct))
+            subtitle = f"{size} options, {protocol_names}"
+            chosen_panels += interval_panel(
+                "Share of replies that choose each letter",
+                subtitle,
+                chosen_rows,
+                ChartAxis("share of readable replies"),
+            )
+            correct_panels += interval_panel(
+                "Accuracy by letter of the correct answer", subtitle, correct_rows
+            )
+        return chosen_panels, correct_panels
+
+    def template_bars(self) -> list[ChartPanel]:
+        """Draw the accuracy by prompt template."""
+        panels: list[ChartPanel] = []
+        for method, rows in self._rows_by_method.items():
+            points_by_template: dict[str, list[PlotPoint]] = defaultdict(list)
+            for series, row in rows:
+                for template, estimate in accuracy_by_template(row).items():
+                    name = f"{row.view.label}, {template}"
+                    points_by_template[template].append(PlotPoint(series, name, estimate))
+            groups: list[IntervalRow] = []
+            for template, points in points_by_template.items():
+                tooltip = self._template_tooltip(template)
+                groups.append(IntervalRow(template, tuple(points), tooltip=tooltip))
+            panels += interval_panel("Accuracy by template", method, groups)
+        return panels
+
+    def _template_tooltip(self, template: str) -> str:
+        """Return the name of a template, with its text if all runs used Snellen's own templates."""
+        default = default_templates()
+        if any(view.run.manifest.templates != default.id for view in self.views):
+            return template
+        return f"{template}: {default.named(template)}"
+
+    def instability_scatter(self) -> list[ChartPanel]:
+        """Draw instability against accuracy, one point per model and benchmark."""
+        points_by_method: dict[Method, list[ScatterPoint]] = {}
+        greatest = 0.5
+        for method, rows in self._rows_by_method.items():
+            points: list[ScatterPoint] = []
+            for series, row in rows:
+                for name in self._benchmarks:
+                    instability = row.lookup("instability", name)
+                    accuracy = row.lookup("accuracy", name)
+                    if instability is None or instability.estimate.value is None:
+                        continue
+                    if accuracy is None or accuracy.estimate.value is None:
+                        continue
+                    point = ScatterPoint(
+                        series,
+                        f"{row.view.label}, {name}",
+                        instability.estimate,
+                        accuracy.estimate,
+                        samples=_samples_query(series, name),
+                    )
+                    points.append(point)
+                    greatest = max(greatest, point.x.high or point.x.value or 0.0)
+            points_by_method[method] = points
+
+        declaration = declared_row("instability")
+        axis = ChartAxis(declaration.heading, declaration.unit, greatest * 1.04)
+        panels: list[ChartPanel] = []
+        for method, points in points_by_method.items():
+            if points:
+                title = f"Instability against accuracy, {method}"
+                drawing = scatter_chart(title, points, axis, self._accuracy_axis())
+                panels.append(ChartPanel(method, drawing))
+        return panels
+
+    def _accuracy_axis(self) -> ChartAxis:
+        """Return the axis of accuracy, in per cent if the runs are scored as published so."""
+        for rows in self._rows_by_method.values():
+            for _, row in rows:
+                number = row.overall("accuracy")
+                if number is not None:
+                    return chart_axis(declared_row("accuracy"), (), number.unit)
+        return chart_axis(declared_row("accuracy"), (), SHARE)
+
+    def method_scatter(self) -> list[ChartPanel]:
+        """Draw accuracy by generation against likelihood, one point per model and benchmark that has both."""
+        points: list[ScatterPoint] = []
+        for series, view in enumerate(self.views):
+            rows = {row.method: row for row in view.method_rows}
+            if len(rows) < 2:
+                continue
+            for name in self._benchmarks:
+                estimates: list[Estimate] = []
+                for method in METHODS:
+                    number = rows[method].lookup("accuracy", name)
+                    if number is not None and number.estimate.value is not None:
+                        estimates.append(number.estimate)
+                if len(estimates) == 2:
+                    x, y = estimates
+                    label = f"{view.label}, {name}"
+                    query = _samples_query(series, name)
+                    points.append(ScatterPoint(series, label, x, y, samples=query))
+        if not points:
+            return []
+        x_axis, y_axis = (
+            replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS
+        )
+        title = "Generation against likelihood"
+        return [ChartPanel("", scatter_chart(title, points, x_axis, y_axis, diagonal=True))]
+
+
+def interval_panel(
+    title: str, subtitle: str, groups: Sequence[IntervalRow], axis: ChartAxis = ACCURACY
+) -> list[ChartPanel]:
+    """Return one panel, or none if no group has a point. Values are printed if there are not too many marks."""
+    marks = sum(len(group.points) for group in groups)
+    if marks == 0:
+        return []
+    title = f"{title}, {subtitle}"
+    drawing = interval_chart(title, groups, axis, has_values=marks <= MOST_VALUES)
+    return [ChartPanel(subtitle, drawing)]
+
+
+def _plot_point(series: int, model_row: ModelMethodRow, row: FigureRow) -> PlotPoint | None:
+    """Return a model's point in a row of bars, or None if the model has no value there."""
+    number = model_row.lookup(row.metric, row.benchmark, row.dimension)
+    if number is None or number.estimate.value is None:
+        return None
+    query = _samples_query(series, "" if row.benchmark == OVERALL else row.benchmark)
+    name = f"{model_row.view.label}, {row.label}"
+    return PlotPoint(series, name, number.estimate, number.unit, query)
+
+
+def _samples_query(series: int, benchmark: str = "") -> str:
+    """Return the query of the sample browser for a model, by its index, and a benchmark: `model=0&benchmark=pets`."""
+    query: dict[str, str | int] = {"model": series}
+    if benchmark:
+        query["benchmark"] = benchmark
+    return urlencode(query)
+
+
+def _as_share(point: PlotPoint | None) -> PlotPoint | None:
+    """Convert a point to shares of one, for example from per cent; None for any other unit."""
+    if point is None or not point.unit.startswith(SHARE):
+        return None
+    estimate = point.estimate.scaled(1 / unit_multiplier(point.unit))
+    return replace(point, estimate=estimate, unit=SHARE)
+
+
+def _metric_axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> ChartAxis:
+    """Return the axis of a metric. Means over metrics have the axis of shares, or of the unit that they average."""
+    row = declared_row(metric)
+    if metric in (CAPABILITY, HEADLINE):
+        row = metric_row(metric, unit=SHARE if unit.startswith(SHARE) else unit)
+    return chart_axis(row, estimates, unit)
+
+
+def _position_name(size: int, position: int, models: Sequence[PositionEstimates]) -> str:
+    """Return `A, position 1`, or `position 1` if the option there did not always have the same label."""
+    labels: set[str] = set()
+    for estimates in models:
+        for labels_in_order in estimates.labels.get(size, ()):
+            labels.add(labels_in_order[position])
+    if len(labels) == 1:
+        return f"{labels.pop()}, position {position + 1}"
+    return f"position {position + 1}"
+
+
+def _position_row(
+    key: OptionPosition,
+    name: str,
+    models: Sequence[tuple[int, ModelMethodRow, Mapping[OptionPosition, Estimate]]],
+) -> IntervalRow:
+    points: list[PlotPoint] = []
+    for series, row, estimates in models:
+        if key in estimates:
+            points.append(PlotPoint(series, f"{row.view.label}, {name}", estimates[key]))
+    size, _ = key
+    return IntervalRow(name, tuple(points), 1 / size)

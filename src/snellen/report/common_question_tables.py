@@ -1,0 +1,84 @@
+"""Tables of a comparison on common questions: how many there are, and which were left out."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from snellen.reasons import word_reason
+from snellen.report.number_text import counts_text
+from snellen.report.run_view import RunView
+from snellen.report.table import Column, Table, tabulate
+
+MAX_LISTED = 200
+"""Greatest number of questions that are listed."""
+
+
+class _QuestionCounts(NamedTuple):
+    model: str
+    questions: int
+    reasons: Counter[str]
+    """Why questions have no answer."""
+    common: int
+
+
+class _LeftOutQuestion(NamedTuple):
+    benchmark: str
+    question: str
+    reasons: list[str]
+
+
+def common_question_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return tables about the questions that all models answered; none if the runs were not restricted to these."""
+    if any(view.run.left_out is None for view in views):
+        return []
+    return [_count_table(views), *_left_out_tables(views)]
+
+
+def _count_table(views: Sequence[RunView]) -> Table:
+    columns: list[Column[_QuestionCounts]] = [
+        Column("model", lambda row: row.model, is_label=True),
+        Column("questions", lambda row: row.questions),
+        Column("answered", lambda row: row.questions - row.reasons.total()),
+        Column("not answered", lambda row: counts_text(dict(row.reasons))),
+        Column("answered by all", lambda row: row.common),
+    ]
+    rows: list[_QuestionCounts] = []
+    for view in views:
+        left_out = view.run.left_out or ()
+        reasons: Counter[str] = Counter()
+        for question in left_out:
+            if question.reason:
+                reasons[word_reason(question.reason, question.detail)] += 1
+        common = sum(len(scored.samples) for scored in view.run.benchmarks)
+        rows.append(_QuestionCounts(view.label, common + len(left_out), reasons, common))
+    note = "All values in this report, except request counts, are over the questions that all models answered."
+    return tabulate("Common questions", columns, rows, [note])
+
+
+def _left_out_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return a table of the questions that a model did not answer, with the reason for each such model."""
+    reasons_by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for view in views:
+        for question in view.run.left_out or ():
+            reasons = reasons_by_question[question.benchmark, question.sample_id]
+            if question.reason:
+                reason = word_reason(question.reason, question.detail)
+                reasons.append(f"{view.label}: {reason}")
+    if not reasons_by_question:
+        return []
+
+    columns: list[Column[_LeftOutQuestion]] = [
+        Column("benchmark", lambda row: row.benchmark, is_label=True),
+        Column("question", lambda row: row.question, is_label=True),
+        Column("why", lambda row: "; ".join(row.reasons)),
+    ]
+    rows = [
+        _LeftOutQuestion(benchmark, sample_id, reasons)
+        for (benchmark, sample_id), reasons in reasons_by_question.items()
+    ]
+    notes: list[str] = []
+    if len(rows) > MAX_LISTED:
+        notes.append(f"The first {MAX_LISTED} of {len(rows):,}.")
+    return [tabulate("Excluded questions", columns, rows[:MAX_LISTED], notes)]

@@ -1,0 +1,152 @@
+"""Tables of controls: what a score owes to the images, and what it loses when they are degraded.
+
+A control asks the same questions with another input in place of the image, such as no image or that of another
+question. If the model scores as well as with the right image, the image does not contribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from snellen.analysis.headline import leading_headline
+from snellen.analysis.paired.differences import (
+    PairedDifference,
+    QuestionMeasures,
+    pair,
+    question_values,
+)
+from snellen.protocols.base import labelled_declaration
+from snellen.records import Prediction, Variant
+from snellen.report.degradation_tables import degradation_tables
+from snellen.report.number_text import DASH, metric_title, number_or_dash, unit_of_difference
+from snellen.report.run_view import RunView
+from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
+from snellen.scoring.scored_run import ScoredBenchmark
+
+CONTROL_NOTE = (
+    "The difference is the part of the score that comes from the images: the same questions with and without "
+    "them, clustered by image. If its interval contains 0, the images may not help; a control above chance means "
+    "that the text alone suggests answers. Other replies: replies (for likelihood, scores) that differ from "
+    "those with the correct image; if there are none, the images do not reach the model."
+)
+MIN_SCORE_CHANGE = 1e-4
+"""Log-likelihoods, in nats, that differ by no more than this may differ by rounding alone."""
+
+
+class _ControlRow(Struct, frozen=True):
+    """The same questions of a benchmark with their images and with a control."""
+
+    run: str
+    score: QuestionMeasures
+    """Measured with the images."""
+    control: QuestionMeasures
+    """Measured with `shown_instead`."""
+    shown_instead: str
+    paired: PairedDifference
+    """Score minus control."""
+
+    @property
+    def chance(self) -> float | None:
+        """Chance level of the score, which only accuracy has."""
+        return self.score.scored.chance_accuracy if self.score.metric == "accuracy" else None
+
+
+def control_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return the table of controls and that of degraded images, each only if a run has such protocols.
+
+    Examples:
+        >>> control_tables([])
+        []
+    """
+    rows: list[_ControlRow] = []
+    for view in views:
+        for scored in view.run.benchmarks:
+            rows += _control_rows(view.label, scored)
+    tables: list[Table] = []
+    if rows:
+        tables.append(_control_table(rows))
+    return tables + degradation_tables(views)
+
+
+def _control_table(rows: Sequence[_ControlRow]) -> Table:
+    columns: list[Column[_ControlRow]] = [
+        Column("run", lambda row: row.run, is_label=True),
+        Column("benchmark", lambda row: row.score.scored.spec.name, is_label=True),
+        Column("protocol", lambda row: row.score.protocol, is_label=True),
+        Column("shown instead", lambda row: row.shown_instead, is_label=True),
+        Column("metric", lambda row: metric_title(row.score.metric), is_label=True),
+        Column("score", lambda row: number_or_dash(row.paired.first_value, row.score.row.unit)),
+        Column("control", lambda row: number_or_dash(row.paired.second_value, row.score.row.unit)),
+        Column("difference [95%] n", _difference_cell),
+        Column("chance", lambda row: number_or_dash(row.chance, row.score.row.unit)),
+        Column("other answers", lambda row: _changed_replies(row.score, row.control)),
+    ]
+    return tabulate("What the images contribute", columns, rows, [CONTROL_NOTE])
+
+
+def _control_rows(run: str, scored: ScoredBenchmark) -> Iterator[_ControlRow]:
+    """Yield a row for each control of a protocol that the run has as well, by the leading headline metric."""
+    metric = leading_headline(scored)
+    protocols = {
+        protocol for protocol, _, scored_metric in scored.score_rows if scored_metric == metric
+    }
+    if not any(labelled_declaration(protocol).control_of in protocols for protocol in protocols):
+        return
+
+    measured = {
+        (measures.protocol, measures.metric): measures
+        for measures in question_values(scored, [metric])
+    }
+    for control in measured.values():
+        declaration = labelled_declaration(control.protocol)
+        is_degradation = declaration.dose is not None
+        score = measured.get((declaration.control_of, control.metric))
+        if is_degradation or score is None:
+            continue
+        paired = pair((score.protocol, control.protocol), score, control).result
+        yield _ControlRow(run, score, control, declaration.control_input, paired)
+
+
+def _difference_cell(row: _ControlRow) -> Cell:
+    if row.paired.difference.value is None:
+        return AbsentCell("no question has a value both with and without its image")
+    return NumberCell(unit_of_difference(row.score.row.unit), row.paired.difference)
+
+
+def _changed_replies(score: QuestionMeasures, control: QuestionMeasures) -> str:
+    """Return how many presentations have another reply than with their image: `12 of 40`; a dash if none is shared."""
+    with_image: dict[tuple[str, Variant], Prediction] = {}
+    with_control: dict[tuple[str, Variant], Prediction] = {}
+    for prediction in score.scored.predictions:
+        if prediction.error is not None or prediction.method != score.method:
+            continue
+        presentation = (prediction.sample_id, prediction.variant)
+        if prediction.protocol == score.protocol:
+            with_image[presentation] = prediction
+        elif prediction.protocol == control.protocol:
+            with_control[presentation] = prediction
+
+    shared = with_image.keys() & with_control.keys()
+    if not shared:
+        return DASH
+    changed = 0
+    for presentation in shared:
+        if _is_changed(with_image[presentation], with_control[presentation]):
+            changed += 1
+    return f"{changed:,} of {len(shared):,}"
+
+
+def _is_changed(first: Prediction, second: Prediction) -> bool:
+    """Return whether two predictions differ: in a log-likelihood of an option, or else in what was read."""
+    if first.scores and second.scores:
+        for score, other_score in zip(first.scores, second.scores, strict=True):
+            if abs(score - other_score) > MIN_SCORE_CHANGE:
+                return True
+        return False
+    return (
+        first.choice != second.choice
+        or first.text != second.text
+        or first.unparsed_text != second.unparsed_text
+    )

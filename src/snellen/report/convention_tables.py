@@ -1,0 +1,87 @@
+"""Tables of runs that were scored as published: each headline by Snellen's rules and by those of its suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from snellen.analysis.aggregate import aggregate_run
+from snellen.analysis.headline import headline_metrics, protocol_preference
+from snellen.metrics.declaration import declared_row
+from snellen.records import Method, Result
+from snellen.report.number_text import DASH, metric_title
+from snellen.report.run_view import RunView
+from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+
+
+class _Headline(NamedTuple):
+    """A benchmark's headline by one convention: the title of its metric, and its number."""
+
+    metric: str
+    number: Cell
+
+
+class _ConventionRow(NamedTuple):
+    benchmark: str
+    method: Method
+    standard: _Headline
+    published: _Headline
+
+
+def convention_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return a table for each run that was scored as published, with a row per benchmark and method."""
+    tables: list[Table] = []
+    for view in views:
+        if view.run.counterpart is not None:
+            tables += _run_tables(view, view.run.counterpart)
+    return tables
+
+
+def _run_tables(view: RunView, standard_run: ScoredRun) -> list[Table]:
+    columns: list[Column[_ConventionRow]] = [
+        Column("benchmark", lambda row: row.benchmark, is_label=True),
+        Column("method", lambda row: row.method, is_label=True),
+        Column("standard metric", lambda row: row.standard.metric),
+        Column("standard", lambda row: row.standard.number),
+        Column("published metric", lambda row: row.published.metric),
+        Column("as published", lambda row: row.published.number),
+    ]
+    standard_rows = aggregate_run(standard_run)
+    rows: list[_ConventionRow] = []
+    published_metrics: dict[str, None] = {}
+    for standard, published in zip(standard_run.benchmarks, view.run.benchmarks, strict=True):
+        if not published.published:
+            continue
+        name = published.spec.name
+        published_metrics[headline_metrics(published)[-1]] = None
+        methods = dict.fromkeys(row.method for row in view.rows if row.benchmark == name)
+        for method in methods:
+            standard_headline = _headline(standard, standard_rows, method)
+            published_headline = _headline(published, view.rows, method)
+            rows.append(_ConventionRow(name, method, standard_headline, published_headline))
+    if not rows:
+        return []
+
+    notes = ["The headline score of each benchmark under both conventions, from the same replies."]
+    for metric in published_metrics:
+        limit = declared_row(metric).limit
+        if limit:
+            notes.append(f"{metric_title(metric)}: {limit}.")
+    return [tabulate(f"Standard and as published: {view.label}", columns, rows, notes)]
+
+
+def _headline(scored: ScoredBenchmark, rows: Sequence[Result], method: Method) -> _Headline:
+    """Return the headline of a benchmark by one method; a dash if none of its headline metrics has a row."""
+    metrics = headline_metrics(scored)
+    candidates: list[Result] = []
+    for row in rows:
+        is_whole_benchmark = row.benchmark == scored.spec.name and not row.slice
+        if is_whole_benchmark and row.method == method and row.metric in metrics:
+            candidates.append(row)
+    if not candidates:
+        return _Headline(metric_title(metrics[-1]), DASH)
+    headline = min(
+        candidates, key=lambda row: (metrics.index(row.metric), protocol_preference(row.protocol))
+    )
+    return _Headline(metric_title(headline.metric), NumberCell(headline.unit, headline.estimate))

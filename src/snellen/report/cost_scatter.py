@@ -1,0 +1,151 @@
+"""Scatter charts of accuracy against cost: price, tokens and seconds."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from snellen.analysis.headline import OVERALL
+from snellen.metrics.declaration import declared_row
+from snellen.protocols.base import labelled_declaration
+from snellen.records import Estimate
+from snellen.report.axes import ChartAxis, chart_axis
+from snellen.report.cost_tables import on_front
+from snellen.report.drawing import ChartPanel
+from snellen.report.number_text import decimal_text, figure_text
+from snellen.report.run_view import RunView
+from snellen.report.scatter_chart import ScatterPoint, scatter_chart
+from snellen.runs.drivers import cost_of
+from snellen.scoring.request_costs import RequestCost
+
+COST_NOTE = (
+    "One point per model and protocol; accuracy is the mean over its benchmarks. Filled points, joined by the "
+    "line, form the Pareto front: no other point is at least as accurate at the same or a lower cost. A chart "
+    "only contains points over the same benchmarks. Seconds are the median per request, averaged over benchmarks."
+)
+COST_KINDS = (
+    ("price of 1,000 questions", 4),
+    ("tokens per question", 0),
+    ("seconds per request", 3),
+)
+"""What costs are of, with the number of decimals that are shown."""
+
+
+class CostPoint(Struct, frozen=True):
+    """A model under one protocol: its mean accuracy and its costs."""
+
+    series: int
+    name: str
+    accuracy: Estimate
+    unit: str
+    benchmarks: frozenset[str]
+    costs: tuple[float | None, ...]
+    """One for each of `COST_KINDS`; None if it is unknown."""
+
+
+def cost_scatters(views: Sequence[RunView]) -> list[ChartPanel]:
+    """Draw a chart for each kind of cost that at least two points over the same benchmarks have."""
+    groups: dict[tuple[frozenset[str], str, str], list[CostPoint]] = defaultdict(list)
+    for series, view in enumerate(views):
+        for point in _cost_points(series, view):
+            groups[point.benchmarks, point.unit, view.run.convention].append(point)
+
+    panels: list[ChartPanel] = []
+    for (benchmarks, _, _), points in groups.items():
+        scope = ""
+        if len(groups) > 1:
+            plural = "" if len(benchmarks) == 1 else "s"
+            scope = f", {len(benchmarks)} benchmark{plural}"
+        for kind in range(len(COST_KINDS)):
+            with_cost = [point for point in points if point.costs[kind] is not None]
+            if len(with_cost) > 1:
+                panels.append(_cost_panel(kind, with_cost, scope))
+    return panels
+
+
+def _cost_points(series: int, view: RunView) -> Iterator[CostPoint]:
+    metric = view.substitutes.get("accuracy", "accuracy")
+    for protocol in dict.fromkeys(cost.protocol for cost in view.run.costs):
+        row = view.results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))
+        if row is None or row.estimate.value is None:
+            continue
+        if not labelled_declaration(protocol).stands_for_model:
+            continue
+
+        costs: list[RequestCost] = []
+        for cost in view.run.costs:
+            has_accuracy = (protocol, metric, cost.benchmark, "", "") in view.results_by_key
+            if cost.protocol == protocol and has_accuracy:
+                costs.append(cost)
+        names = frozenset(cost.benchmark for cost in costs)
+        questions = 0
+        for scored in view.run.benchmarks:
+            if scored.spec.name in names:
+                questions += len(scored.samples)
+        if questions:
+            name = f"{view.label}, {protocol}"
+            per_question = _costs_per_question(view, costs, questions)
+            yield CostPoint(series, name, row.estimate, row.unit, names, per_question)
+
+
+def _costs_per_question(
+    view: RunView, costs: Sequence[RequestCost], questions: int
+) -> tuple[float | None, float | None, float | None]:
+    """Return the price of 1,000 questions, the tokens of one and the seconds of a request; None for unknown costs."""
+    price = None
+    tokens = None
+    usages = [cost.usage for cost in costs if cost.usage is not None]
+    if len(usages) == len(costs):
+        tokens_read = sum(usage.prompt_tokens or 0 for usage in usages)
+        tokens_written = sum(usage.completion_tokens or 0 for usage in usages)
+        tokens = (tokens_read + tokens_written) / questions
+        if view.run.price is not None:
+            total = sum(cost_of(usage, view.run.price) for usage in usages)
+            price = 1000 * total / questions
+
+    mean_seconds = None
+    medians = [cost.seconds[0] for cost in costs if cost.seconds]
+    if len(medians) == len(costs):
+        mean_seconds = math.fsum(medians) / len(medians)
+    return price, tokens, mean_seconds
+
+
+def _cost_panel(kind: int, points: Sequence[CostPoint], scope: str) -> ChartPanel:
+    """Draw one kind of cost. Points on the Pareto front are filled, and joined by a line.
+
+    Args:
+        kind: Index into `COST_KINDS`.
+        points: Points that have this cost.
+        scope: The end of the title, which says over which benchmarks the chart is.
+    """
+    heading, digits = COST_KINDS[kind]
+    places = [(point.accuracy.value or 0.0, point.costs[kind] or 0.0) for point in points]
+    dots: list[ScatterPoint] = []
+    front: set[tuple[float, float]] = set()
+    for point, (score, cost) in zip(points, places, strict=True):
+        is_best = on_front((score, cost), places)
+        accuracy = figure_text(point.accuracy, point.unit)
+        tooltip = f"{point.name}: accuracy {accuracy}, {heading} {decimal_text(cost, digits)}"
+        if is_best:
+            front.add((cost, score))
+            tooltip += ", on the front"
+        cost_estimate = Estimate(cost, None, None, None, point.accuracy.n)
+        dots.append(
+            ScatterPoint(
+                point.series,
+                point.name,
+                cost_estimate,
+                point.accuracy,
+                is_hollow=not is_best,
+                tooltip=tooltip,
+            )
+        )
+    greatest_cost = max(cost for _, cost in places)
+    x_axis = ChartAxis(heading, "", 1.06 * greatest_cost or 1.0)
+    y_axis = chart_axis(declared_row("accuracy"), (), points[0].unit)
+    title = f"Accuracy against {heading}{scope}"
+    drawing = scatter_chart(title, dots, x_axis, y_axis, front=sorted(front))
+    return ChartPanel(heading + scope, drawing)

@@ -1,0 +1,210 @@
+"""Tables of counts: requests, replies by outcome, requests by role, and replies by the stage that read them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from snellen.callers import for_caller
+from snellen.reasons import Reason
+from snellen.records import ExtractionMethod, Prediction
+from snellen.report.number_text import DASH, counts_text
+from snellen.report.pooled_estimates import with_samples
+from snellen.report.run_view import (
+    ReplyCounts,
+    RotationCounts,
+    RunView,
+    count_rotations,
+    each_choice_benchmark,
+)
+from snellen.report.summary import summary
+from snellen.report.table import Column, Table, tabulate
+from snellen.scoring.request_costs import RoleUse
+
+StageName = Literal["rules", "judge", "random guess", "none named", "refused", "empty", "failed"]
+STAGES: tuple[StageName, ...] = (
+    "rules",
+    "judge",
+    "random guess",
+    "none named",
+    "refused",
+    "empty",
+    "failed",
+)
+"""Stages that read a reply, then reasons why no stage could."""
+_STAGE_BY_METHOD: dict[ExtractionMethod | None, StageName] = {
+    "judge": "judge",
+    "random guess": "random guess",
+}
+_STAGE_BY_REASON: dict[Reason | None, StageName] = {
+    "refused": "refused",
+    "empty": "empty",
+    "tool call": "empty",
+}
+
+
+class _RequestRow(NamedTuple):
+    view: RunView
+    rotations: RotationCounts | None
+
+
+class _ReplyRow(NamedTuple):
+    view: RunView
+    counts: ReplyCounts
+
+
+class _RoleRow(NamedTuple):
+    view: RunView
+    use: RoleUse
+
+
+class _StageRow(NamedTuple):
+    view: RunView
+    protocol: str
+    counts: Counter[StageName]
+
+
+def count_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return the tables of requests by model, and of replies by model and protocol."""
+    tables: list[Table] = []
+    for view in views:
+        if any(True for _ in each_choice_benchmark(view)):
+            tables.append(summary(views))
+            break
+    tables.append(_request_table(views))
+    tables.append(_reply_table(views))
+    tables += _role_tables(views)
+    tables += _stage_tables(views)
+    return tables
+
+
+def _request_table(views: Sequence[RunView]) -> Table:
+    columns: list[Column[_RequestRow]] = [
+        Column("model", lambda row: row.view.label, is_label=True),
+        Column("asked", lambda row: row.view.run.distinct_requests),
+        Column(
+            "reused",
+            lambda row: row.view.run.reused,
+            "replies reused from an earlier response to the same request",
+        ),
+        Column(
+            "rotations presented", lambda row: row.rotations.presented if row.rotations else DASH
+        ),
+        Column(
+            "rotations avoided",
+            lambda row: row.rotations.n_avoided if row.rotations else DASH,
+            "presentations that CircularEval skipped, because the question had already failed",
+        ),
+    ]
+    rows = [_RequestRow(view, count_rotations(view.run)) for view in views]
+    return tabulate("Requests", columns, rows)
+
+
+def _reply_table(views: Sequence[RunView]) -> Table:
+    columns: list[Column[_ReplyRow]] = [
+        Column("model", lambda row: row.view.label, is_label=True),
+        Column("protocol", lambda row: row.counts.protocol, is_label=True),
+        Column("questions", lambda row: row.counts.questions),
+        Column(
+            "asked",
+            lambda row: row.counts.presentations,
+            "replies requested from the model: one for each wording and option order of a question",
+        ),
+        Column("read", lambda row: row.counts.read),
+        Column(
+            "unparsed",
+            lambda row: counts_text(row.counts.unparsed),
+            "unparsed replies, by reason",
+        ),
+        Column(
+            "failed",
+            lambda row: counts_text(row.counts.errors),
+            "requests that never received a reply, by reason",
+        ),
+        Column(
+            "to the grader",
+            lambda row: row.counts.to_grader,
+            "replies that try to influence the grader; they are parsed like any other reply",
+        ),
+        Column(
+            "unscored questions",
+            lambda row: counts_text(row.counts.unscored),
+            "questions without a value, by reason",
+        ),
+    ]
+    rows = [_ReplyRow(view, counts) for view in views for counts in view.reply_counts]
+    return tabulate("Replies", columns, rows)
+
+
+def _role_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return the requests to each model of runs with several models, for example with a judge."""
+    columns: list[Column[_RoleRow]] = [
+        Column("run of", lambda row: row.view.label, is_label=True),
+        Column("role", lambda row: row.use.role or "evaluated", is_label=True),
+        Column("model", lambda row: row.use.model, is_label=True),
+        Column("requests", lambda row: row.use.answered + row.use.failed),
+        Column("failed", lambda row: row.use.failed),
+        Column(
+            "tokens read",
+            lambda row: row.use.usage.prompt_tokens or 0 if row.use.usage else DASH,
+        ),
+        Column(
+            "tokens written",
+            lambda row: row.use.usage.completion_tokens or 0 if row.use.usage else DASH,
+        ),
+    ]
+    rows: list[_RoleRow] = []
+    for view in views:
+        if len(view.run.roles) > 1:
+            rows += [_RoleRow(view, use) for use in view.run.roles]
+    if not rows:
+        return []
+    note = (
+        "Over all sessions of the run. A request counts once, and as failed if it never received a reply. Tokens "
+        "are as counted by the models."
+    )
+    return [tabulate("Requests by role", columns, rows, [note])]
+
+
+def _stage_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return a table with a row per model and protocol that shows options, or no table if none does."""
+    columns: list[Column[_StageRow]] = [
+        Column("model", lambda row: row.view.label, is_label=True),
+        Column("protocol", lambda row: row.protocol, is_label=True),
+        Column("replies", lambda row: row.counts.total()),
+    ]
+    columns += [_stage_column(stage) for stage in STAGES]
+    rows: list[_StageRow] = []
+    for view in views:
+        for protocol, counts in _count_stages(view).items():
+            rows.append(_StageRow(view, protocol, counts))
+    if not rows:
+        return []
+    judge = for_caller("--judge", "the judge")
+    note = f"Replies to questions with options. Replies that are hard to parse go to {judge}."
+    return [tabulate("Extraction by stage", columns, rows, [note])]
+
+
+def _stage_column(stage: StageName) -> Column[_StageRow]:
+    return Column(stage, lambda row: row.counts[stage])
+
+
+def _count_stages(view: RunView) -> dict[str, Counter[StageName]]:
+    """Count the replies to questions with options by protocol and by the stage that read them."""
+    counts: dict[str, Counter[StageName]] = defaultdict(Counter)
+    for scored in view.run.benchmarks:
+        for prediction, sample in with_samples(scored):
+            has_options = bool(sample.rounds[prediction.turn].options)
+            if prediction.method == "generation" and has_options:
+                counts[prediction.protocol][_stage_of(prediction)] += 1
+    return counts
+
+
+def _stage_of(prediction: Prediction) -> StageName:
+    """Return the stage that read a reply to a question with options, or why no stage could."""
+    if prediction.error is not None:
+        return "failed"
+    if prediction.choice is not None:
+        return _STAGE_BY_METHOD.get(prediction.extraction_method, "rules")
+    return _STAGE_BY_REASON.get(prediction.reason, "none named")

@@ -1,0 +1,224 @@
+"""Figures of a report as files for a paper, each with its legend inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from snellen.common.late import import_extra
+from snellen.errors import DataError
+from snellen.formats.whole_files import write_atomically
+from snellen.records import Result
+from snellen.report.content import ChartBlock
+from snellen.report.drawing import (
+    CHART_WIDTH,
+    ChartDrawing,
+    ChartGroup,
+    ChartMark,
+    ChartShape,
+    ChartText,
+)
+from snellen.report.figures import POINT_AT, report_figures
+from snellen.report.rendering import stand_alone
+from snellen.report.run_view import run_views
+from snellen.report.training_curves import headline_panels, trainings
+from snellen.scoring.scored_run import ScoredRun
+
+PNG_SCALE = 3
+"""Pixels of a PNG per unit of the drawing: 300 dots an inch at a column's width of 4.6 inches."""
+LETTER_WIDTH = 6.2
+"""Width of a letter of the legend, in pixels."""
+KEY_WIDTH = 26.0
+"""Width of a mark of the legend with the gaps around it."""
+LINE_HEIGHT = 18.0
+"""Height of a line of the legend."""
+
+
+class _NamedFigure(NamedTuple):
+    name: str
+    """Name of its file."""
+    drawing: ChartDrawing
+    caption: str
+
+
+def write_figures(
+    runs: Sequence[ScoredRun], rows: Sequence[Result], folder: Path, form: str = "svg"
+) -> list[Path]:
+    """Write each figure as a file, and `captions.txt` with a caption for each.
+
+    Args:
+        runs: The runs.
+        rows: Their results.
+        folder: Where the files are written.
+        form: `svg`, `png` or `pdf`.
+
+    Returns:
+        The files with figures.
+
+    Raises:
+        DataError: There is no such format.
+        MissingExtraError: A PNG or PDF needs `snellen[figures]`.
+        StoreError: A file cannot be written.
+    """
+    convert = FORMS.get(form)
+    if convert is None:
+        raise DataError(f"the format of figures is one of {', '.join(FORMS)}, not {form!r}")
+    paths: list[Path] = []
+    captions = ""
+    for figure in _named_figures(report_figures(run_views(runs, rows))):
+        path = folder / f"{figure.name}.{form}"
+        write_atomically(path, convert(stand_alone(figure.drawing)))
+        paths.append(path)
+        captions += f"{figure.name}: {figure.drawing.title}. {figure.caption}\n"
+    write_atomically(folder / "captions.txt", captions.encode("utf-8", "replace"))
+    return paths
+
+
+def _named_figures(blocks: dict[str, ChartBlock]) -> Iterator[_NamedFigure]:
+    """Yield each panel of some figures with its legend inside, under a name of its own."""
+    names: set[str] = set()
+    for block_name, block in blocks.items():
+        caption = block.caption.replace(f" {POINT_AT}", "")
+        for panel in block.panels:
+            title = re.sub(r"[^a-z0-9]+", "-", panel.title.lower()).strip("-")
+            stem = "-".join(part for part in (block_name, title) if part)
+            name = stem
+            number = 1
+            while name in names:
+                number += 1
+                name = f"{stem}-{number}"
+            names.add(name)
+            yield _NamedFigure(name, with_legend(panel.drawing, block.series), caption)
+
+
+class Plot:
+    """The chart of headline numbers with their intervals, which notebooks show."""
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> Path:
+        """Write the chart to a `.svg`, `.png` or `.pdf` file and return its path.
+
+        Raises:
+            DataError: The file has another suffix.
+            MissingExtraError: A PNG or PDF needs `snellen[figures]`.
+            StoreError: The file cannot be written.
+        """
+        path = Path(path)
+        convert = FORMS.get(path.suffix.removeprefix("."))
+        if convert is None:
+            raise DataError(
+                f"{path}: a chart is written as {', '.join(FORMS)}; choose one as suffix"
+            )
+        write_atomically(path, convert(self.svg))
+        return path
+
+
+def headline_plot(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Plot:
+    """Return the chart of headline numbers: a curve over steps if all runs are steps of trainings, otherwise bars.
+
+    Raises:
+        DataError: No run has a number to draw.
+    """
+    views = run_views(runs, rows)
+    curves = headline_panels(views)
+    if curves:
+        return Plot(chart_svg(curves[0].drawing, tuple(trainings(views))))
+    blocks = report_figures(views)
+    for figure in _named_figures({"headline": blocks["headline"]}):
+        return Plot(stand_alone(figure.drawing))
+    raise DataError("there is no headline number to draw")
+
+
+def chart_svg(drawing: ChartDrawing, series: Sequence[str] = ()) -> str:
+    """Return a chart as an SVG file with its style and, for two series or more, a legend.
+
+    Args:
+        drawing: The chart.
+        series: Names of its series, in their order.
+
+    Examples:
+        >>> from snellen.plugin_api import DrawingBuilder
+        >>> builder = DrawingBuilder()
+        >>> builder.text(20, 20, "one")
+        >>> chart_svg(builder.drawing("A word", height=40)).startswith("<svg")
+        True
+    """
+    return stand_alone(with_legend(drawing, series))
+
+
+def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
+    """Return a drawing with the names of its series above it; unchanged if there are fewer than two.
+
+    Names take as many lines as they need.
+    """
+    if len(series) < 2:
+        return drawing
+    room = max(drawing.width, CHART_WIDTH)
+    left_edges: list[float] = []
+    lines: list[int] = []
+    x = 0.0
+    line = 0
+    for name in series:
+        width = KEY_WIDTH + LETTER_WIDTH * len(name)
+        if x and x + width > room:
+            x = 0.0
+            line += 1
+        left_edges.append(x)
+        lines.append(line)
+        x += width
+
+    height = LINE_HEIGHT * (line + 1) + 4
+    keys: list[ChartShape] = []
+    for number, (name, left, own_line) in enumerate(zip(series, left_edges, lines, strict=True)):
+        y = LINE_HEIGHT * (own_line + 0.5) - height
+        label = ChartText(left + 18, y + 4, name, "start")
+        keys.append(ChartGroup((ChartMark(number, left + 8, y), label), number))
+    return replace(drawing, shapes=(*drawing.shapes, *keys), above=height)
+
+
+# --- formats ---------------------------------------------------------------------------------------------------------
+
+
+def _svg(drawing: str) -> bytes:
+    return drawing.encode("utf-8", "replace")
+
+
+def _png(drawing: str) -> bytes:
+    image: bytes = _cairo().svg2png(
+        bytestring=_svg(drawing), scale=PNG_SCALE, background_color="white"
+    )
+    return image
+
+
+def _pdf(drawing: str) -> bytes:
+    document: bytes = _cairo().svg2pdf(bytestring=_svg(drawing))
+    return document
+
+
+def _cairo() -> Any:
+    """Return the library that converts SVG. Raises DataError if cairo, which it needs, is not installed."""
+    try:
+        return import_extra("cairosvg", "figures", "a figure in PNG or PDF")
+    except OSError as error:
+        raise DataError(
+            f"figures in PNG or PDF need the system library cairo ({error}); SVG does not"
+        ) from None
+
+
+def check_figure_format(form: str) -> None:
+    """Raise MissingExtraError or DataError if figures of a format cannot be made here, before anything is written."""
+    if form != "svg":
+        _cairo()
+
+
+FORMS: dict[str, Callable[[str], bytes]] = {"svg": _svg, "png": _png, "pdf": _pdf}
+"""Functions that convert an SVG text, by the suffix of the file."""

@@ -1,0 +1,102 @@
+"""Heat maps: a grid of numbers in tinted cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from snellen.records import Estimate
+from snellen.report.axes import label_width
+from snellen.report.drawing import (
+    CHART_WIDTH,
+    ChartDrawing,
+    ChartGroup,
+    ChartRectangle,
+    ChartShape,
+    ChartText,
+)
+from snellen.report.number_text import decimal_text, figure_text, shorten, shorten_inside
+
+MIN_OPACITY = 0.06
+MAX_OPACITY = 0.62
+MIN_CELL_WIDTH = 34.0
+CELL_HEIGHT = 24.0
+MAX_HEADING = 20
+"""Greatest number of characters in the heading of a column."""
+Grid = Mapping[tuple[str, str], Estimate]
+"""Estimates by row and column."""
+
+
+class ColourScale(Struct, frozen=True):
+    """Number format of a heat map: multiplied by `factor`, with this many digits.
+
+    Examples:
+        >>> ColourScale("share", digits=1, factor=100).digits
+        1
+    """
+
+    unit: str
+    digits: int
+    factor: float = 1.0
+    ends: tuple[float, float] | None = None
+    """Values of the faintest and the strongest tint; if None, the least and the greatest of all."""
+
+
+def heat_map(
+    title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, scale: ColourScale
+) -> ChartDrawing:
+    """Draw a grid of cells with their numbers, tinted by a scale, under slanted names of columns.
+
+    Args:
+        title: Title for screen readers.
+        rows: Names of the rows.
+        columns: Names of the columns.
+        grid: Estimates by row and column; cells without a value remain empty.
+        scale: Format of the numbers and ends of the tint.
+
+
+    Examples:
+        >>> grid = {("mine", "animals"): Estimate(0.75, 0.05, 0.64, 0.83, 80)}
+        >>> heat_map("Accuracy", ["mine"], ["animals"], grid, ColourScale("share", 1, 100)).title
+        'Accuracy'
+    """
+    left = label_width(rows)
+    headings = [shorten_inside(name, MAX_HEADING) for name in columns]
+    longest = max(map(len, headings), default=4)
+    top = 16.0 + 4.2 * longest
+    right_margin = 8.0 + 3.6 * longest
+    cell_width = max((CHART_WIDTH - left - right_margin) / max(len(columns), 1), MIN_CELL_WIDTH)
+
+    shapes: list[ChartShape] = []
+    for index, (name, heading) in enumerate(zip(columns, headings, strict=True)):
+        x = left + cell_width * (index + 0.45)
+        shapes.append(ChartText(x, top - 6, heading, "start", name, turn=-40))
+
+    values = [estimate.value for estimate in grid.values() if estimate.value is not None]
+    if scale.ends is not None:
+        low, high = scale.ends
+    else:
+        low = min(values, default=0.0)
+        high = max(values, default=1.0)
+    for row_index, row in enumerate(rows):
+        y = top + CELL_HEIGHT * row_index
+        shapes.append(ChartText(left - 8, y + 16, shorten(row), "end", row))
+        for column_index, column in enumerate(columns):
+            estimate = grid.get((row, column))
+            if estimate is None or estimate.value is None:
+                continue
+            tint = 0.5
+            if high > low:
+                tint = (estimate.value - low) / (high - low)
+            opacity = MIN_OPACITY + (MAX_OPACITY - MIN_OPACITY) * tint
+            x = left + cell_width * column_index
+            box = ChartRectangle(x, y, cell_width - 2, CELL_HEIGHT - 2, "heat", opacity)
+            middle = left + cell_width * (column_index + 0.5) - 1
+            digits = decimal_text(scale.factor * estimate.value, scale.digits)
+            number = ChartText(middle, y + 16, digits)
+            tooltip = f"{row}, {column}: {figure_text(estimate, scale.unit)}"
+            shapes.append(ChartGroup((box, number), 0, tooltip))
+    width = left + cell_width * len(columns) + right_margin
+    height = top + CELL_HEIGHT * len(rows) + 8
+    return ChartDrawing(title, width, height, tuple(shapes))

@@ -1,0 +1,409 @@
+"""Tables of one metric with a column for each model: by dimension, by benchmark, or by part of a benchmark.
+
+A dimension is a capability that a suite assigns to its benchmarks, such as spatial understanding. A slice is a part of a
+benchmark, such as `tag=hard`. A matrix is a table whose rows are dimensions, benchmarks or slices, and whose columns
+are lines: one for each model and method (`ModelMethodRow`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.analysis.capability import CAPABILITY, TASK_CAPABILITY
+from snellen.analysis.headline import HEADLINE, OVERALL, headline_metric
+from snellen.analysis.ranks import AVERAGE_RANK
+from snellen.metrics.declaration import (
+    DEFAULT_TEXT_METRICS,
+    OF_ANSWERED,
+    SHARE,
+    declared_row,
+    find_metric,
+)
+from snellen.report.number_text import (
+    DASH,
+    capitalised,
+    dimension_title,
+    metric_meaning,
+    metric_title,
+    percent_text,
+)
+from snellen.report.run_view import (
+    CHOICE_ROWS,
+    HeadlineEstimate,
+    ModelMethodRow,
+    RunView,
+    benchmarks_of,
+    chance_levels,
+    common_chance,
+    dimensions_of,
+    is_of_first_alone,
+    method_rows,
+    overall_label,
+    pools_of,
+    question_metric,
+)
+from snellen.report.summary import summary_cell
+from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
+from snellen.scoring.scored_run import ScoredBenchmark
+
+NO_ROW = "not measured: the run does not include the benchmark, or the metric does not apply to it"
+ROWS_ELSEWHERE = ("template_deviation", HEADLINE, CAPABILITY, TASK_CAPABILITY, AVERAGE_RANK)
+"""Metric rows that have tables or figures of their own."""
+
+
+def scored_benchmarks(views: Sequence[RunView]) -> dict[str, ScoredBenchmark]:
+    """Return each benchmark once, by its name, from the first run that has it."""
+    benchmarks: dict[str, ScoredBenchmark] = {}
+    for view in views:
+        for scored in view.run.benchmarks:
+            benchmarks.setdefault(scored.spec.name, scored)
+    return {name: benchmarks[name] for name in benchmarks_of(views)}
+
+
+def dimension_chances(views: Sequence[RunView], dimension: str) -> dict[str, float]:
+    """Return the chance level of each run in a dimension, by the label of the run."""
+    return chance_levels(views, lambda spec: spec.dimension == dimension)
+
+
+def benchmark_chances(views: Sequence[RunView], name: str) -> dict[str, float]:
+    """Return the chance level of each run on a benchmark, by the label of the run."""
+    return chance_levels(views, lambda spec: spec.name == name)
+
+
+class MatrixRow(Struct, frozen=True):
+    """What a row of a matrix is about, as `ModelMethodRow.lookup` finds its numbers."""
+
+    labels: tuple[str, ...]
+    benchmark: str
+    """`*` for a mean over benchmarks."""
+    dimension: str = ""
+    slice: str = ""
+    chance: Mapping[str, float] = {}
+    """Chance level of each run, by its label."""
+    metric: str = ""
+    """Metric row of this row, if it is not that of the table."""
+
+
+# --- by dimension ----------------------------------------------------------------------------------------------------
+
+
+def dimension_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return the table of capabilities, and one per choice metric with a row per dimension.
+
+    The capability in a dimension is the mean of the headlines of its benchmarks.
+    """
+    dimension_rows: list[MatrixRow] = []
+    for dimension in dimensions_of(views):
+        label = f"{dimension_title(dimension)} ({dimension})"
+        chances = dimension_chances(views, dimension)
+        dimension_rows.append(MatrixRow((label,), OVERALL, dimension, chance=chances))
+
+    capability_rows: list[MatrixRow] = []
+    for row in dimension_rows:
+        capability_rows.append(row)
+        capability_rows += _task_rows(row.dimension, views)
+    overall = overall_label(method_rows(views))
+    capability_rows.append(MatrixRow((overall,), OVERALL, OVERALL, metric=HEADLINE))
+    capability_rows.append(MatrixRow(("average rank",), OVERALL, OVERALL, metric=AVERAGE_RANK))
+
+    tables: list[Table] = []
+    for table in _matrix("dimension", capability_rows, views, CAPABILITY):
+        tables.append(replace(table, notes=_capability_notes(views)))
+    for metric in CHOICE_ROWS:
+        tables += _matrix("dimension", dimension_rows, views, metric)
+    return tables
+
+
+def _task_rows(dimension: str, views: Sequence[RunView]) -> list[MatrixRow]:
+    """Return a row for each task of a dimension, if its suite divides it into tasks."""
+    slices: dict[str, None] = {}
+    for view in views:
+        for row in view.rows:
+            if row.metric == TASK_CAPABILITY and row.dimension == dimension:
+                slices[row.slice] = None
+    rows: list[MatrixRow] = []
+    for slice_name in slices:
+        task = slice_name.removeprefix("task=")
+        rows.append(
+            MatrixRow((f"· {task}",), OVERALL, dimension, slice_name, metric=TASK_CAPABILITY)
+        )
+    return rows
+
+
+def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
+    """Return what has equal weight in a dimension, the headline metrics of each, and what the means do not cover."""
+    weighted: set[str] = set()
+    for view in views:
+        for row in view.rows:
+            if row.metric == CAPABILITY and row.dimension != OVERALL:
+                weighted.add(row.over)
+    weighted.discard("")
+    notes = [
+        f"Each dimension is a mean over {' or '.join(sorted(weighted))} of headline metrics (accuracy for multiple "
+        "choice). Means are taken only over metrics with a common scale. Ranks cover the dimensions in which all "
+        "models were measured in the same way."
+    ]
+
+    lines = method_rows(views)
+    benchmarks = scored_benchmarks(views).values()
+    for dimension in dimensions_of(views):
+        specs = [scored.spec for scored in benchmarks if scored.spec.dimension == dimension]
+        metrics = dict.fromkeys(metric_title(headline_metric(spec)) for spec in specs)
+        noun = "benchmark" if len(specs) == 1 else "benchmarks"
+        title = capitalised(dimension_title(dimension))
+        name = dimension if title == dimension else f"{title} ({dimension})"
+        gaps = _coverage_gaps(lines, CAPABILITY, dimension)
+        notes.append(f"{name}: {', '.join(metrics)} of {len(specs)} {noun}{gaps}.")
+    for title, metric in (("All dimensions", HEADLINE), ("Average rank", AVERAGE_RANK)):
+        gaps = _coverage_gaps(lines, metric, OVERALL)
+        if gaps:
+            notes.append(f"{title}{gaps}.")
+    return tuple(notes)
+
+
+def _coverage_gaps(lines: Sequence[ModelMethodRow], metric: str, dimension: str) -> str:
+    """Return what the numbers of a dimension do not cover, as the end of a sentence; empty if they are complete.
+
+    It is `; partial, 2 of 3 benchmarks` if all lines have the same gap, and otherwise it names the lines:
+    `; partial (A, generation and B, generation): 2 of 3 benchmarks`.
+    """
+    n_numbers = 0
+    labels_by_gap: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        number = line.lookup(metric, OVERALL, dimension)
+        if number is None:
+            continue
+        n_numbers += 1
+        if number.partial:
+            labels_by_gap[number.partial].append(line.label)
+
+    text = ""
+    for gap, labels in labels_by_gap.items():
+        if len(labels) == n_numbers:
+            first, *others = gap.split("; ")
+            return ". ".join([f"; partial, {first}", *(capitalised(other) for other in others)])
+        text += f"; partial ({' and '.join(labels)}): {gap.replace('; ', ', ')}"
+    return text
+
+
+# --- by benchmark ----------------------------------------------------------------------------------------------------
+
+
+def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return one table per metric: a row per benchmark, a column per model and method."""
+    rows: list[MatrixRow] = []
+    for name in scored_benchmarks(views):
+        rows.append(MatrixRow((name,), name, chance=benchmark_chances(views, name)))
+    for name in pools_of(views):
+        rows.append(MatrixRow((name,), name))
+    tables: list[Table] = []
+    for metric in (*CHOICE_ROWS, *other_metrics(views), "template_deviation"):
+        tables += _matrix("benchmark", rows, views, metric)
+    return tables
+
+
+def other_metrics(views: Sequence[RunView]) -> list[str]:
+    """Return all metrics but those of every choice question: the benchmarks' own first, then any others requested."""
+    measured: dict[str, None] = {}
+    for view in views:
+        measured.update(dict.fromkeys(row.metric for row in view.rows))
+    ordered: dict[str, None] = {}
+    for scored in scored_benchmarks(views).values():
+        for metric in benchmark_metric_rows(scored):
+            if metric in measured:
+                ordered[metric] = None
+    ordered.update(measured)
+
+    others: list[str] = []
+    for metric in ordered:
+        is_choice_row = metric in CHOICE_ROWS or declared_row(metric).secondary_to in CHOICE_ROWS
+        is_next_to_another = metric.endswith(OF_ANSWERED)
+        if not is_choice_row and not is_next_to_another and metric not in ROWS_ELSEWHERE:
+            others.append(metric)
+    return others
+
+
+def benchmark_metric_rows(scored: ScoredBenchmark) -> list[str]:
+    """Return the rows of the metrics that a benchmark's entry names."""
+    rows: list[str] = []
+    for metric in scored.spec.metrics or DEFAULT_TEXT_METRICS:
+        rows += find_metric(metric).names
+    return rows
+
+
+# --- by slice --------------------------------------------------------------------------------------------------------
+
+
+def slice_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return tables with a row per slice: of accuracy, and of the first metric of each benchmark that asks for text."""
+    slices_by_benchmark: dict[str, set[str]] = defaultdict(set)
+    for view in views:
+        for row in view.rows:
+            if is_slice(row.slice):
+                slices_by_benchmark[row.benchmark].add(row.slice)
+
+    rows: list[MatrixRow] = []
+    metrics: dict[str, None] = {"accuracy": None}
+    for name, scored in scored_benchmarks(views).items():
+        slices = sorted(slices_by_benchmark[name])
+        rows += [MatrixRow((name, slice_name), name, slice=slice_name) for slice_name in slices]
+        if scored.chance_accuracy is None:
+            metrics[question_metric(scored, has_options=False)] = None
+    tables: list[Table] = []
+    for metric in metrics:
+        tables += _matrix("part", rows, views, metric)
+    return tables
+
+
+def is_slice(slice_name: str) -> bool:
+    """Return whether a result is about part of a benchmark. One of a template is not: it covers all questions."""
+    return bool(slice_name) and not slice_name.startswith("template=")
+
+
+# --- a matrix --------------------------------------------------------------------------------------------------------
+
+
+class _FilledRow(Struct, frozen=True):
+    """A row of a matrix with its numbers, by the label of the line; a line without one is left out."""
+
+    subject: MatrixRow
+    numbers: Mapping[str, HeadlineEstimate]
+
+
+def _matrix(
+    row_kind: str, subjects: Sequence[MatrixRow], views: Sequence[RunView], metric: str
+) -> list[Table]:
+    """Return one metric as a table of subjects by lines, without empty rows and columns; no table if all are empty.
+
+    Args:
+        row_kind: What a subject is: `dimension`, `benchmark` or `part`. A part has two labels.
+        subjects: What the rows are about.
+        views: The runs.
+        metric: The metric row.
+    """
+    all_lines = method_rows(views)
+    rows: list[_FilledRow] = []
+    for subject in subjects:
+        numbers = _lookup_numbers(all_lines, subject, subject.metric or metric)
+        if numbers:
+            rows.append(_FilledRow(subject, numbers))
+    if not rows:
+        return []
+    lines = [line for line in all_lines if any(line.label in row.numbers for row in rows)]
+    main_protocols = _main_protocols(lines, rows)
+    has_chance = metric == "accuracy" and any(row.subject.chance for row in rows)
+
+    columns: list[Column[_FilledRow]] = []
+    if row_kind == "part":
+        columns.append(Column("benchmark", lambda row: row.subject.labels[0], is_label=True))
+        columns.append(Column("part", lambda row: row.subject.labels[1], is_label=True))
+    else:
+        columns.append(Column(row_kind, lambda row: row.subject.labels[0], is_label=True))
+    if has_chance:
+        columns.append(
+            Column("chance", lambda row: _chance_text(row.subject.chance), is_label=True)
+        )
+    for line in lines:
+        columns.append(_line_column(line, metric, main_protocols[line.method]))
+
+    title = capitalised(metric_title(metric))
+    notes = _metric_notes(metric, rows)
+    if has_chance:
+        for row in rows:
+            notes += _chance_notes(row.subject)
+    for method, protocol in main_protocols.items():
+        if protocol != method:
+            first_only = ""
+            if is_of_first_alone(metric, protocol):
+                first_only = ", each first presentation"
+            notes.append(f"By {method}: from the protocol {protocol}{first_only}.")
+
+    # The lines of a run are next to each other.
+    spans: list[tuple[str, int]] = []
+    for label, of_run in groupby(lines, lambda line: line.view.label):
+        spans.append((label, len(list(of_run))))
+    table = tabulate(f"{title} by {row_kind}", columns, rows, notes)
+    return [replace(table, spans=tuple(spans))]
+
+
+def _lookup_numbers(
+    lines: Sequence[ModelMethodRow], subject: MatrixRow, metric: str
+) -> dict[str, HeadlineEstimate]:
+    """Return the number of each line that has one, by the label of the line."""
+    numbers: dict[str, HeadlineEstimate] = {}
+    for line in lines:
+        number = line.lookup(metric, subject.benchmark, subject.dimension, subject.slice)
+        if number is not None:
+            numbers[line.label] = number
+    return numbers
+
+
+def _main_protocols(lines: Sequence[ModelMethodRow], rows: Sequence[_FilledRow]) -> dict[str, str]:
+    """Return the protocol that most numbers of each method come from: `{"generation": "circular"}`."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        for row in rows:
+            number = row.numbers.get(line.label)
+            if number is not None:
+                counts[line.method][number.protocol] += 1
+    return {method: count.most_common(1)[0][0] for method, count in counts.items()}
+
+
+def _line_column(line: ModelMethodRow, metric: str, main_protocol: str) -> Column[_FilledRow]:
+    return Column(line.label, lambda row: _cell(line, metric, main_protocol, row))
+
+
+def _cell(line: ModelMethodRow, metric: str, main_protocol: str, row: _FilledRow) -> Cell:
+    """Return the number of a line, with a note if it is not from the main protocol, or not a share as others are."""
+    number = row.numbers.get(line.label)
+    if number is None:
+        return AbsentCell(NO_ROW)
+    benchmark = "" if row.subject.benchmark == OVERALL else row.subject.benchmark
+    cell = summary_cell(line, metric, number, benchmark)
+    if not isinstance(cell, NumberCell):
+        return cell
+    notes: list[str] = []
+    if number.protocol != main_protocol:
+        notes.append(f"from {number.protocol}")
+    if metric == CAPABILITY and number.unit not in (SHARE, "rank"):
+        notes.append(f"in {number.unit}")
+    return replace(cell, note="; ".join(notes))
+
+
+def _metric_notes(metric: str, rows: Sequence[_FilledRow]) -> list[str]:
+    """Return what a metric measures and, if all numbers have the same unit, that unit and whether lower is better."""
+    notes: list[str] = []
+    meaning = metric_meaning(metric)
+    if meaning:
+        notes.append(f"{capitalised(metric_title(metric))}: {meaning.rstrip('.')}.")
+    units: set[str] = set()
+    for row in rows:
+        units.update(number.unit for number in row.numbers.values())
+    if len(units) == 1:
+        qualifiers = replace(declared_row(metric), unit=units.pop()).qualifiers
+        if qualifiers:
+            notes.append(f"{capitalised(qualifiers)}.")
+    return notes
+
+
+def _chance_text(levels: Mapping[str, float]) -> str:
+    """Return the chance level of all runs: `25.0%`, `25.0% to 33.3%` if it differs, or a dash without one."""
+    if not levels:
+        return DASH
+    level = common_chance(levels)
+    if level is not None:
+        return percent_text(level)
+    return f"{percent_text(min(levels.values()))} to {percent_text(max(levels.values()))}"
+
+
+def _chance_notes(subject: MatrixRow) -> Iterator[str]:
+    """Yield the chance level of each run, if runs have questions with different ones."""
+    if not subject.chance or common_chance(subject.chance) is not None:
+        return
+    levels = [f"{percent_text(level)} ({label})" for label, level in subject.chance.items()]
+    yield f"Chance level in {subject.labels[0]}, for the questions of each model: {', '.join(levels)}."

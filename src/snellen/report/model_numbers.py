@@ -1,0 +1,180 @@
+"""The numbers of each model that the sentences of a report are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from snellen.analysis.capability import CAPABILITY
+from snellen.analysis.headline import HEADLINE, OVERALL, headline_metrics
+from snellen.analysis.paired.comparison import is_instrument
+from snellen.metrics.declaration import SHARE
+from snellen.protocols.base import labelled_declaration
+from snellen.records import Better, Estimate, Method
+from snellen.report.number_text import dimension_title
+from snellen.report.run_view import (
+    ModelMethodRow,
+    RunView,
+    dimensions_of,
+    each_choice_benchmark,
+    mean_chance,
+)
+
+COUNTED_METRICS = ("accuracy", "overall_accuracy", "question_score", "exact_match", "typed_match")
+"""Rows that say whether a reply is correct, if every question has the value 0 or 1."""
+
+
+class DimensionShare(Struct, frozen=True):
+    """Accuracy of a model in one dimension whose benchmarks all have options, and its chance level."""
+
+    title: str
+    estimate: Estimate
+    chance: float
+
+
+class ModelNumbers(Struct, frozen=True):
+    """The numbers of one model by one method that sentences are made of."""
+
+    name: str
+    method: Method
+    metric: str
+    """The row of the only benchmark, or of all benchmarks; `headline` for a mean of several rows."""
+    headline: Estimate
+    """The number of the run."""
+    unit: str = SHARE
+    chance: float | None = None
+    """Chance level of the headline."""
+    benchmarks: int = 1
+    """Number of benchmarks in the headline; if it has no value, of those with a number of their own."""
+    dimensions: tuple[DimensionShare, ...] = ()
+    circular: Estimate | None = None
+    """Circular accuracy."""
+    instability: Estimate | None = None
+    unparsed: Estimate | None = None
+    """Share of replies from which no option was read."""
+    unsure: Estimate | None = None
+    """Share of replies that are read with a confidence below 90%."""
+    errors: int = 0
+    """Questions of the headline that received no reply."""
+    is_partial: bool = False
+    """Whether the headline covers only part of what the suites name."""
+    better: Better = "higher"
+    by_benchmark: tuple[tuple[str, Estimate], ...] = ()
+    """The headline of each benchmark, if all are shares of which a higher one is better."""
+    over: str = "benchmarks"
+    """What has equal weight in the headline."""
+    counts_replies: bool = False
+    """Whether the headline is the share of all questions that were answered correctly."""
+    scope: str = ""
+    """Which benchmarks numbers of options are of: ` on the 12 of 14 benchmarks with options`; empty for all."""
+    unaveraged_metrics: str = ""
+    """Names of the metrics that have no common scale, if the run has no number for that reason."""
+
+    @property
+    def merit(self) -> float:
+        """The headline, negated if a lower one is better."""
+        value = self.headline.value or 0.0
+        return -value if self.better == "lower" else value
+
+
+def described_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
+    """Return the runs that sentences are about: those of models by the standard rules.
+
+    Instruments, such as `snellen:oracle`, are described if there are no models, or if `of_instruments` asks for it.
+    Published numbers have scales of their own, which sentences cannot compare.
+    """
+    models = [view for view in views if of_instruments or not is_instrument(view.run.manifest)]
+    return [view for view in models or views if view.run.convention == "standard"]
+
+
+def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
+    """Yield the numbers of a run by each method that gave any benchmark a value."""
+    for line in view.method_rows:
+        number = line.headline
+        if number is None or not line.headlines:
+            continue
+        metrics = {row.metric for row in line.headlines.values()}
+        circular = line.overall("circular_accuracy")
+        has_circular_share = circular is not None and circular.unit == SHARE
+        yield ModelNumbers(
+            name=view.label,
+            method=line.method,
+            metric=metrics.pop() if len(metrics) == 1 else HEADLINE,
+            headline=number.estimate,
+            unit=number.unit,
+            chance=line.chance,
+            benchmarks=len(line.headlines),
+            dimensions=tuple(_dimension_shares(line)),
+            circular=circular.estimate if circular and has_circular_share else None,
+            instability=_overall_estimate(line, "instability"),
+            unparsed=_overall_estimate(line, "unparsed_rate"),
+            unsure=_overall_estimate(line, "unsure_rate"),
+            errors=number.estimate.errors + number.estimate.absent,
+            is_partial=bool(number.partial),
+            better=number.better,
+            by_benchmark=_benchmark_shares(line),
+            over=number.over,
+            counts_replies=_counts_replies(line),
+            scope=_option_scope(view),
+            unaveraged_metrics=number.detail if number.estimate.value is None else "",
+        )
+
+
+def _overall_estimate(line: ModelMethodRow, metric: str) -> Estimate | None:
+    number = line.overall(metric)
+    return None if number is None else number.estimate
+
+
+def _counts_replies(line: ModelMethodRow) -> bool:
+    """Return whether the number of a run is the share of its questions with a correct reply.
+
+    That holds for one reply to each question, each of which is correct or not, if all questions have equal weight.
+    """
+    rows = list(line.headlines.values())
+    if len(rows) > 1 and (line.headline is None or line.headline.over != "questions"):
+        return False
+    for row in rows:
+        scored = line.view.benchmark(row.benchmark)
+        if scored is None or row.unit != SHARE or row.metric not in COUNTED_METRICS:
+            return False
+        declaration = labelled_declaration(row.protocol)
+        if declaration.n_unbiased != 1:
+            return False
+        scores = scored.scores_of(row.metric, row.protocol)
+        if not all(score.value in (0.0, 1.0, None) for score in scores):
+            return False
+    return True
+
+
+def _option_scope(view: RunView) -> str:
+    """Return ` on the 12 of 14 benchmarks with options`, or an empty text if all benchmarks have options."""
+    n_benchmarks = len(view.run.benchmarks)
+    n_with_options = len(list(each_choice_benchmark(view)))
+    if n_with_options == n_benchmarks:
+        return ""
+    return f" on the {n_with_options} of {n_benchmarks} benchmarks with options"
+
+
+def _benchmark_shares(line: ModelMethodRow) -> tuple[tuple[str, Estimate], ...]:
+    """Return the headline of each benchmark, or nothing if some are not shares of which a higher one is better."""
+    rows = line.headlines.values()
+    if any(row.unit != SHARE or row.better != "higher" for row in rows):
+        return ()
+    return tuple((row.benchmark, row.estimate) for row in rows)
+
+
+def _dimension_shares(line: ModelMethodRow) -> Iterator[DimensionShare]:
+    """Yield the dimensions that are means of accuracies alone, because only these have a chance level."""
+    for dimension in dimensions_of([line.view]):
+        benchmarks = [
+            scored for scored in line.view.run.benchmarks if scored.spec.dimension == dimension
+        ]
+        if not all(set(headline_metrics(scored)) == {"accuracy"} for scored in benchmarks):
+            continue
+        number = line.lookup(CAPABILITY, OVERALL, dimension)
+        chance = mean_chance(benchmarks)
+        if number is None or number.unit != SHARE or number.estimate.value is None:
+            continue
+        if chance is not None:
+            yield DimensionShare(dimension_title(dimension), number.estimate, chance)

@@ -1,0 +1,210 @@
+"""Tables as an HTML page and LaTeX show them: cells with their spans, folded rows and numbered footnotes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.records import Estimate
+from snellen.report.number_text import figure_parts
+from snellen.report.table import Cell, NumberCell, Table, footnote_of
+
+FOLDED = 10
+"""Rows of a long table that are shown before the others are unfolded. Three more rows are not worth folding."""
+WIDE = 7
+"""Least number of columns of numbers in which an interval may take two lines, so that seven models fit side by side."""
+
+
+class Figure(Struct, frozen=True):
+    """A value, its interval and its n as texts, with a label if it is next to another."""
+
+    value: str
+    interval: str
+    count: str
+    label: str = ""
+
+
+class PageCell(Struct, frozen=True):
+    """A cell of a page.
+
+    On a page, the labels of a row with several labels are in columns of their own (`is_apart`), and once more all
+    together in the first column (`together`). A wide screen shows the former, a narrow screen the latter.
+    """
+
+    text: str = ""
+    figures: tuple[Figure, ...] = ()
+    is_absent: bool = False
+    note: int | None = None
+    """Number of its footnote."""
+    scope: Literal["", "col", "colgroup", "row", "rowgroup"] = ""
+    """What it labels, as in HTML; empty if it labels nothing."""
+    rows: int = 1
+    """Number of rows that it spans."""
+    columns: int = 1
+    """Number of columns that it spans."""
+    is_number: bool = False
+    hint: str = ""
+    samples: str = ""
+    is_apart: bool = False
+    together: tuple[PageCell, ...] = ()
+
+
+PageRows = tuple[tuple[PageCell, ...], ...]
+
+
+class PageTable(Struct, frozen=True):
+    """Rows of cells under one row of headings, or two if neighbouring columns share a prefix."""
+
+    title: str
+    head: PageRows
+    rows: PageRows
+    folded: PageRows
+    """Further rows of a long table, which the reader can unfold."""
+    notes: tuple[str, ...]
+    footnotes: tuple[tuple[int, str], ...]
+    is_wide: bool
+
+
+def figure_of(estimate: Estimate, unit: str, label: str = "") -> Figure:
+    """Return the texts of an estimate."""
+    value, interval, count = figure_parts(estimate, unit)
+    return Figure(value, interval, count, label)
+
+
+def page_table(table: Table, *, on_page: bool = False) -> PageTable:
+    """Prepare the cells of a table.
+
+    Args:
+        table: The table.
+        on_page: Whether to fold long tables and repeat several labels in one column, for a page.
+    """
+    n_rows = len(table.rows)
+    n_open = n_rows
+    if on_page and n_rows > FOLDED + 3:
+        n_open = FOLDED
+    footnotes = table.footnotes()
+    rows = tuple(_row_cells(table, index, footnotes, n_open) for index in range(n_rows))
+    head = _head_rows(table)
+    if on_page and table.label_columns > 1:
+        rows = tuple(_with_labels_together(table, index, row) for index, row in enumerate(rows))
+        head = _head_with_labels_together(table, head)
+    return PageTable(
+        title=table.title,
+        head=head,
+        rows=rows[:n_open],
+        folded=rows[n_open:],
+        notes=table.all_notes,
+        footnotes=tuple((number, note) for note, number in footnotes.items()),
+        is_wide=len(table.header) - table.label_columns >= WIDE,
+    )
+
+
+def _head_rows(table: Table) -> PageRows:
+    """Return one row of headings, or two if columns share prefixes: the prefixes, and the rest of each heading."""
+    labels = table.header[: table.label_columns]
+    headings = table.header[table.label_columns :]
+    label_rows = 2 if table.spans else 1
+    top: list[PageCell] = []
+    for name in labels:
+        hint = table.hints.get(name, "")
+        top.append(PageCell(name, scope="col", rows=label_rows, hint=hint))
+
+    if not table.spans:
+        for index, name in enumerate(headings, table.label_columns):
+            is_number = table.has_numbers(index)
+            hint = table.hints.get(name, "")
+            top.append(PageCell(name, scope="col", is_number=is_number, hint=hint))
+        return (tuple(top),)
+
+    below: list[PageCell] = []
+    for prefix, count in table.spans:
+        top.append(PageCell(prefix, scope="colgroup", columns=count))
+        start = len(below)
+        for name in headings[start : start + count]:
+            rest = name.removeprefix(f"{prefix}, ")
+            below.append(PageCell(rest, scope="col", is_number=True))
+    return tuple(top), tuple(below)
+
+
+def _row_cells(
+    table: Table, index: int, footnotes: dict[str, int], fold: int
+) -> tuple[PageCell, ...]:
+    """Return the cells of a row. A first label that several rows share is in the first of them, and spans them."""
+    row = table.rows[index]
+    begins_group = index in (0, fold) or table.rows[index - 1][0] != row[0]
+    cells: list[PageCell] = []
+    for column, cell in enumerate(row):
+        text, figures = _content(cell)
+        page_cell = PageCell(
+            text,
+            figures,
+            is_absent=not text and not figures and not isinstance(cell, str),
+            note=footnotes.get(footnote_of(cell)),
+        )
+        is_label = column < table.label_columns
+        is_shared_label = column == 0 and table.label_columns > 1
+        if not is_label:
+            cells.append(replace(page_cell, is_number=table.has_numbers(column)))
+            continue
+        samples = table.samples.get(text, "")
+        if not is_shared_label:
+            cells.append(replace(page_cell, scope="row", samples=samples))
+        elif begins_group:
+            n_rows = _group_length(table, index, fold)
+            cells.append(replace(page_cell, scope="rowgroup", rows=n_rows, samples=samples))
+    return tuple(cells)
+
+
+def _group_length(table: Table, index: int, fold: int) -> int:
+    """Return the number of rows from `index` on, on its side of the fold, that begin with the same label."""
+    label = table.rows[index][0]
+    end = fold if index < fold else len(table.rows)
+    length = 0
+    for row in table.rows[index:end]:
+        if row[0] != label:
+            break
+        length += 1
+    return length
+
+
+def _with_labels_together(
+    table: Table, index: int, cells: tuple[PageCell, ...]
+) -> tuple[PageCell, ...]:
+    """Add a first cell with all labels of a row."""
+    text, _ = _content(table.rows[index][0])
+    first = PageCell(text, samples=table.samples.get(text, ""))
+    n_others = table.label_columns - 1
+    labels = [cell for cell in cells if cell.scope]
+    others = labels[-n_others:]
+    return (PageCell(scope="row", together=(first, *others)), *_mark_apart(cells))
+
+
+def _head_with_labels_together(table: Table, head: PageRows) -> PageRows:
+    """Add a first heading with the headings of all label columns."""
+    top = head[0]
+    labels = top[: table.label_columns]
+    text = ", ".join(label.text for label in labels)
+    together = PageCell(text, scope="col", rows=top[0].rows, together=labels)
+    return ((together, *_mark_apart(labels), *top[table.label_columns :]), *head[1:])
+
+
+def _mark_apart(cells: Sequence[PageCell]) -> list[PageCell]:
+    """Mark the labels among cells as those that a wide screen shows."""
+    return [replace(cell, is_apart=True) if cell.scope else cell for cell in cells]
+
+
+def _content(cell: Cell) -> tuple[str, tuple[Figure, ...]]:
+    """Return the text of a cell, or the figures of one with a number."""
+    if isinstance(cell, str):
+        return cell, ()
+    if isinstance(cell, int):
+        return f"{cell:,}", ()
+    if not isinstance(cell, NumberCell):
+        return "", ()
+    figures = [figure_of(cell.estimate, cell.unit)]
+    for label, estimate in cell.secondary:
+        figures.append(figure_of(estimate, cell.unit, label))
+    return "", tuple(figures)

@@ -1,0 +1,144 @@
+"""Tables of provenance: what each run was, without paths of its machine, and the versions of its benchmarks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from snellen.building.benchmark import RandomPart
+from snellen.records import Decoding
+from snellen.report.number_text import DASH
+from snellen.report.run_view import RunView
+from snellen.report.table import Column, Table, tabulate
+from snellen.runs.run_folder import BenchmarkUse, RunManifest
+from snellen.scoring.scored_run import without_address
+
+
+class _FactRow(NamedTuple):
+    """A fact and the models of the runs of which it is true."""
+
+    models: str
+    name: str
+    value: str
+
+
+class _BenchmarkRow(NamedTuple):
+    """A use of a benchmark and the models of the runs that used it so."""
+
+    models: str
+    name: str
+    version: str
+    origin: str
+    condition: str
+    limit: int | str
+    part: str
+
+
+def provenance_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return a table of facts about the runs, and a table of their benchmarks."""
+    fact_columns: list[Column[_FactRow]] = [
+        Column("model", lambda row: row.models, is_label=True),
+        Column("fact", lambda row: row.name, is_label=True),
+        Column("value", lambda row: row.value),
+    ]
+    benchmark_columns: list[Column[_BenchmarkRow]] = [
+        Column("model", lambda row: row.models, is_label=True),
+        Column("benchmark", lambda row: row.name, is_label=True),
+        Column("version", lambda row: row.version),
+        Column("built from", lambda row: row.origin),
+        Column("where", lambda row: row.condition),
+        Column("limit", lambda row: row.limit),
+        Column("part asked", lambda row: row.part),
+    ]
+    facts: list[_FactRow] = []
+    benchmarks: list[_BenchmarkRow] = []
+    for view in views:
+        facts += [_FactRow(view.label, name, value) for name, value in _facts(view)]
+        benchmarks += [_benchmark_row(view, use) for use in view.run.manifest.benchmarks]
+    return [
+        tabulate("Runs", fact_columns, _merge(facts)),
+        tabulate("Benchmarks", benchmark_columns, _merge(benchmarks)),
+    ]
+
+
+RowT = TypeVar("RowT", _FactRow, _BenchmarkRow)
+
+
+def _merge(rows: Sequence[RowT]) -> list[RowT]:
+    """Merge the rows that differ in their model alone, those of all models first, then in the order of the models."""
+    models_by_fact: dict[RowT, list[str]] = defaultdict(list)
+    for row in rows:
+        models_by_fact[row._replace(models="")].append(row.models)
+    all_models = {row.models for row in rows}
+    merged: list[RowT] = []
+    for row, models in models_by_fact.items():
+        is_of_all = len(models) > 1 and set(models) == all_models
+        merged.append(row._replace(models="all" if is_of_all else ", ".join(models)))
+
+    first_index: dict[str, int] = {}
+    for index, row in enumerate(rows):
+        first_index.setdefault(row.models, index)
+    first_index.setdefault("all", -1)
+    return sorted(merged, key=lambda row: first_index.get(row.models, len(rows)))
+
+
+def _benchmark_row(view: RunView, use: BenchmarkUse) -> _BenchmarkRow:
+    part = str(use.part or DASH)
+    if isinstance(use.part, RandomPart):
+        part = f"{use.part.images:,} of {use.part.total_images:,} images, seed {use.part.seed}"
+    limit = DASH if use.limit is None else use.limit
+    return _BenchmarkRow(
+        view.label, use.name, use.version, use.origin or DASH, use.where or DASH, limit, part
+    )
+
+
+def _facts(view: RunView) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each fact about a run."""
+    manifest = view.run.manifest
+    scoring = view.run.scoring
+    yield "started", manifest.started
+    yield "protocols", ", ".join(manifest.protocols)
+    for name, value in sorted(manifest.fingerprint.items()):
+        yield f"model: {name}", without_address(value)
+    for role, use in manifest.roles.items():
+        yield role, without_address(use.model)
+        for name, value in sorted(use.fingerprint.items()):
+            yield f"{role}: {name}", without_address(value)
+    yield "templates", manifest.templates
+    yield "response prefix", "yes" if manifest.prefix else "no"
+    if manifest.few_shot:
+        yield "examples shown", _few_shot_text(manifest)
+    yield "decoding", _decoding_text(manifest.decoding)
+    yield "replies parsed by", " + ".join((scoring.extractor, *view.run.reading_stages))
+    yield "likelihood rule", scoring.likelihood_rule
+    for name, value in manifest.software.items():
+        yield f"version: {name}", value
+    for name, value in manifest.hardware.items():
+        yield f"hardware: {name}", value
+    for i, note in enumerate(manifest.notes, 1):
+        yield f"note {i}", note
+
+
+def _decoding_text(decoding: Decoding) -> str:
+    """Return `temperature 0, top_p 1, seed 0, at most 64 tokens`."""
+    parts = [
+        f"temperature {decoding.temperature:g}",
+        f"top_p {decoding.top_p:g}",
+        f"seed {decoding.seed}",
+    ]
+    if decoding.stop:
+        parts.append(f"stop {list(decoding.stop)}")
+    if decoding.max_new_tokens:
+        parts.append(f"at most {decoding.max_new_tokens} tokens")
+    else:
+        parts.append("each benchmark's own limit")
+    return ", ".join(parts)
+
+
+def _few_shot_text(manifest: RunManifest) -> str:
+    """Return `4 before each question, drawn for each, seed 0`."""
+    count, is_same, seed = manifest.few_shot
+    source = ", of another benchmark" if manifest.question_specs[0].few_shot_from else ""
+    choice = "the same ones" if is_same else "drawn for each"
+    return f"{count} before each question{source}, {choice}, seed {seed}"

@@ -1,0 +1,122 @@
+"""Radar charts: one axis per share, one polygon per series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from snellen.report.axes import PlotPoint
+from snellen.report.drawing import (
+    CHART_WIDTH,
+    ChartDrawing,
+    ChartGroup,
+    ChartLine,
+    ChartMark,
+    ChartPath,
+    ChartPoint,
+    ChartShape,
+    ChartText,
+)
+
+
+def radar_chart(
+    title: str,
+    axes: Sequence[str],
+    polygons: Sequence[tuple[int, Sequence[PlotPoint | None]]],
+    chance: Sequence[float | None],
+) -> ChartDrawing:
+    """Draw one axis per share and one polygon per series. Values are cut at the rim, which is 1.
+
+    Args:
+        title: Title for screen readers.
+        axes: Names of the axes.
+        polygons: Series, each with a point per axis or None.
+        chance: Chance level of each axis or None, drawn as a dotted polygon.
+
+
+    Examples:
+        >>> from snellen.plugin_api import Estimate
+        >>> points = [PlotPoint(0, "mine", Estimate(0.75, 0.05, 0.64, 0.83, 80))] * 3
+        >>> radar_chart("Accuracy", ["animals", "birds", "cars"], [(0, points)], [0.25, 0.25, None]).title
+        'Accuracy'
+    """
+    # Many names need a longer rim, so that those of neighbours do not overlap.
+    zoom = 1.0 if len(axes) <= 12 else 1.35
+    width = zoom * CHART_WIDTH
+    height = zoom * 390.0
+    centre = (zoom * CHART_WIDTH / 2, zoom * 192.0)
+    radius = zoom * 128.0
+
+    def to_pixels(axis: int, share: float) -> ChartPoint:
+        angle = 2 * math.pi * axis / len(axes) - math.pi / 2
+        x = centre[0] + radius * share * math.cos(angle)
+        y = centre[1] + radius * share * math.sin(angle)
+        return x, y
+
+    shapes: list[ChartShape] = []
+    for share in (0.25, 0.5, 0.75, 1.0):
+        ring = tuple(to_pixels(axis, share) for axis in range(len(axes)))
+        shapes.append(ChartPath(ring, "ring"))
+    for axis, name in enumerate(axes):
+        shapes.append(ChartLine(*centre, *to_pixels(axis, 1.0), "ring"))
+        shapes += _axis_name(name, *to_pixels(axis, 1.1), centre)
+    for share in (0.5, 1.0):
+        y = centre[1] - radius * share + 12
+        shapes.append(ChartText(centre[0] + 4, y, f"{100 * share:.0f}%", "tick start"))
+
+    chance_corners: list[ChartPoint | None] = []
+    for axis, level in enumerate(chance):
+        chance_corners.append(None if level is None else to_pixels(axis, level))
+    shapes += _outline("reference", chance_corners)
+
+    for series, points in polygons:
+        corners: list[ChartPoint | None] = []
+        marks: list[ChartShape] = []
+        for axis, point in enumerate(points):
+            if point is None or point.estimate.value is None:
+                corners.append(None)
+                continue
+            corner = to_pixels(axis, min(point.estimate.value, 1.0))
+            corners.append(corner)
+            marks.append(ChartGroup((ChartMark(series, *corner),), tooltip=point.tooltip))
+        shapes.append(ChartGroup((*_outline("polygon", corners), *marks), series))
+    return ChartDrawing(title, width, height, tuple(shapes))
+
+
+def _outline(style: str, corners: Sequence[ChartPoint | None]) -> list[ChartShape]:
+    """Return a closed outline; if a corner is missing, only the sides between neighbours that exist."""
+    existing = tuple(corner for corner in corners if corner is not None)
+    if len(existing) == len(corners):
+        return [ChartPath(existing, style)]
+    sides: list[ChartShape] = []
+    for start, end in zip(corners, [*corners[1:], corners[0]], strict=True):
+        if start is not None and end is not None:
+            sides.append(ChartLine(*start, *end, style))
+    return sides
+
+
+def _axis_name(name: str, x: float, y: float, centre: ChartPoint) -> list[ChartText]:
+    """Return the name of an axis next to the rim; a name of several words takes two lines."""
+    if x > centre[0] + 8:
+        side = "start"
+    elif x < centre[0] - 8:
+        side = "end"
+    else:
+        side = "middle"
+
+    words = name.split(" ")
+    lines = [name]
+    if len(words) > 1:
+        half = (len(words) + 1) // 2
+        lines = [" ".join(words[:half]), " ".join(words[half:])]
+
+    # The text ends at the rim if it is above, begins there if it is below, and is centred if it is at the side.
+    direction = 0.0
+    if side == "middle":
+        direction = (y - centre[1]) / abs(centre[1] - y or 1)
+    rise = 6.5 * (len(lines) - 1) * (1 - direction) - 7 * direction
+    texts: list[ChartText] = []
+    for index, line in enumerate(lines):
+        baseline = y + 4 - rise + 13 * index
+        texts.append(ChartText(x, baseline, line, f"name {side}"))
+    return texts

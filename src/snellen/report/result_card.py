@@ -1,0 +1,156 @@
+"""Results as vendors print them: a row for each benchmark, with how it was asked and a number for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen.catalogue import published_number_of
+from snellen.catalogue.published_number import OWN_NUMBER
+from snellen.formats.whole_files import write_in_form
+from snellen.metrics.declaration import declared_row
+from snellen.records import Result
+from snellen.report.latex import OPENING, latex_table
+from snellen.report.markdown import markdown_tables
+from snellen.report.number_text import metric_title
+from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, cell_text, tabulate
+from snellen.report.terminal import table_text
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
+
+OWN_MARK = "*"
+"""Stands behind the name of a benchmark whose printed figures were not reproduced."""
+
+
+class CardRow(Struct, frozen=True):
+    """One benchmark of a card."""
+
+    benchmark: str
+    """Its title, and the mark of Snellen's own number."""
+    metric: str
+    setting: str
+    """How it was asked: examples, protocol, prompts, and the rules of scoring."""
+    results: dict[str, Result]
+    """The headline of each model."""
+
+
+class ResultCard(Struct, frozen=True):
+    """A table of results for a model card or a paper. Print it for a terminal.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> card = results.card()
+        >>> card.to_markdown().splitlines()[2]
+        '| benchmark | metric | setting | snellen:oracle |'
+    """
+
+    rows: tuple[CardRow, ...]
+    models: tuple[str, ...]
+
+    @property
+    def table(self) -> Table:
+        """The card as a table of a report: label columns, then a column of numbers for each model."""
+        columns: list[Column[CardRow]] = [
+            Column("benchmark", lambda row: row.benchmark, is_label=True),
+            Column("metric", lambda row: row.metric, is_label=True),
+            Column("setting", lambda row: row.setting, is_label=True),
+        ]
+        for model in self.models:
+            columns.append(_model_column(model))
+        notes = ["Intervals cover the true value with 95% confidence."]
+        if any(row.benchmark.endswith(OWN_MARK) for row in self.rows):
+            notes.append(
+                f"{OWN_MARK} {OWN_NUMBER}: no printed figure of this benchmark was reproduced."
+            )
+        return tabulate("Results", columns, self.rows, notes)
+
+    @property
+    def text_rows(self) -> list[tuple[str, ...]]:
+        """The rows of the table as texts."""
+        return [tuple(cell_text(cell, {}) for cell in row) for row in self.table.rows]
+
+    def __str__(self) -> str:
+        return table_text(self.table)
+
+    def to_markdown(self) -> str:
+        """Return the card as a table in Markdown, under a heading."""
+        return "\n".join(markdown_tables([self.table], 2)).rstrip() + "\n"
+
+    def to_latex(self) -> str:
+        """Return the card as a float in LaTeX, for a paper that uses booktabs."""
+        return OPENING + latex_table(self.table)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the card as the suffix says, .md or .tex, and return the path. Raises DataError for another suffix."""
+        forms = {".md": ResultCard.to_markdown, ".tex": ResultCard.to_latex}
+        return write_in_form(Path(path), "a card", self, forms)
+
+
+def result_card(runs: Sequence[ScoredRun], headlines: Sequence[Result]) -> ResultCard:
+    """Return the card of runs. Runs that asked a benchmark in different ways are in different rows of it.
+
+    Args:
+        runs: The runs.
+        headlines: The headline of each model on each benchmark, in the order of the rows.
+    """
+    scored_by_model: dict[tuple[str, str], tuple[ScoredRun, ScoredBenchmark]] = {}
+    for label, run in zip(run_labels(runs), runs, strict=True):
+        for scored in run.benchmarks:
+            scored_by_model[label, scored.spec.name] = run, scored
+
+    groups: dict[tuple[str, str, str], dict[str, Result]] = {}
+    titles: dict[str, str] = {}
+    for headline in headlines:
+        run, scored = scored_by_model[headline.model, headline.benchmark]
+        setting = _setting(run, scored, headline.protocol)
+        key = (headline.benchmark, headline.metric, setting)
+        groups.setdefault(key, {})[headline.model] = headline
+        titles[headline.benchmark] = _title(scored)
+
+    rows: list[CardRow] = []
+    for (name, metric, setting), results in groups.items():
+        rows.append(CardRow(titles[name], metric_title(metric), setting, results))
+    models = tuple(dict.fromkeys(headline.model for headline in headlines))
+    return ResultCard(tuple(rows), models)
+
+
+def _model_column(model: str) -> Column[CardRow]:
+    def cell(row: CardRow) -> Cell:
+        result = row.results.get(model)
+        if result is None:
+            return ""
+        if result.estimate.value is None:
+            return AbsentCell(result.detail or "no value")
+        unit = result.unit or declared_row(result.metric).unit
+        return NumberCell(unit, result.estimate)
+
+    return Column(model, cell)
+
+
+def _title(scored: ScoredBenchmark) -> str:
+    number = published_number_of(scored.spec)
+    is_own = number is not None and not number.is_reproduced
+    return scored.spec.title + OWN_MARK * is_own
+
+
+def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str) -> str:
+    """How a benchmark was asked: `0-shot, vanilla, prompts official, 200 of 900 questions`."""
+    parts = []
+    specs = run.manifest.question_specs
+    if specs:
+        parts.append(f"{specs[-1].few_shot}-shot")
+    parts.append(protocol)
+    if specs and specs[-1].templates:
+        parts.append(f"prompts {specs[-1].templates}")
+    if specs and specs[-1].prompt:
+        parts.append("a prompt of the run's own")
+    if run.convention == "as-published":
+        parts.append("scored as published")
+    if run.judges:
+        parts.append("judged by " + ", ".join(dict.fromkeys(use.judge for use in run.judges)))
+    expected = scored.spec.expected.samples
+    asked = len(scored.samples)
+    if expected is not None and asked < expected:
+        parts.append(f"{asked:,} of {expected:,} questions")
+    return ", ".join(parts)

@@ -1,0 +1,111 @@
+"""Parts that sentences of a report share: lists of names, values with intervals, differences in points.
+
+An undecided difference is one that is not significant; a family is the set of differences that are corrected together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from snellen.analysis.paired.differences import PairedDifference, corrected_estimate, is_shown
+from snellen.callers import setting
+from snellen.metrics.declaration import SHARE
+from snellen.records import Estimate
+from snellen.report.number_text import decimal_text, metric_title, number_text, value_text
+from snellen.scoring.published_means import PUBLISHED_MEAN, QUESTION_SCORE
+
+MOST_NAMES = 3
+"""More names than this are counted."""
+NO_INTERVAL = "too few images for an interval"
+
+
+def review_advice() -> str:
+    """Return what makes uncertain readings of replies certain."""
+    return f"use {setting('judge')}, or label some of them with `snellen audit`"
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Join names: `A, B and C`. Of many, the first three are named: `A, B, C and 4 more`."""
+    if len(names) > MOST_NAMES + 1:
+        names = [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} more"]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def some_dimensions(titles: Sequence[str], count: int) -> str:
+    """Return dimensions by name, or how many of `count`: `spatial understanding`, `5 of 8 dimensions`."""
+    if len(titles) == count:
+        return "any dimension"
+    if len(titles) < MOST_NAMES:
+        return name_list(titles)
+    return f"{len(titles)} of {count} dimensions"
+
+
+def interval_range(estimate: Estimate, unit: str = SHARE) -> str:
+    """Return the interval of an estimate without brackets: `58.1 to 66.7%`."""
+    if estimate.low is None or estimate.high is None:
+        return NO_INTERVAL
+    low = number_text(estimate.low, unit).replace("%", "", 1)
+    return f"{low} to {number_text(estimate.high, unit)}"
+
+
+def ranked_values(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
+    """List named values with their intervals, the greatest first: `A 62.5% (58.1 to 66.7%), B 50.0% (...)`.
+
+    Of more than three, only the greatest and the least are listed. Estimates without a value are left out.
+    """
+    values: list[tuple[float, str, Estimate]] = []
+    for name, estimate in numbers:
+        if estimate is not None and estimate.value is not None:
+            values.append((estimate.value, name, estimate))
+    values.sort(key=lambda entry: -entry[0])
+
+    is_long = len(values) > MOST_NAMES
+    shown = [values[0], values[-1]] if is_long else values
+    texts = [
+        f"{name} {value_text(estimate, unit)} ({interval_range(estimate, unit)})"
+        for _, name, estimate in shown
+    ]
+    if is_long:
+        return f"among {len(values)} models, from {' down to '.join(texts)}"
+    return ", ".join(texts)
+
+
+def difference_text(
+    difference: PairedDifference, family: str, scope: str = "", between: str = " to "
+) -> str:
+    """Return a difference with what it was measured on: `4.1 to 9.0 points of accuracy (95% interval, paired on 360 ...)`.
+
+    Args:
+        difference: The difference.
+        family: What it is corrected for, if it is one of several, such as `all pairs`.
+        scope: What it is over, such as ` on average over 3 benchmarks`.
+        between: Text between the ends of the interval.
+    """
+    is_alone = corrected_estimate(difference) == difference.difference
+    kind = "95% interval" if is_alone else f"95% interval, corrected for {family}"
+    of_metric = ""
+    is_of_one_metric = difference.metric not in (SHARE, QUESTION_SCORE, PUBLISHED_MEAN)
+    if difference.unit == SHARE and is_of_one_metric:
+        of_metric = f" of {metric_title(difference.metric)}"
+    count = f"{difference.difference.n:,} questions"
+    return f"{difference_range(difference, between)}{of_metric}{scope} ({kind}, paired on {count})"
+
+
+def difference_range(difference: PairedDifference, between: str = " to ") -> str:
+    """Return the corrected interval of a difference: `4.1 to 9.0 points`, or in the unit of a metric that is not a share.
+
+    A significant difference has no signs, since the sentence says which run is better; `-1.2 to 3.4 points` is not
+    significant.
+    """
+    estimate = corrected_estimate(difference)
+    low = estimate.low
+    high = estimate.high
+    if low is None or high is None:
+        return NO_INTERVAL
+    if is_shown(difference):
+        low, high = sorted((abs(low), abs(high)))
+    if difference.unit == SHARE:
+        return f"{decimal_text(100 * low, 1)}{between}{decimal_text(100 * high, 1)} points"
+    return f"{decimal_text(low, 3)}{between}{decimal_text(high, 3)} {difference.unit}".strip()

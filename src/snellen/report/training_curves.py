@@ -1,0 +1,179 @@
+"""Scores over the steps of a training: runs that are labelled NAME@STEP."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.metrics.declaration import SHARE, declared_row, metric_row
+from snellen.records import Estimate, Result
+from snellen.report.axes import ChartAxis, chart_axis
+from snellen.report.drawing import ChartPanel, ChartPoint
+from snellen.report.flipped import flip_tables
+from snellen.report.number_text import DASH, figure_text, metric_title
+from snellen.report.run_view import RunView, method_rows
+from snellen.report.scatter_chart import ScatterPoint, scatter_chart
+from snellen.report.table import Cell, Column, NumberCell, Table, tabulate
+
+TRAINING_CAPTION = (
+    "Headline of each evaluated step with its 95% interval. Steps of one training share a line."
+)
+_LABEL = re.compile(r"(?P<training>.+)@(?P<step>\d+)")
+
+MEAN = "mean over benchmarks"
+
+Steps = Mapping[int, RunView]
+"""The runs of a training by step, in order."""
+TrainingRows = MutableMapping[str, dict[int, Result]]
+"""Results of one benchmark by training and step."""
+
+
+def training_step(label: str) -> tuple[str, int] | None:
+    """Return the training and the step that a label NAME@STEP names, or None for another label."""
+    match = _LABEL.fullmatch(label)
+    return (match["training"], int(match["step"])) if match else None
+
+
+def trainings(views: Sequence[RunView]) -> dict[str, Steps]:
+    """Return the runs of each training that was evaluated at two steps or more."""
+    by_training: dict[str, dict[int, RunView]] = defaultdict(dict)
+    for view in views:
+        place = training_step(view.label)
+        if place is not None:
+            training, step = place
+            by_training[training][step] = view
+    return {
+        training: dict(sorted(steps.items()))
+        for training, steps in by_training.items()
+        if len(steps) > 1
+    }
+
+
+def step_headlines(view: RunView) -> dict[str, Result]:
+    """Return the headline of each benchmark of a run, and under an empty name that of the run."""
+    headlines: dict[str, Result] = {}
+    for line in method_rows([view]):
+        for name, row in line.headlines.items():
+            headlines.setdefault(name, row)
+        if line.headline is not None:
+            headlines.setdefault("", line.headline)
+    return headlines
+
+
+def training_tables(views: Sequence[RunView]) -> list[Table]:
+    """Return a table of scores by step for each training, and one of the questions that flipped between steps."""
+    tables = []
+    for training, steps in trainings(views).items():
+        tables.append(_score_table(training, steps))
+        runs = [view.run for view in steps.values()]
+        labels = [view.label for view in steps.values()]
+        flips = flip_tables(runs, itertools.pairwise(labels))
+        tables.extend(replace(table, title=f"{training}: {table.title.lower()}") for table in flips)
+    return tables
+
+
+class _StepRow(Struct, frozen=True):
+    """The headlines of one step of a training, by benchmark; that of the mean has an empty name."""
+
+    step: int
+    headlines: dict[str, Result]
+
+
+def _score_table(training: str, steps: Steps) -> Table:
+    """Return a row for each step, with the mean and the headline of each benchmark."""
+    rows = [_StepRow(step, step_headlines(view)) for step, view in steps.items()]
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row.headlines))
+    benchmarks = [name for name in names if name]
+
+    columns = [Column[_StepRow]("step", lambda row: str(row.step), is_label=True)]
+    has_mean = "" in names and len(benchmarks) != 1  # the mean of one benchmark is that benchmark
+    if has_mean:
+        columns.append(_headline_column("mean", ""))
+    columns += [_headline_column(name, name) for name in benchmarks]
+    return tabulate(f"{training}: scores by step", columns, rows)
+
+
+def _headline_column(heading: str, name: str) -> Column[_StepRow]:
+    def headline_cell(row: _StepRow) -> Cell:
+        headline = row.headlines.get(name)
+        return DASH if headline is None else NumberCell(headline.unit, headline.estimate)
+
+    return Column(heading, headline_cell)
+
+
+def training_panels(views: Sequence[RunView]) -> list[ChartPanel]:
+    """Return a panel for each benchmark, with a line for each training."""
+    rows: dict[str, TrainingRows] = defaultdict(lambda: defaultdict(dict))
+    for training, steps in trainings(views).items():
+        for step, view in steps.items():
+            for name, row in step_headlines(view).items():
+                if name and row.estimate.value is not None:
+                    rows[name][training][step] = row
+    series = list(trainings(views))
+    return [curve_panel(name, rows_by_training, series) for name, rows_by_training in rows.items()]
+
+
+def headline_panels(views: Sequence[RunView]) -> list[ChartPanel]:
+    """Return a panel of the headline numbers over steps, with a line for each training.
+
+    There is none if a run belongs to no training, or if the headlines have different units.
+    """
+    by_training = trainings(views)
+    if not views or sum(map(len, by_training.values())) != len(views):
+        return []
+    panels = training_panels(views)
+    if len(panels) == 1:
+        return panels
+    rows: TrainingRows = defaultdict(dict)
+    units = set()
+    for training, steps in by_training.items():
+        for step, view in steps.items():
+            row = step_headlines(view).get("")
+            if row is not None and row.estimate.value is not None:
+                rows[training][step] = row
+                units.add(row.unit)
+    if len(units) != 1:
+        return []
+    return [curve_panel("", rows, list(by_training))]
+
+
+def curve_panel(name: str, rows: TrainingRows, series: Sequence[str]) -> ChartPanel:
+    """Return a panel with the scores of a benchmark, or of a run under an empty name.
+
+    Args:
+        name: The benchmark.
+        rows: Results with a value, by training and step.
+        series: Names of all trainings, in the order of their colours.
+    """
+    points = []
+    lines: list[tuple[int, list[ChartPoint]]] = []
+    metric = unit = ""
+    for training, row_by_step in rows.items():
+        number = series.index(training)
+        line = []
+        for step, row in sorted(row_by_step.items()):
+            x = Estimate(float(step), None, None, None, 0)
+            label = f"{training}, step {step}"
+            score = f"{metric_title(row.metric)} {figure_text(row.estimate, row.unit)}"
+            points.append(ScatterPoint(number, label, x, row.estimate, tooltip=f"{label}: {score}"))
+            line.append((float(step), row.estimate.value or 0.0))
+            metric = row.metric
+            unit = row.unit
+        lines.append((number, line))
+
+    steps = [point.x.value or 0.0 for point in points]
+    x_axis = ChartAxis("step", "", max(steps), min(steps))
+    if name:
+        metric_axis = declared_row(metric)
+    else:
+        metric_axis = metric_row(MEAN, unit=SHARE if unit.startswith(SHARE) else unit)
+    y_axis = chart_axis(metric_axis, [point.y for point in points], unit)
+    title = f"{name or MEAN}: score by training step"
+    return ChartPanel(name or MEAN, scatter_chart(title, points, x_axis, y_axis, curves=lines))

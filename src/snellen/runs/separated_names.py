@@ -1,0 +1,117 @@
+"""Separate names that were given as one text with commas, as other harnesses take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from snellen.callers import for_caller
+from snellen.errors import SnellenError, UnknownNameError
+from snellen.models.loading import names_model
+from snellen.protocols.base import parse_protocol
+from snellen.runs.finding import matching_specs
+
+
+def separated_models(models: Iterable[Any]) -> list[Any]:
+    """Return models, with `A,B` as two if each part is a model string.
+
+    A comma may also belong to a model string, as between addresses or in an option; then its parts are no models.
+
+    Raises:
+        UnknownNameError: A part of `snellen:A,B` has no scheme.
+
+    Examples:
+        >>> separated_models(["snellen:tiny,snellen:oracle", "openai:one@http://first/v1,http://second/v1"])
+        ['snellen:tiny', 'snellen:oracle', 'openai:one@http://first/v1,http://second/v1']
+    """
+    separated: list[Any] = []
+    for model in models:
+        parts = _parts(model)
+        if len(parts) > 1 and all(names_model(part) for part in parts):
+            separated += parts
+            continue
+        if parts and parts[0].startswith("snellen:"):
+            models_by_scheme = [part if names_model(part) else f"snellen:{part}" for part in parts]
+            several = for_caller(" ".join(models_by_scheme), str(models_by_scheme))
+            raise UnknownNameError(f"{model}: give each model with its scheme: {several}")
+        separated.append(model)
+    return separated
+
+
+def separated_benchmarks(benchmarks: Iterable[Any]) -> list[Any]:
+    """Return benchmarks, with `A,B` as two unless a benchmark, a file or a folder is called so.
+
+    Raises:
+        UnknownNameError: A part is no benchmark. The message says how several are given.
+
+    Examples:
+        >>> separated_benchmarks(["eyechart/shape,eyechart/count"])
+        ['eyechart/shape', 'eyechart/count']
+    """
+    several = for_caller("separate benchmarks by spaces", "give several benchmarks as a list")
+    separated: list[Any] = []
+    for benchmark in benchmarks:
+        if _is_benchmark(benchmark) or str(benchmark).startswith("hf://"):
+            separated.append(benchmark)
+        else:
+            separated += _checked_parts(benchmark, _check_benchmark, several)
+    return separated
+
+
+def separated_protocols(protocols: str | Iterable[str]) -> list[str]:
+    """Return protocols, with `A,B` as two; a comma behind `?` belongs to the protocol's options.
+
+    Raises:
+        UnknownNameError: A part is no protocol. The message says how several are given.
+
+    Examples:
+        >>> separated_protocols("vanilla,circular")
+        ['vanilla', 'circular']
+    """
+    several = for_caller("repeat -p for each protocol", "give several protocols as a list")
+    separated: list[str] = []
+    for protocol in [protocols] if isinstance(protocols, str) else protocols:
+        name = str(protocol).partition("?")[0]
+        if "," in name:
+            separated += _checked_parts(protocol, parse_protocol, several)
+        else:
+            separated.append(protocol)
+    return separated
+
+
+def _parts(text: Any) -> list[str]:
+    """Return the parts of a text between commas; nothing of what is no text, or is the name of a file."""
+    if not isinstance(text, str) or "," not in text or "\n" in text:
+        return []
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _checked_parts(text: Any, check: Callable[[str], object], several: str) -> list[Any]:
+    """Return the parts of a text, or the text if it has none. Raises UnknownNameError for a part that is no name."""
+    parts = _parts(text)
+    if not parts:
+        return [text]
+    for part in parts:
+        try:
+            check(part)
+        except SnellenError as error:
+            raise UnknownNameError(f"{error} ({several})") from None
+    return parts
+
+
+def _is_benchmark(text: Any) -> bool:
+    """Return whether a text with a comma is one benchmark all the same."""
+    if not _parts(text):
+        return True
+    try:
+        _check_benchmark(text)
+    except SnellenError:
+        return False
+    return True
+
+
+def _check_benchmark(text: str) -> None:
+    """Raise an error if no benchmark, file or folder is called so."""
+    if not Path(text).exists():
+        matching_specs(text)

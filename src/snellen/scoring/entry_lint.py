@@ -1,0 +1,103 @@
+"""Faults of an entry that make its number wrong although it builds, runs and scores.
+
+The catalogue's own entries are linted by the tests; a run says what it finds before it asks anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from snellen.callers import for_caller
+from snellen.catalogue import BenchmarkSpec
+from snellen.metrics.declaration import DEFAULT_TEXT_METRICS, find_metric
+from snellen.records import Answer, Sample
+from snellen.scoring.grouped import GroupAccuracy
+
+LONGEST_SHORT_REPLY = 64
+"""Tokens. A benchmark that allows longer replies asks for free text."""
+LETTERS = frozenset("ABCDEFGHIJ")
+
+
+def entry_findings(spec: BenchmarkSpec) -> list[str]:
+    """Return the faults that an entry shows by itself: one line each, with the remedy.
+
+    Examples:
+        >>> from snellen.catalogue import entries
+        >>> entry_findings(entries()["modern/pope"])
+        []
+    """
+    return [*_whole_text_findings(spec), *_group_findings(spec)]
+
+
+def _whole_text_findings(spec: BenchmarkSpec) -> list[str]:
+    """Return a finding if the first metric compares whole texts although replies are free text."""
+    if spec.formulation != "text" or spec.max_new_tokens <= LONGEST_SHORT_REPLY:
+        return []
+    name = (spec.metrics or DEFAULT_TEXT_METRICS)[0]
+    if not any(row.whole_text for row in find_metric(name).rows):
+        return []
+    return [
+        f"{spec.name}: {name} compares the whole reply, but replies of up to {spec.max_new_tokens} tokens "
+        "are free text; put typed_match, a metric of final answers, or a judge's first"
+    ]
+
+
+def _group_findings(spec: BenchmarkSpec) -> list[str]:
+    """Return a finding for each group metric whose groups the entry does not name."""
+    findings = []
+    has_clusters = "group" in spec.source.params or "cluster" in spec.groups
+    for name in spec.metrics:
+        metric = find_metric(name)
+        if not isinstance(metric, GroupAccuracy) or metric.kind == "one":
+            continue
+        is_grouped = metric.kind in spec.groups or has_clusters
+        if not is_grouped:
+            findings.append(
+                f"{spec.name}: {name} needs the groups of its questions; name the tag that they share in "
+                f'`groups = {{ {metric.kind} = "TAG" }}`, or their `group` in [source.params]'
+            )
+    return findings
+
+
+def answer_findings(
+    spec: BenchmarkSpec, samples: Iterable[Sample], answers: Collection[Answer]
+) -> list[str]:
+    """Return the faults that show only in the questions and answers of a built benchmark.
+
+    Args:
+        spec: The benchmark.
+        samples: Its questions.
+        answers: Their answers; empty if its makers withhold them, or if the data has none.
+    """
+    has_open_questions = any(not turn.options for sample in samples for turn in sample.rounds)
+    if not has_open_questions:
+        return []
+    texts = [text for answer in answers for text in answer.texts]
+    are_letters = bool(texts) and all(text.strip() in LETTERS for text in texts)
+    if spec.formulation == "text" and are_letters:
+        return [
+            f"{spec.name}: every ground truth is a letter, but its questions have no options, so that replies are "
+            'compared as texts; give it `options` and `answer_is = "letter"`'
+        ]
+    return []
+
+
+def judge_notice(spec: BenchmarkSpec, *, judged: bool) -> str:
+    """Return what a run has to say of a benchmark whose headline only a judge can give; empty if there is nothing.
+
+    Args:
+        spec: The benchmark, with the metrics that it is scored by.
+        judged: Whether the run has a judge.
+    """
+    if judged or spec.formulation != "text" or not spec.metrics:
+        return ""
+    [first, *others] = spec.metrics
+    if find_metric(first).computed_over != "judge":
+        return ""
+    remedy = for_caller("--judge MODEL", "judge=MODEL")
+    later = for_caller("`snellen score RUN --judge MODEL`", "sn.score(RUN, judge=MODEL)")
+    lost = f"only its other metrics ({', '.join(others)})" if others else "no number"
+    return (
+        f"{spec.name}: only a judge gives its score ({first}); without {remedy} this run has {lost}. "
+        f"Replies are stored, and {later} scores them later"
+    )

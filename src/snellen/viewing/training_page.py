@@ -1,0 +1,127 @@
+"""The page of a training: its scores over steps, and the questions that flipped between steps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from snellen.records import Result
+from snellen.report.content import ChartBlock
+from snellen.report.training_curves import (
+    TRAINING_CAPTION,
+    TrainingRows,
+    curve_panel,
+    training_step,
+)
+from snellen.scoring.scored_run import model_label
+from snellen.viewing.comparing import flips_by_protocol
+from snellen.viewing.library import Flips, RunLibrary, flips_of
+from snellen.viewing.run_table import RunLine
+
+
+class ShownTraining(Struct, frozen=True):
+    """The runs of a training by step."""
+
+    name: str
+    lines: dict[int, RunLine]
+
+    @property
+    def first(self) -> RunLine:
+        """The run of the first step."""
+        return next(iter(self.lines.values()))
+
+    @property
+    def last(self) -> RunLine:
+        """The run of the last step."""
+        return next(reversed(self.lines.values()))
+
+
+class TrainingStep(Struct, frozen=True):
+    """A row of the table of scores."""
+
+    step: int
+    line: RunLine
+    rows: dict[str, Result]
+    """Headline by benchmark, and under an empty name that of the run."""
+
+
+class StepFlips(Struct, frozen=True):
+    """Questions that flipped between two steps under one protocol, over all benchmarks."""
+
+    before: int
+    after: int
+    flips: Flips
+
+
+class TrainingPage(Struct, frozen=True):
+    """Content of the page of a training."""
+
+    training: ShownTraining
+    steps: tuple[TrainingStep, ...]
+    benchmarks: tuple[str, ...]
+    curves: ChartBlock
+    flips: tuple[StepFlips, ...]
+
+
+def shown_trainings(lines: Sequence[RunLine]) -> list[ShownTraining]:
+    """Return the trainings that were evaluated at two steps or more, the latest first.
+
+    If a step was evaluated several times, the latest run counts.
+    """
+    by_name: dict[str, dict[int, RunLine]] = {}
+    for line in sorted(lines, key=lambda line: line.started, reverse=True):
+        place = step_of(line)
+        if place is not None:
+            name, step = place
+            by_name.setdefault(name, {}).setdefault(step, line)
+    trainings = []
+    for name, line_by_step in by_name.items():
+        if len(line_by_step) > 1:
+            trainings.append(ShownTraining(name, dict(sorted(line_by_step.items()))))
+    return trainings
+
+
+def step_of(line: RunLine) -> tuple[str, int] | None:
+    """Return the training and the step of a run; None for a run that is not labelled NAME@STEP."""
+    manifest = line.run.manifest
+    return None if manifest is None else training_step(model_label(manifest))
+
+
+def training_page(
+    library: RunLibrary, training: ShownTraining, headlines: dict[int, dict[str, Result]]
+) -> TrainingPage:
+    """Collect the content of a page.
+
+    Args:
+        library: The library of the runs.
+        training: The training.
+        headlines: Headline of each benchmark by step, and under an empty name that of the run.
+    """
+    steps = []
+    rows_by_benchmark: dict[str, dict[int, Result]] = defaultdict(dict)
+    for step, line in training.lines.items():
+        valued = {}
+        for name, row in headlines[step].items():
+            if row.estimate.value is not None:
+                valued[name] = row
+                rows_by_benchmark[name][step] = row
+        steps.append(TrainingStep(step, line, valued))
+
+    names = sorted(rows_by_benchmark, key=bool)  # the mean first
+    if len(names) == 2:
+        names = names[1:]  # the mean of one benchmark is that benchmark
+    panels = []
+    for name in names:
+        rows: TrainingRows = {training.name: rows_by_benchmark[name]}
+        panels.append(curve_panel(name, rows, [training.name]))
+    curves = ChartBlock(tuple(panels), TRAINING_CAPTION)
+
+    flips = []
+    for before, after in pairwise(training.lines):
+        runs = (training.lines[before].run, training.lines[after].run)
+        for counts in flips_by_protocol(flips_of(library, *runs)):
+            flips.append(StepFlips(before, after, counts))
+    return TrainingPage(training, tuple(steps), tuple(names), curves, tuple(flips))
