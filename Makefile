@@ -16,15 +16,16 @@ TORCH = $(or $(addprefix --find-links=,$(WHEELS)),--torch-backend auto)
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile -c constraints.txt
 INSTALL = { test -x "$(UV)" && $(UV) pip install -q --python $(BIN)/python -c constraints.txt $(TORCH) $(1); } || $(PIP) $(1)
 # The demo's acuity card is of the lab.
-DEMO := torch -e '.[hf,demo]' $(addprefix -e ,$(LAB))
+DEMO := torch -e '.[hf,demo,view]' $(addprefix -e ,$(LAB))
 DEV := torch -e '.[dev]' $(addprefix -e ,$(LAB)) -e '$(SERVER)[postgres]'
 DOCS := -e '.[docs,release]'
 
 # Tests start hundreds of processes: each module is compiled once, whatever the surroundings say.
 export PYTHONDONTWRITEBYTECODE :=
 
-# A process more than cores, as tests often wait for one they started, and one thread in each: tiny models are slower on two.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Three processes more than cores, as tests wait for what they started almost half of their time; and one thread in each:
+# tiny models are slower on two.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Files begin in the order of conftest.py.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -95,13 +96,15 @@ speed: $(VENV)/dev.done
 site: $(VENV)/docs.done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# The pictures of docs/pictures, made again by running what they show.
+# The pictures of docs/images, made again by running what they show.
 pictures: $(VENV)/dev.done system
 	$(BIN)/python website/pictures.py
 
-# What is made of declared fields: types of keywords, and the tables of docs/reference/*-fields.md.
+# What is made of declared fields and docstrings: types of keywords, the tables of docs/reference/*-fields.md, and
+# docs/reference/python.md and plugin-api.md.
 fields: $(VENV)/dev.done
 	$(BIN)/python website/fields.py
+	$(BIN)/python website/python_reference.py
 
 # Wheels and sdists of all packages under dist/, with what a package index would refuse.
 dist: $(VENV)/docs.done

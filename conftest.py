@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hypothesis.internal.conjecture import providers
 
 import small
 from snellen import registry
-from snellen.building.benchmark import Benchmark
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue import select
 from snellen.runs.finding import find_benchmarks
 
@@ -43,12 +45,14 @@ if PROFILE == "snellen":
 
 
 LONGEST = (
-    "docs hf_engine hf_adversaries reading_changes extract demo replies acuity acuity_tests hf_folders hf_edges"
-    " hf_architectures hf hf_clips datasheets large_runs server_arena parts leaderboard acuity_ideal example_package"
-    " audit scoring published view_changes fetching_cases verification process reform_suite papers paper_studies resume"
-    " view_browser server_pages_browser server_arena_browser server_strangers served_limits interrupts"
+    "batches docs view_changes benches hf_engine served_limits strangers interrupts training_notebook acuity"
+    " leaderboard streams hf_adversaries server_strangers server_facts gate planted_keys server_arena ray datasheets"
+    " extract acuity_ideal demo museum view_browser fetching_cases acuity_tests hf_folders http_connection view"
+    " example_package training benchmark_audit parts report_browser fetching served_arena in_memory hf_edges report"
+    " data_verbs server_pages_browser cli absent_benchmarks clips resume aggregate hub_datasets hosting_operations"
+    " adaptive server_arena_browser docstrings openai wordnet agree suite_doors hf_architectures"
 ).split()
-"""Files that take more than seven seconds of a core, and such as take some with a few tests, the longest first."""
+"""Files that take more than six seconds, or that wait for long with few tests, the longest first."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -58,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """$SNELLEN_HOME of the whole session, in which no server but one on this machine is reached. What a process of the
     session has built of the suites that are drawn is there for the others too."""
     folder = tmp_path_factory.mktemp("home")
@@ -75,6 +79,33 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setenv(name, "http://127.0.0.1:9")
         patch.setenv("no_proxy", "127.0.0.1,localhost,::1")
         yield folder
+
+
+@pytest.fixture(scope="session")
+def home(session_home: Path) -> Path:
+    return session_home
+
+
+@contextmanager
+def _removing_own_builds(home: Path) -> Iterator[None]:
+    """Remove what the block builds of tables: those of other tests have the same names, and are not replaced unasked."""
+    folder = home / "benchmarks"
+    before = set(folder.glob(f"*/{MANIFEST}"))
+    yield
+    for manifest in set(folder.glob(f"*/{MANIFEST}")) - before:
+        shutil.rmtree(manifest.parent)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_builds_of_module(session_home: Path) -> Iterator[None]:
+    with _removing_own_builds(session_home):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def own_builds_of_test(session_home: Path) -> Iterator[None]:
+    with _removing_own_builds(session_home):
+        yield
 
 
 @pytest.fixture

@@ -53,15 +53,9 @@ import numpy as np
 
 from snellen import registry
 from snellen_lab.acuity.acuity_run import posterior_difference
-from snellen_lab.acuity.posterior import (
-    STEEPNESS,
-    Interval,
-    ParameterGrid,
-    Posterior,
-    is_known,
-    next_levels,
-    number_at_once,
-)
+from snellen_lab.acuity.level_choice import batch_size, is_known, next_levels
+from snellen_lab.acuity.parameter_grid import STEEPNESS, ParameterGrid
+from snellen_lab.acuity.posterior import Interval, Posterior
 from snellen_lab.acuity.thresholds import LevelScale, threshold_of
 from snellen_lab.acuity.trials import AcuityTest
 
@@ -96,7 +90,7 @@ class Found(NamedTuple):
 
 @cache
 def test() -> AcuityTest:
-    found: AcuityTest = registry.find("acuity_tests", "letter-size")
+    found: AcuityTest = registry.find_registered("acuity_tests", "letter-size")
     return found
 
 
@@ -120,7 +114,7 @@ def adaptive(
     right, asked, known = np.zeros(len(levels)), np.zeros(len(levels)), dict[int, Posterior]()
     posterior, n = Posterior(grid(), right, asked), 0
     while n < most and not (width and n >= least and is_known(posterior, width)):
-        count = min(number_at_once(n), most - n, *(size - n for size in SIZES if size > n))
+        count = min(batch_size(n), most - n, *(size - n for size in SIZES if size > n))
         weights = posterior.weights
         for place in next_levels(posterior, [pool - int(number) for number in asked], count, rng):
             is_right = observer.is_right(levels[place], rng)
@@ -277,7 +271,7 @@ def bounds_table() -> None:
         "test                levels  chance   a twelfth  a sixth  a third of the range wide; lapses of 3 %"
     )
     for name in sorted(registry.targets("acuity_tests")):
-        each: AcuityTest = registry.find("acuity_tests", name)
+        each: AcuityTest = registry.find_registered("acuity_tests", name)
         if each.easier == "neither":
             continue
         scale = LevelScale.of(each)

@@ -1,6 +1,6 @@
-"""A real reader at all levels of a test alike, with pictures that no test asks, as the judge of its placed threshold.
+"""A real reader at all levels of a test alike, with images that no test asks, as the judge of its placed threshold.
 
-    python bench/acuity_constant.py tesseract jpeg                       # 48 pictures a level
+    python bench/acuity_constant.py tesseract jpeg                       # 48 images a level
     python bench/acuity_constant.py efficientnet-lite0 letter-size --each 96
     python bench/acuity_constant.py tesseract jpeg --answers jpeg.json   # keeps what was answered, or reads it again
 
@@ -26,7 +26,7 @@ from acuity_readers import worker_of
 from snellen import registry
 from snellen.extraction import find_extractor
 from snellen_lab.acuity import BUDGET, WIDTH
-from snellen_lab.acuity.posterior import is_known, next_levels, number_at_once
+from snellen_lab.acuity.level_choice import batch_size, is_known, next_levels
 from snellen_lab.acuity.thresholds import LevelScale, Threshold, threshold_of
 from snellen_lab.acuity.trials import AcuityTest, Stimulus
 
@@ -86,7 +86,7 @@ def placed(test: AcuityTest, answers: Answers, seed: int) -> Threshold:
         known = scale.posterior(pairs, CHANCE, sum(silent for *_, silent in given))
         if is_known(known, WIDTH * scale.unit):
             break
-        count = min(number_at_once(len(given)), BUDGET - len(given))
+        count = min(batch_size(len(given)), BUDGET - len(given))
         for place in next_levels(known, list(map(len, free)), count, rng):
             given.append((scale.levels[place], *free[place].pop()))
     return threshold(test, given)
@@ -103,14 +103,16 @@ def main() -> None:
     )
     parser.add_argument("reader", choices=["tesseract", "efficientnet-lite0"])
     parser.add_argument("test")
-    parser.add_argument("--each", type=int, default=48, help="pictures of each level")
+    parser.add_argument("--each", type=int, default=48, help="images of each level")
     parser.add_argument("--repeats", type=int, default=24)
     parser.add_argument("--answers", type=Path)
     words = parser.parse_args()
-    test: AcuityTest = registry.find("acuity_tests", words.test)
+    test: AcuityTest = registry.find_registered("acuity_tests", words.test)
     answers = asked(test, words.reader, words.each, words.answers)
     constant = threshold(test, [(level, *pair) for level, own in answers.items() for pair in own])
-    print(f"constant stimuli, {constant.asked}: {constant.text}; lapses {constant.lapse.value:.2f}")
+    print(
+        f"constant stimuli, {constant.trials}: {constant.text}; lapses {constant.lapse.value:.2f}"
+    )
     found = [placed(test, answers, seed) for seed in range(words.repeats)]
     values = [each.value for each in found if each.value is not None]
     spread = ", ".join(f"{value:.3g}" for value in np.quantile(values, [0.025, 0.5, 0.975]))

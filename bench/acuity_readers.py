@@ -5,7 +5,7 @@
     python bench/acuity_readers.py --runs runs/readers          # half an hour on two cores
     python bench/acuity_readers.py --runs runs/readers          # again: continues, or prints and draws what is there
     python bench/acuity_readers.py --only tesseract             # one of them
-    python website/pictures.py --curves runs/readers/acuity.html   # docs/pictures/acuity.png, from the card
+    python website/images.py --curves runs/readers/acuity.html   # docs/images/acuity.png, from the card
 
 Tesseract and the classifier are asked through workers in threads of this process.
 """
@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 from snellen.models.worker import Server, Service
 from snellen_lab import measure_acuity
 from snellen_lab.acuity.acuity_run import AcuityRun
-from snellen_lab.acuity.report import acuity_page, prescription
-from snellen_lab.acuity.thresholds import Threshold, input_words
+from snellen_lab.acuity.card import acuity_page
+from snellen_lab.acuity.prescription import prescription
+from snellen_lab.acuity.thresholds import Threshold, describe_input_limit
 
 LETTERS = ("letter-size", "resolution", "blur", "noise", "jpeg", "occlusion", "place")
 SHAPES = ("shape-size", "shape-contrast")
@@ -34,7 +35,7 @@ CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Tesseract:
-    """Replies with the capital letters that the engine reads in the last picture, whatever is asked."""
+    """Replies with the capital letters that the engine reads in the last image, whatever is asked."""
 
     def generate(self, messages: Any, images: Sequence[Any], **decoding: Any) -> str:
         picture = io.BytesIO()
@@ -139,7 +140,7 @@ def _cell(threshold: Threshold) -> str:
 
 def _share_read(run: AcuityRun) -> str:
     [shares] = run.fields.values()
-    right, total = sum(share.right for share in shares), sum(share.asked for share in shares)
+    right, total = sum(share.right for share in shares), sum(share.trials for share in shares)
     return f"{right / total:.0%} of {total}"
 
 
@@ -153,7 +154,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--runs", default="runs/readers", help="folder of the runs and of the card")
     parser.add_argument(
-        "--only", choices=READERS, action="append", help="a reader; repeat for more"
+        "--only", choices=READERS, action="append", help="a reader; Repeat for more"
     )
     arguments = parser.parse_args()
     cards = [
@@ -163,7 +164,7 @@ if __name__ == "__main__":
     for card in cards:
         print(f"{card.model}: {prescription(card)}")
         for threshold in card.thresholds:
-            if words := input_words(threshold):
+            if words := describe_input_limit(threshold):
                 print(f"  {threshold.test}: {words}")
     page = Path(arguments.runs) / "acuity.html"
     page.write_text(acuity_page(cards), "utf-8")

@@ -2,7 +2,7 @@
 
     python bench/aggregate.py [--samples 521712] [--presentations 5] [--suite reform-eval]
 
-The rows are made up (two questions a picture, options and templates by turns); from there on everything is the real
+The rows are made up (two questions an image, options and templates by turns); from there on everything is the real
 code. The questions are shared out over the benchmarks of the suite that show options, by the sizes of the paper. One
 row a stage: seconds, and the most memory that the process has held so far.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import aggregate_run
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.common.seeds import rng_for
 from snellen.metrics.questions import AskedQuestion
@@ -129,7 +129,7 @@ def main() -> None:
     print(f"{options.samples:,} samples x {options.presentations} presentations\n")
     print(f"{'stage':44} {'seconds':>8} {'of CPU':>8} {'RSS MB':>8}")
     run = timed("made-up questions, scored", lambda: scored_run(options))
-    rows = timed("numbers with intervals", lambda: results_of(run))
+    rows = timed("numbers with intervals", lambda: aggregate_run(run))
     scores = sum(len(scores) for scored in run.benchmarks for scores in scored.score_rows.values())
     print(f"\n{scores:,} scores, {len(rows):,} numbers")
 

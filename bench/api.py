@@ -3,9 +3,9 @@
     python bench/api.py                      # all three scenes, five turns
     python bench/api.py --scene steady --turns 7 --against REVISION
 
-* `steady`: 64 requests in flight, pictures of 30 kB, a server that takes 100 ms. The ideal is 640 requests a second.
+* `steady`: 64 requests in flight, images of 30 kB, a server that takes 100 ms. The ideal is 640 requests a second.
 * `stray`: the same, and one of ten questions is turned away, once, with 429 and `Retry-After: 1`.
-* `large`: 64 in flight with pictures of 3 MB.
+* `large`: 64 in flight with images of 3 MB.
 
 The server is a process of its own and says how long it was asked, from the first request to the last reply. The
 floor is a loop over asyncio's streams that sends the same number of bytes, reads each reply and writes it into a file.
@@ -55,7 +55,7 @@ MODEL = "openai:any@http://127.0.0.1:{port}/v1?concurrency=" + str(IN_FLIGHT)
 
 class Scene(NamedTuple):
     questions: int
-    picture_bytes: int
+    image_bytes: int
     stray: float = 0.0
 
 
@@ -194,13 +194,13 @@ def measure(words: Sequence[str], sources: Path, home: Path, stray: float = 0.0)
 
 
 def write_table(folder: Path, scene: Scene) -> None:
-    """A table of choices over JPEG pictures of noise: one picture, with a number behind its end."""
+    """A table of choices over JPEG images of noise: one image, with a number behind its end."""
     from io import BytesIO
 
     from PIL import Image
 
     rng = random.Random(0)
-    side = int((scene.picture_bytes / 1.33) ** 0.5)
+    side = int((scene.image_bytes / 1.33) ** 0.5)
     content = BytesIO()
     Image.frombytes("RGB", (side, side), rng.randbytes(side * side * 3)).save(
         content, "JPEG", quality=80
@@ -285,7 +285,7 @@ def show(name: str, scene: Scene, rows: dict[str, list[Row]]) -> None:
     """The medians of one scene; a share of the ideal and of the floor is of requests per second."""
     ideal = scene.questions / IN_FLIGHT * LATENCY
     print(
-        f"\n{name}: {scene.questions:,} requests, pictures of {scene.picture_bytes / 1e3:,.0f} kB, {scene.stray:.0%} "
+        f"\n{name}: {scene.questions:,} requests, images of {scene.image_bytes / 1e3:,.0f} kB, {scene.stray:.0%} "
         f"turned away; {IN_FLIGHT} in flight, {LATENCY * 1e3:.0f} ms, ideal {ideal:.2f} s"
     )
     print(

@@ -5,8 +5,8 @@
     python bench/audit_coverage.py --cells    # each cell and not only the summary
     python bench/audit_coverage.py --others   # circular accuracy, POPE's F1, a mean of benchmarks, a part of a run
 
-In each audit pictures with their questions are drawn anew, replies are right in truth with a given probability (alike
-for questions of one picture to a given degree), the reader reads them as certain, likely or open and errs as a given
+In each audit images with their questions are drawn anew, replies are right in truth with a given probability (alike
+for questions of one image to a given degree), the reader reads them as certain, likely or open and errs as a given
 reader does, and the replies drawn by `allocation` are labelled. The truth is the expected share of right replies, not
 that of the questions drawn. Beside the interval of the corrected accuracy stand that of the accuracy as it was read
 (`as read`), and that of as many labels drawn at random without a reader (`labels alone`).
@@ -32,19 +32,18 @@ from statistics import fmean
 import numpy as np
 from scipy.special import ndtr
 
-from snellen.analysis.statistics import estimate_mean
+from snellen.analysis.group_means import estimate_mean
 from snellen.metrics.hallucination import POPE, pope_counts
 from snellen.records import Estimate
 from snellen_lab.audit.draw import allocation, proportional_probabilities
 from snellen_lab.audit.estimate import (
     AuditedPart,
     Contribution,
-    LabelledQuestion,
     cell_of,
     corrected_number,
-    right_each_time,
     with_reading_error,
 )
+from snellen_lab.audit.right_each_time import LabelledQuestion, right_each_time
 
 READINGS = ("certain", "likely", "open")
 
@@ -71,12 +70,12 @@ READERS = (
     Reader("30 %, poor", (0.28, 0.28), (0.4, 0.4), 0.5, (0.5, 0.3, 0.2)),
 )
 DESIGNS = ((100, 1), (100, 5), (500, 1), (500, 25), (2000, 1), (2000, 20))
-"""Replies, and questions about one picture."""
+"""Replies, and questions about one image."""
 LARGE = (5000, 5)
 VALUES = (0.1, 0.5, 0.71, 0.95)
 AUDITS = (50, 150, 300)
 CORRELATION = 0.3
-"""Of questions about one picture, on the normal scale: of what is right, how it is worded, whether it is misread."""
+"""Of questions about one image, on the normal scale: of what is right, how it is worded, whether it is misread."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        return f"{self.reader.name}, {self.replies} replies, {self.group} a picture, {self.accuracy:g}, {self.labels}"
+        return f"{self.reader.name}, {self.replies} replies, {self.group} an image, {self.accuracy:g}, {self.labels}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def simulate(setting: Setting, replicates: int) -> Found:
 def draw(
     setting: Setting, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
-    """Right in truth, right as read, the reading of each reply, and its picture."""
+    """Right in truth, right as read, the reading of each reply, and its image."""
     pictures = np.arange(setting.replies) // setting.group
     correlation = CORRELATION if setting.group > 1 else 0.0
 

@@ -1,11 +1,11 @@
 """Speed and memory of building from official files: a synthetic source of COCO's size.
 
-    python bench/build.py [--pictures 5000] [--captions 25000] [--rows 500000] [--keep FOLDER]
+    python bench/build.py [--images 5000] [--captions 25000] [--rows 500000] [--keep FOLDER]
 
-The source has so many pictures of 640 x 480 pixels, captions in COCO's form, and questions in VQA v2's form, ten
+The source has so many images of 640 x 480 pixels, captions in COCO's form, and questions in VQA v2's form, ten
 answers each, which make up the rows with the captions. Each benchmark is built complete in a process of its own, with
-distractors from the answers of other questions; nothing is drawn on pictures. One line a benchmark: rows of the
-source, samples and pictures built, rows per second of the whole build (every picture is decoded and kept once) and per
+distractors from the answers of other questions; nothing is drawn on images. One line a benchmark: rows of the
+source, samples and images built, rows per second of the whole build (every image is decoded and kept once) and per
 second of CPU, and the peak of its memory.
 `--keep` makes the source there, or uses what an earlier run made.
 """
@@ -93,7 +93,7 @@ def _pictures(count: int) -> Iterator[bytes]:
     )
     head, rest = out.getvalue()[:2], out.getvalue()[2:]
     for number in range(count):
-        text = f"picture {number}".encode()
+        text = f"image {number}".encode()
         yield head + b"\xff\xfe" + (len(text) + 2).to_bytes(2, "big") + text + rest
 
 
@@ -104,7 +104,7 @@ def _asked(number: int) -> tuple[str, str]:
 
 
 def _questions(count: int, pictures: int) -> Iterator[dict[str, Any]]:
-    # Questions about one picture lie far apart, so that the build brings them together.
+    # Questions about one image lie far apart, so that the build brings them together.
     for n in range(count):
         text = f"{_asked(n)[0]} thing in the middle of the picture, {n}?"
         yield {"image_id": n % pictures, "question": text, "question_id": n * 3}

@@ -37,7 +37,7 @@ from snellen.interchange.predictions.taking import import_run
 # Of this process alone: getrusage would count what its parent had.
 def memory(): return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
 before, start = memory(), (time.perf_counter(), time.process_time())
-results = score(import_run(sys.argv[1], sys.argv[2], "mmbench", sys.argv[3]))
+results = score(import_run(sys.argv[1], sys.argv[2], sys.argv[4], sys.argv[3]))
 print(time.perf_counter() - start[0], time.process_time() - start[1], memory(), before)
 """
 
@@ -67,7 +67,8 @@ def table(count: int) -> list[dict[str, str]]:
 
 
 def score_once(predictions: Path, answers: str, to: Path) -> list[float]:
-    command = [sys.executable, "-c", ONCE, str(predictions), answers, str(to)]
+    form = "mmbench" if answers.endswith(".tsv") else ""
+    command = [sys.executable, "-c", ONCE, str(predictions), answers, str(to), form]
     return [
         float(one)
         for one in subprocess.run(
@@ -89,7 +90,7 @@ def saved_calls(benchmark: str, folder: Path) -> None:
             verdicts.append(
                 [score.value for score in scores if score.metric == "circular_accuracy"]
             )
-            calls.append(results.runs[0].asked)
+            calls.append(results.runs[0].distinct_requests)
         assert verdicts[0] == verdicts[1]
         share = sum(value or 0 for value in verdicts[0]) / len(verdicts[0])
         print(
@@ -120,7 +121,7 @@ def main() -> None:
             for row in rows[: options.questions]
         ]
         (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
-        built = build(folder / "own.jsonl", to=folder / "own", no_pictures=True)
+        built = build(folder / "own.jsonl", to=folder / "own", no_images=True)
         print(f"{options.questions:,} questions of 4 rotations, best of {options.rounds}\n")
         print(
             f"{'predictions':12} {'answers':10} {'seconds':>8} {'CPU s':>8} {'MiB':>6} {'before':>7}"

@@ -103,7 +103,7 @@ def unpack_revision(revision: str, folder: Path) -> Path:
 
 
 def write_table(folder: Path, pictures: int) -> None:
-    """A table of choices over JPEG pictures of noise, 336 x 336, about 30 KB each."""
+    """A table of choices over JPEG images of noise, 336 x 336, about 30 KB each."""
     from PIL import Image
 
     rng = random.Random(0)

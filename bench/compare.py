@@ -1,6 +1,6 @@
 """How long a comparison takes: `python bench/compare.py [--questions 250000] [--benchmarks 61] [--runs 2]`.
 
-Scores of zeros and ones are made up, three questions a picture, and spread over the benchmarks alike. Reading and
+Scores of zeros and ones are made up, three questions an image, and spread over the benchmarks alike. Reading and
 scoring of runs is not part of it. A share of a goal, not a limit: 10,000 resamples over 500,000 scores in under 10 s.
 """
 

@@ -83,7 +83,7 @@ def table(place: Place) -> str:
         *PATHS,
         "strategy chosen",
         "chosen against exact",
-        "another picture moves a score by",
+        "another image moves a score by",
     ]
     heads.append("passes / tokens of the self-check")
     rows = [
@@ -102,7 +102,7 @@ def registered_table(lines: Sequence[str]) -> str:
         "strategy chosen",
         "scores",
         "replies",
-        "another picture moves a score by",
+        "another image moves a score by",
     ]
     rows = [" | ".join(heads), " | ".join("---" for _ in heads), *lines]
     right = sum(map(is_right, lines))

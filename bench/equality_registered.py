@@ -38,18 +38,18 @@ ASKED = (
     ("second", "Is there a circle on the left?"),
     ("first", "Name the animal."),
 )
-"""Pictures and questions that the self-check does not ask."""
+"""Images and questions that the self-check does not ask."""
 CELL_BORDER = re.compile(r"(?<!\\)\|")
 OPTIONS = ("no", "a green triangle", "two blue squares and a dog")
 
 
 def is_right(line: str) -> bool:
-    """Whether a line says that all that was asked was answered as by the reference, and that the picture was seen."""
+    """Whether a line says that all that was asked was answered as by the reference, and that the image was seen."""
     return all(map(str.strip, CELL_BORDER.split(line))) and "**" not in line
 
 
 class _Drawn(dict[str, bytes]):
-    """Synthetic pictures of several shapes."""
+    """Synthetic images of several shapes."""
 
     def add(self, seed: int, size: tuple[int, int]) -> ImageRef:
         buffer = io.BytesIO()
@@ -65,7 +65,7 @@ class _Drawn(dict[str, bytes]):
 
 
 def registered_row(name: str, place: Callable[[Any], Any]) -> str:
-    """The line of the architecture `name`, whose model `place` moves. What differs from the reference, and a picture
+    """The line of the architecture `name`, whose model `place` moves. What differs from the reference, and an image
     that is not seen, is bold."""
     try:
         small = make_registered(name)
@@ -159,7 +159,7 @@ def _written(engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: Any) -> 
 
 
 def _off(layout: Any, row: EncodedPrompt, reply: ProbeReply) -> float:
-    # A token that stands for a picture cannot be read back without one.
+    # A token that stands for an image cannot be read back without one.
     count = next(
         (i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens),
         len(reply.tokens),

@@ -2,9 +2,9 @@
 
     python bench/failures.py [--runs 500] [--questions 300]
 
-Questions of two and of four options, two about a picture. A model that knows a picture is right in every presentation,
-and else in 60 % of them; it knows as many pictures as make its circular accuracy 60 %. Requests fail one by one, or
-(`together`) twice as often for half of the pictures and never for the others. The table has for each number its true
+Questions of two and of four options, two about an image. A model that knows an image is right in every presentation,
+and else in 60 % of them; it knows as many images as make its circular accuracy 60 %. Requests fail one by one, or
+(`together`) twice as often for half of the images and never for the others. The table has for each number its true
 value, the mean over runs of what is estimated, and how often the 95 % interval holds the truth; the last are paired
 differences between a run with failures and one of the same model on the same questions without any.
 """

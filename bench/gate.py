@@ -16,8 +16,8 @@ from itertools import product
 
 import numpy as np
 
+from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.paired.gate import ALPHA, RuleData, judge_release
-from snellen.analysis.statistics import estimate_mean
 
 MARGIN = 0.02
 DIFFERENCE_BOUNDS = (-1.0, 1.0)

@@ -1,9 +1,9 @@
-"""ImageNetVC's prefix score: what Snellen runs beside a loop over candidates, prefixes and pictures.
+"""ImageNetVC's prefix score: what Snellen runs beside a loop over candidates, prefixes and images.
 
     python bench/imagenetvc.py [--classes 2] [--questions 2]
 
-A miniature of the data (ten pictures a class, candidates as many as the real subsets have, five prefixes) is built and
-asked of a LLaVA of a few thousand random weights. Printed: sequences that went through the language model and pictures
+A miniature of the data (ten images a class, candidates as many as the real subsets have, five prefixes) is built and
+asked of a LLaVA of a few thousand random weights. Printed: sequences that went through the language model and images
 through the vision tower, in Snellen's run and in the loop (one forward pass for each candidate), tokens, and the
 largest difference of a summed log-probability from the loop on some of the requests. Counts, no times: they do not
 depend on the model's size.
@@ -41,7 +41,7 @@ CHECKED = 20
 
 
 def files(to: Path, classes: int, questions: int) -> Path:
-    """The official layout: five tables, the mapping and ten pictures a class."""
+    """The official layout: five tables, the mapping and ten images a class."""
     (to / "datasets").mkdir(parents=True)
     words = {
         subset: [f"{subset[:2]}{n:02d}" for n in range(count)]
@@ -69,7 +69,7 @@ def files(to: Path, classes: int, questions: int) -> Path:
 
 
 class Passes:
-    """What goes through a module, counted by a hook: rows and their tokens (or pictures)."""
+    """What goes through a module, counted by a hook: rows and their tokens (or images)."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -84,7 +84,7 @@ class Passes:
 
 
 def naive(model: HFModel, requests: list[Any], images: Any) -> list[list[float]]:
-    """One forward pass a candidate, the picture encoded again each time; summed log-probabilities."""
+    """One forward pass a candidate, the image encoded again each time; summed log-probabilities."""
     sums = []
     with torch.inference_mode():
         for request in requests:
@@ -154,7 +154,7 @@ def main() -> None:
     for name, loop, ours in (
         ("sequences through the language model", candidates, text.counts["rows"]),
         ("tokens through the language model", tokens, text.counts["tokens"]),
-        ("pictures through the vision tower", candidates, vision.counts["rows"]),
+        ("images through the vision tower", candidates, vision.counts["rows"]),
     ):
         print(f"| {name} | {loop:,} | {ours:,} | {loop / ours:.1f} |")
     print(f"largest difference of a summed log-probability on {len(some)} requests: {off:.1e} nats")
@@ -163,7 +163,7 @@ def main() -> None:
 def benchmark_line(chosen: argparse.Namespace) -> str:
     items = chosen.classes * chosen.questions * len(CANDIDATES)
     sizes = ", ".join(map(str, CANDIDATES.values()))
-    return f"{items} questions, {PICTURES} pictures each, 5 prefixes, {sizes} candidates"
+    return f"{items} questions, {PICTURES} images each, 5 prefixes, {sizes} candidates"
 
 
 if __name__ == "__main__":

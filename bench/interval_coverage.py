@@ -9,7 +9,7 @@ gives, by family of metrics and number of groups, the least, mean and greatest c
 of the interval relative to that of the normal interval with the standard error known, and how many intervals reach
 beyond the bounds or have no width. The simulated coverage of a cell has itself a standard error of 0.7 points; a
 cell whose coverage comes out below 93 is simulated anew with four times the replicates.
-Cells whose estimate cannot vary (all right; equal numbers right in each picture) are summed up apart: any interval
+Cells whose estimate cannot vary (all right; equal numbers right in each image) are summed up apart: any interval
 that contains its estimate holds the truth there.
 """
 
@@ -27,8 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from snellen.analysis.combined_estimates import mean_of_estimates
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.intervals import NO_BOUNDS, UNIT_INTERVAL
 from snellen.analysis.linearisation import linearised_estimates
-from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, estimate_mean, mean_of_estimates
 from snellen.metrics.captions import BLEU_4
 from snellen.metrics.hallucination import POPE
 from snellen.records import Estimate

@@ -28,7 +28,7 @@ from snellen_lab.linting import lint
 
 
 def write(folder: Path, count: int) -> Benchmark:
-    """Questions of nine words with four options of three, four about each picture; the pictures are only named."""
+    """Questions of nine words with four options of three, four about each image; the images are only named."""
     rng = random.Random(0)
     words = [f"w{i}" for i in range(5000)]
     with RecordWriter(folder / SAMPLES) as samples, RecordWriter(folder / ANSWERS) as answers:

@@ -1,6 +1,6 @@
-"""What preparing pictures in the background costs or saves: the same requests with and without it, in turns.
+"""What preparing images in the background costs or saves: the same requests with and without it, in turns.
 
-    python bench/lookahead.py [--device cpu] [--pictures 24] [--repetitions 5] [--threads 2]
+    python bench/lookahead.py [--device cpu] [--images 24] [--repetitions 5] [--threads 2]
 
 A LLaVA of a few layers with 576 image tokens is asked about photographs of 1280 x 960, two prompts each, by the
 driver that a run uses. Prints wall-clock and CPU seconds of both ways and their ratio (with / without), medians of
@@ -33,7 +33,7 @@ from snellen.models.loading import load_model
 
 
 def saved(folder: Path) -> Path:
-    """A LLaVA with small blocks and pictures of real size."""
+    """A LLaVA with small blocks and images of real size."""
     words = tiny_archs.byte_level(
         [*tiny_archs.SPECIALS, *tiny_archs.ROLES], "$A", eos_token="<|end|>"
     )
@@ -77,7 +77,7 @@ def saved(folder: Path) -> Path:
 
 
 class Photographs(dict[str, bytes]):
-    """Pictures with blurred noise, as JPEG."""
+    """Images with blurred noise, as JPEG."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Photographs(dict[str, bytes]):
 
 
 def asked(model: Any, photographs: Photographs, ahead: int) -> tuple[float, float]:
-    """Wall-clock and CPU seconds of a run in windows of four pictures, told of `ahead` pictures before they come."""
+    """Wall-clock and CPU seconds of a run in windows of four images, told of `ahead` images before they come."""
     model._encoder._decoded.clear()
     model._encoder._pixels._cached.clear()
     model._engine.prefix_cache.clear()

@@ -2,7 +2,7 @@
 
     python bench/mmbench.py [--questions 1164] [--kilobytes 60] [--form legacy]
 
-The pictures are noise, which JPEG does not shrink; `legacy` repeats each in all rotations of its question, `reference`
+The images are noise, which JPEG does not shrink; `legacy` repeats each in all rotations of its question, `reference`
 has the index of the base row there. Prints the file's size, the seconds of a build, and the most memory it took.
 """
 

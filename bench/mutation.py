@@ -72,6 +72,7 @@ ROOMS: dict[str, dict[str, str]] = {
     "formats": {
         "formats/text_table.py": "text_table",
         "formats/xlsx.py": "text_table",
+        "formats/xlsx_parts.py": "text_table",
     },
     "scoring": {
         "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",
@@ -84,9 +85,16 @@ ROOMS: dict[str, dict[str, str]] = {
         "scoring/unparsed.py": "matching",
     },
     "analysis": {
-        "analysis/statistics.py": "statistics aggregate",
+        "analysis/quantiles.py": "statistics aggregate",
+        "analysis/group_spread.py": "statistics aggregate",
+        "analysis/intervals.py": "statistics aggregate",
+        "analysis/group_means.py": "statistics aggregate",
+        "analysis/combined_estimates.py": "statistics aggregate",
         "analysis/linearisation.py": "metrics_pooled statistics declaration",
         "analysis/aggregate.py": "statistics aggregate",
+        "analysis/benchmark_rows.py": "statistics aggregate",
+        "analysis/choice_values.py": "statistics aggregate",
+        "analysis/pools.py": "statistics aggregate",
         "analysis/paired/differences.py": "compare statistics",
     },
     "extraction": {
@@ -96,6 +104,10 @@ ROOMS: dict[str, dict[str, str]] = {
         "extraction/tokens.py": "extract replies",
         "extraction/features.py": "extract replies",
         "extraction/propositions.py": "extract replies",
+        "extraction/relation_words.py": "reply_styles replies",
+        "extraction/claims.py": "reply_styles replies",
+        "extraction/claim_verdicts.py": "reply_styles replies",
+        "extraction/relations.py": "reply_styles replies",
         "extraction/reader.py": "extract replies",
         "extraction/cue_words.py": "extract replies",
         "extraction/normalisation.py": "extract replies",

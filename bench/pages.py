@@ -3,7 +3,7 @@
     python bench/pages.py [--rounds 5]
 
 Pages are shown at 1,280 x 820 pixels, and each is opened `rounds` times with an empty cache of
-pictures; times are the least, in milliseconds from the start of navigation, as the browser itself tells them
+images; times are the least, in milliseconds from the start of navigation, as the browser itself tells them
 (`first-contentful-paint`, `largest-contentful-paint`, `layout-shift`). A chart that ends above 820 stands on the first
 screen and is painted with it.
 """
@@ -29,7 +29,8 @@ from hosting import RunningServer, hosted  # noqa: E402
 from leaderboard_parts import as_jsonl, board, gold, hidden_benchmark, other, predictions, scored  # noqa: E402
 from pictures import run  # noqa: E402
 from snellen_lab import datasheet, write_datasheet  # noqa: E402
-from snellen_lab.verification.audit import AuditForm, audited_items, write_audit_page  # noqa: E402
+from snellen_lab.verification.audit_form import AuditForm, write_audit_page  # noqa: E402
+from snellen_lab.verification.audited_questions import audited_items  # noqa: E402
 from snellen_server.arena.standings import rate_arena  # noqa: E402
 from snellen_server.explorer.feature import index_public_runs  # noqa: E402
 from test_server_arena import Fight  # noqa: E402

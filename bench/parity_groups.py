@@ -197,7 +197,7 @@ def _all(lmms: Any, kit: Any) -> Iterator[tuple[str, str, str, Theirs]]:
         return {"accuracy": float(found["Average"]), "group_accuracy": float(found["Overall"])}
 
     def by_natural(right: dict[int, bool]) -> dict[str, float]:
-        # 1 is yes: right for the first question about the first picture and the second about the second.
+        # 1 is yes: right for the first question about the first image and the second about the second.
         said = [int(hit == (number % 4 in (0, 3))) for number, hit in right.items()]
         found = natural.get_scores([said[start : start + 4] for start in range(0, len(said), 4)])
         return {

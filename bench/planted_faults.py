@@ -5,7 +5,7 @@ an audit holds.
     python bench/planted_faults.py --questions 300 --audits 100
 
 A juror of skill 0.95 says of each option whether it is right, and errs in 1 of 20, each by itself. A blind solver
-prefers one option of each question, the same in most rotations; of a question that needs no picture it is the answer.
+prefers one option of each question, the same in most rotations; of a question that needs no image it is the answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from snellen.common.seeds import rng_for
 from snellen.records import Request
 from snellen.registry import register
 from snellen.verification.verify import Solvers, verify
-from snellen_lab.verification.audit import few_bad_probability, most_bad
+from snellen_lab.verification.audit_outcome import few_bad_probability, most_bad
 
 RATES = {
     "wrong answer": 0.05,
@@ -130,7 +130,7 @@ def juror(items: list[Planted], skill: float, name: str) -> sn.Scripted:
 
 
 def blind_solver(items: list[Planted], name: str) -> sn.Scripted:
-    """Names the answer of a question that needs no picture in 9 of 10 presentations, else mostly its favourite."""
+    """Names the answer of a question that needs no image in 9 of 10 presentations, else mostly its favourite."""
     solvable = {_number(item): item.draft for item in items if item.fault == "blind-solvable"}
 
     def reply(request: Request) -> str:

@@ -4,7 +4,7 @@
 
 Each argument is a checkout (recorded: 75571cf, e8e78f0, bb0b95a). Their own `doc_to_text`, `doc_to_messages`,
 `build_prompt` and `construct_prompt` are run, in an environment that has what these modules import (pandas, loguru,
-datasets, matplotlib, validators, sty, tabulate, reka-api and others). Pictures are numbered from 1 within a question;
+datasets, matplotlib, validators, sty, tabulate, reka-api and others). Images are numbered from 1 within a question;
 empty texts are left out, as they say nothing. VLMEvalKit's rows are made of Snellen's samples, in the columns of its
 tables. Some modules of lmms-eval want OPENAI_API_KEY to be set when they are imported, to anything; nothing is asked.
 """
@@ -81,9 +81,9 @@ VLMEVALKIT = {
 DROPPED = {"seed-bench": (3,)}
 """Rows that are no questions of Snellen's."""
 MARK = [254, 253]
-"""The colour of pictures, after their number."""
+"""The colour of images, after their number."""
 IN_BASE64 = {"simplevqa", "worldvqa", "websrc"}
-"""Whose pictures lmms-eval decodes from base64."""
+"""Whose images lmms-eval decodes from base64."""
 UNLIKE = {"seed-bench": (0, 1), "seed-bench-2-plus": (0, 1)}
 """Rows with three options, where lmms-eval writes an empty fourth one; the published files have four everywhere."""
 MMBENCH = [
@@ -125,7 +125,7 @@ def _pairs(name: str) -> list[tuple[Sample, Row]]:
 
 
 def _rows(name: str) -> list[Row]:
-    """The rows of a miniature that are questions, their pictures drawn in their numbers."""
+    """The rows of a miniature that are questions, their images drawn in their numbers."""
     listed = modern_tables.TABLES.get(name) or [modern_metric_tables.TABLES[name]]
     tables = [table for table in listed if "testdev_balanced_images" not in table.file]
     rows = [
@@ -227,7 +227,7 @@ def _function(folder: Path, name: str) -> Any:
 
 
 def _number(picture: Image.Image) -> int:
-    """A drawn picture's number; one that came in base64 is alone."""
+    """A drawn image's number; one that came in base64 is alone."""
     number, *mark = picture.getpixel((0, 0))
     return number if mark == MARK else 1
 
@@ -274,7 +274,7 @@ def _built_prompt(row: Row, module: str, kind: str, dataset: str) -> list[Part]:
 
 
 def _of_mmmu(checkout: Path) -> Row:
-    """Its own code puts pictures where the model's code does; here at their marks, as the paper shows them."""
+    """Its own code puts images where the model's code does; here at their marks, as the paper shows them."""
     construct = _function(checkout / "mmmu/utils", "data_utils.construct_prompt")
     settings = yaml.safe_load((checkout / "mmmu/configs/llava1.5.yaml").read_text())
     settings = {

@@ -5,7 +5,7 @@
 CLONES has the repositories as OWNER+NAME/repo. `real_prediction_files.toml` lists facts alone: repository, path, and the
 right value in percent, as the authors print it or a script finds it that was written for that file. A file without a
 value has no right answers or no replies, so that it should be refused with the next command. One is right within a
-point. A third of the files is held out: it was looked at once, after the others had been mended.
+point. A third of the files is held out: it is looked at after the others have been mended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from msgspec import Struct
 
 FACTS = Path(__file__).with_suffix(".toml")
 RIGHT_WITHIN = 1.0
-PERCENT = re.compile(r" (?:answers|scores) ([\d.]+)% ")
+HEADLINE = re.compile(r" (?:answers|scores) ([\d.]+)(%?) ")
+"""A share in percent, or a rate such as that of wrong characters."""
 
 
 class RealFile(Struct, frozen=True):
@@ -32,6 +33,8 @@ class RealFile(Struct, frozen=True):
     path: str
     right: float | None = None
     """In percent; None for a file that nothing can be computed of."""
+    known_by: str = ""
+    """How the right value is known, or what the file lacks."""
 
     @property
     def is_held_out(self) -> bool:
@@ -46,7 +49,7 @@ class Facts(Struct, frozen=True):
 class Finding(Struct, frozen=True):
     file: RealFile
     value: float | None
-    """The headline; None for a file that is refused."""
+    """The headline; None for a file that is refused, or whose report begins with what it needs."""
     line: str
 
     @property
@@ -74,10 +77,13 @@ def scored(clones: Path, file: RealFile) -> Finding:
             text=True,
             check=False,
         )
-    found = PERCENT.search(done.stdout)
-    value = float(found[1]) if found and done.returncode == 0 else None
-    lines = (done.stdout if value is not None else done.stderr).strip().splitlines()
-    return Finding(file, value, lines[0] if lines else "")
+    output = done.stdout if done.returncode == 0 else done.stderr
+    [first_line, *_] = output.strip().splitlines() or [""]
+    headline = HEADLINE.search(first_line)
+    value = None
+    if headline and done.returncode == 0:
+        value = float(headline[1]) * (1 if headline[2] else 100)
+    return Finding(file, value, first_line)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

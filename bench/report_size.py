@@ -2,7 +2,7 @@
 
     python bench/report_size.py [MODELS [BENCHMARKS [FILE]]]
 
-Synthetic models of fixed accuracy answer synthetic benchmarks of ten questions, each with a picture, in one
+Synthetic models of fixed accuracy answer synthetic benchmarks of ten questions, each with an image, in one
 presentation and by likelihood. The page is kept in FILE. Where chromium is installed, it says how long the page is and
 when it is painted; `python bench/report_size.py --look FILE` does that with any report.
 """
@@ -69,7 +69,7 @@ class Synthetic:
 
 
 def build(folder: Path, count: int) -> list[str]:
-    """Benchmarks of questions with a noisy picture of some 15 kilobytes each; their folders."""
+    """Benchmarks of questions with a noisy image of some 15 kilobytes each; their folders."""
     folders = []
     for number in range(count):
         place = folder / f"benchmark-{number:02d}"

@@ -8,7 +8,7 @@ A LLaVA with random weights and 576 image tokens is written to a folder, and loa
 asked `--questions` of four options, one or four about each photograph, by generation (`--new-tokens` at most; random
 weights write them all) and by likelihood: by Snellen, with what is shared chosen by itself; with `scoring=exact` and
 with `batch_size` as in `--rows`; and by two loops as model cards have them, one question after the other and `--batch`
-at a time, padded on the left. Prints seconds and questions a second of each, pictures decoded and text written
+at a time, padded on the left. Prints seconds and questions a second of each, images decoded and text written
 included, the model's loading not. Exact and loops are asked an eighth of the questions, since they are slow.
 """
 
@@ -176,7 +176,7 @@ def run(model: Any, benchmark: str, protocol: str, limit: int, new_tokens: int, 
     return evaluate(model, benchmark, protocol, runs=to, name="speed", **settings)
 
 
-EACH = {1: "one question a picture", 4: "four questions a picture"}
+EACH = {1: "one question an image", 4: "four questions an image"}
 PROTOCOLS = ("vanilla", "likelihood")
 
 
@@ -184,7 +184,7 @@ def measure(arguments: argparse.Namespace, home: Path) -> None:
     device, dtype, tokens = arguments.device, getattr(torch, arguments.dtype), arguments.new_tokens
     timed, folder = Timer(device), home / "model"
     write_model(folder, arguments.size, device, dtype)
-    # Each kind of run has pictures of its own, of which nothing can be kept from the run before.
+    # Each kind of run has images of its own, of which nothing can be kept from the run before.
     kinds = [(each, protocol) for each in EACH for protocol in PROTOCOLS]
     benchmarks = {
         kind: write_benchmark(home / f"{number}", arguments.questions, kind[0], number)

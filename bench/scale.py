@@ -24,7 +24,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import snellen as sn
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import aggregate_run
 from snellen.common.images import Images
 from snellen.experiments.execution import LazyRoleModels, carry_out
 from snellen.experiments.scored_folders import score_folders
@@ -70,7 +70,7 @@ def write_table(folder: Path, count: int) -> None:
 
 
 def build(folder: Path, protocol: str) -> None:
-    sn.build(folder / "many.jsonl", name="many", to=folder / "many", no_pictures=True)
+    sn.build(folder / "many.jsonl", name="many", to=folder / "many", no_images=True)
 
 
 def run(folder: Path, protocol: str, model: AtOnce | None = None) -> None:
@@ -86,12 +86,12 @@ def score(folder: Path, protocol: str) -> None:
 
 
 def aggregate(folder: Path, protocol: str) -> None:
-    results_of(replace(load_scoring(folder / "run"), kept_rows=None))
+    aggregate_run(replace(load_scoring(folder / "run"), kept_rows=None))
 
 
 def report(folder: Path, protocol: str) -> None:
     scored = load_scoring(folder / "run")
-    write_report([scored], results_of(scored), folder / "report.html")
+    write_report([scored], aggregate_run(scored), folder / "report.html")
 
 
 class FirstRequestError(Exception):

@@ -131,7 +131,7 @@ def score_choices(count: int, rounds: int) -> tuple[float, float]:
             for i in range(count)
         )
         Path(folder, "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        made = build(Path(folder, "table.jsonl"), to=Path(folder, "made"), no_pictures=True)
+        made = build(Path(folder, "table.jsonl"), to=Path(folder, "made"), no_images=True)
         model = Scripted(lambda request: rng_for(request.sample_id).choice(REPLIES))
         evaluate(model, str(made.folder), runs=folder, name="run")
         seconds, cpu = [], []

@@ -1,14 +1,14 @@
-"""How often intervals and decisions err that may be looked at after every picture, and how much asking they save.
+"""How often intervals and decisions err that may be looked at after every image, and how much asking they save.
 
     python bench/sequential.py             # the whole grid: 2,000 simulated runs a cell, some minutes on two cores
     python bench/sequential.py --runs 200  # a tenth of the runs
 
-A cell is a benchmark with known answers of one or two models: pictures, questions a picture, accuracy (or the
-accuracies of two models), and the correlation within pictures. Its pictures are asked in random orders, 2,000 times:
+A cell is a benchmark with known answers of one or two models: images, questions an image, accuracy (or the
+accuracies of two models), and the correlation within images. Its images are asked in random orders, 2,000 times:
 
-    misses      share of runs in which the interval, looked at after every picture, ever leaves out the benchmark's mean
-    naive       the same for a 95 % interval for a fixed number of pictures (normal, by picture, finite population)
-    asked       mean share of the pictures asked until the rule stops, looked at after each twentieth part
+    misses      share of runs in which the interval, looked at after every image, ever leaves out the benchmark's mean
+    naive       the same for a 95 % interval for a fixed number of images (normal, by image, finite population)
+    asked       mean share of the images asked until the rule stops, looked at after each twentieth part
     empirical Bernstein   the same for the interval of Waudby-Smith and Ramdas (2023), theorem 4 with section 5's means
 
 For two models: false decisions, the share of runs that ever call the wrong model better, or either of two that score
@@ -26,14 +26,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from snellen.analysis.sequential import (
-    AIMS,
+from snellen.analysis.confidence_sequence import (
     ALPHA,
     Bets,
-    DrawnPicture,
+    DrawnImage,
     PopulationCounts,
     sequence_interval,
 )
+from snellen.analysis.sequential import AIMS
 
 LOOKS = 20
 Picture = tuple[int, float]
@@ -88,7 +88,7 @@ def cells() -> Iterator[Cell]:
 
 
 def benchmark(cell: Cell, rng: random.Random) -> list[Picture]:
-    """The pictures of a benchmark. Two models share how hard a question is; their values are (1 + a - b) / 2."""
+    """The images of a benchmark. Two models share how hard a question is; their values are (1 + a - b) / 2."""
     least, _, most = cell.size.partition("..")
     pictures = []
     for _ in range(cell.pictures):
@@ -108,7 +108,7 @@ def benchmark(cell: Cell, rng: random.Random) -> list[Picture]:
 
 
 def balanced(pictures: list[Picture]) -> list[Picture]:
-    """The same with values turned over, picture by picture, until both models score the same."""
+    """The same with values turned over, image by image, until both models score the same."""
     excess = sum(total - size / 2 for size, total in pictures)
     turned = []
     for size, total in pictures:
@@ -155,7 +155,7 @@ def aims_of(cell: Cell) -> tuple[float, ...]:
 def errs(
     cell: Cell, pictures: Sequence[Picture], population: PopulationCounts, mean: float
 ) -> bool:
-    """Whether the interval, looked at after every picture, ever leaves out the mean: its capital reaches 2 / alpha.
+    """Whether the interval, looked at after every image, ever leaves out the mean: its capital reaches 2 / alpha.
 
     Of two models, whether it ever speaks against the truth: rules out 1/2, on a side on which the mean is not.
     """
@@ -171,7 +171,7 @@ def errs(
 
 
 def naive_errs(cell: Cell, pictures: Sequence[Picture], mean: float) -> bool:
-    """The same for a normal 95 % interval by picture with the finite population's correction, from ten pictures on."""
+    """The same for a normal 95 % interval by image with the finite population's correction, from ten images on."""
     truth = mean if cell.second is None else 0.5
     n = total = squares = products = sizes = 0.0
     for i, (size, value) in enumerate(pictures, 1):
@@ -191,7 +191,7 @@ def naive_errs(cell: Cell, pictures: Sequence[Picture], mean: float) -> bool:
 def stops_at(
     cell: Cell, pictures: Sequence[Picture], population: PopulationCounts, interval: Interval
 ) -> int:
-    """After how many pictures the interval is narrow enough, or there is a verdict."""
+    """After how many images the interval is narrow enough, or there is a verdict."""
     for look in range(1, LOOKS + 1):
         drawn = math.ceil(look * len(pictures) / LOOKS)
         low, high = interval(pictures[:drawn], population, aims_of(cell))
@@ -208,7 +208,7 @@ def stops_at(
 def betting(
     pictures: Sequence[Picture], population: PopulationCounts, aims: Sequence[float]
 ) -> tuple[float, float]:
-    draws = [DrawnPicture(size, total, total) for size, total in pictures]
+    draws = [DrawnImage(size, total, total) for size, total in pictures]
     return sequence_interval(draws, population, aims)
 
 
@@ -217,16 +217,16 @@ def bernstein(
 ) -> tuple[float, float]:
     """Empirical Bernstein by predictable bets (Waudby-Smith and Ramdas 2023, theorem 2, with the means of section 5).
 
-    For pictures of one size: the value of a picture is the mean of its questions.
+    For images of one size: the value of an image is the mean of its questions.
     """
     aim, log = min(aims), math.log(2 / ALPHA)
     weights = weighted = price = spread = total = 0.0
     for i, (size, sum_) in enumerate(pictures):
         value, mean = sum_ / size, (0.5 + total) / (1 + i)
-        variance, remaining = (0.25 + spread) / (1 + i), population.pictures - i
-        bet = min(0.75, aim * population.pictures / remaining / variance)
+        variance, remaining = (0.25 + spread) / (1 + i), population.images - i
+        bet = min(0.75, aim * population.images / remaining / variance)
         # E[x_i] = (P m - total) / remaining, so each factor tells of m by P / remaining
-        weights += bet * population.pictures / remaining
+        weights += bet * population.images / remaining
         weighted += bet * (value + total / remaining)
         price += 4 * (value - mean) ** 2 * (-math.log1p(-bet) - bet) / 4
         total, spread = total + value, spread + (value - (0.5 + total + value) / (2 + i)) ** 2

@@ -36,6 +36,7 @@ features = ["arena", "bench"]
 [limits]
 "every request" = { per_visitor = "1000000/second", per_network = "1000000/second" }
 "arena questions" = { per_visitor = "1000000/second", per_network = "1000000/second" }
+"arena questions a day" = { per_visitor = "1000000/second", per_network = "1000000/second" }
 "arena votes" = { per_visitor = "1000000/second", per_network = "1000000/second" }
 [feature.arena]
 models = [
@@ -136,13 +137,13 @@ class Client:
     """One visitor on one connection, as thin as can be: the two processes share the cores."""
 
     async def begin(self, port: int, battles: int) -> None:
-        """Get a cookie, a token, the example's picture, and so many battles to vote on."""
+        """Get a cookie, a token, the example's image, and so many battles to vote on."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", port)
         self._head = b"Host: localhost\r\n"
         _, head, body = await self._ask(b"GET", b"/arena", extra=b"Accept: text/html\r\n")
         cookie = head.partition(b"set-cookie: ")[2].partition(b";")[0]
         token = body.partition(b'name="csrf-token" content="')[2].partition(b'"')[0]
-        self._picture = body.partition(b'data-picture="')[2].partition(b'"')[0]
+        self._picture = body.partition(b'data-image="')[2].partition(b'"')[0]
         self._head += b"Cookie: %b\r\nX-CSRF-Token: %b\r\nContent-Type: application/json\r\n" % (
             cookie,
             token,
@@ -177,7 +178,7 @@ class Client:
         if work == "vote":
             name, token = self._ready.pop()
         else:
-            asked = b'{"question": "What is it?", "picture": "%b"}' % self._picture
+            asked = b'{"question": "What is it?", "image": "%b"}' % self._picture
             status, _, body = await self._ask(b"POST", b"/api/v1/arena/battles", asked)
             if status != 200 or b"event: answered" not in body:
                 return status if status != 200 else 0, ""

@@ -4,7 +4,7 @@ that have a verdict, and by those before the first, in the order of asking, that
     python bench/unfinished.py [--runs 400] [--questions 150] [--others]
 
 Four options, and with `--others` four more worlds: other accuracies and numbers of options, independent passes, wrong
-answers that go together by picture. A question whose first answer is wrong has its verdict with it, one that turns
+answers that go together by image. A question whose first answer is wrong has its verdict with it, one that turns
 wrong later needs more answers, one that is right each time all. `window` asks a round of all that is under way and then
 takes in more, as `drive` does for a model that answers batches; `slots` keeps so many requests in flight, each of which
 takes a random time, as `drive_async` does. The table has for each share of the requests at which a run is stopped the
@@ -47,9 +47,9 @@ class World(Struct, frozen=True):
     orders: int
     kinds: tuple[tuple[float, Question], ...]
     picture: int = 1
-    """Questions about one picture, asked one after the other."""
+    """Questions about one image, asked one after the other."""
     alike: float = 0.0
-    """The share of the questions that are of the same kind as the others about their picture of which that is so."""
+    """The share of the questions that are of the same kind as the others about their image of which that is so."""
 
     @property
     def truth(self) -> float:
@@ -83,7 +83,7 @@ FIRST = of_passes(4, (0.15, 0.12, 0.06, 0.05), same=0.15)
 TRUTH = FIRST.truth
 WORLDS = {
     "four options": FIRST,
-    "four options, pictures of 5": World(4, FIRST.kinds, 5, 0.7),
+    "four options, images of 5": World(4, FIRST.kinds, 5, 0.7),
     "two options, often wrong": of_passes(2, (0.3, 0.25), same=0.25),
     "six options, seldom wrong": of_passes(6, (0.04, 0.03, 0.03, 0.03, 0.02, 0.02), same=0.03),
     "five options, independent passes": of_passes(5, [0.2 * 0.8**order for order in range(5)]),

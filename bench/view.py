@@ -31,7 +31,7 @@ from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.viewing.library import RunLibrary
 from snellen.viewing.local_pages import LocalPages, make_server
-from snellen.viewing.serving import listen
+from snellen.viewing.serving import open_listener
 
 SMALL = 1_000
 PAGES = {
@@ -91,7 +91,7 @@ def write_table(path: Path, count: int) -> None:
 def evaluate_many(folder: Path, benchmark: str, questions: int, run: str, models: int) -> None:
     write_table(folder / f"{benchmark}.tsv", questions)
     made = sn.build(
-        folder / f"{benchmark}.tsv", name=benchmark, to=folder / benchmark, no_pictures=True
+        folder / f"{benchmark}.tsv", name=benchmark, to=folder / benchmark, no_images=True
     )
     for number in range(models):
         name = f"{run}{number}"
@@ -122,7 +122,7 @@ def make_runs(folder: Path, questions: int, models: int, small_runs: int) -> Non
 
 def time_pages(library: RunLibrary, times: dict[str, list[tuple[float, float, float]]]) -> None:
     """By page what the first request took, the next one, and of the processor the first."""
-    listener = listen(0)
+    listener = open_listener(0)
     server = make_server(LocalPages(library))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

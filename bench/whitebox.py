@@ -1,14 +1,14 @@
 """What sharing saves: a LLaVA-like random model with 576 image tokens, three ways in one run.
 
-naive   the model's own forward for every option, the picture encoded again, logits at every place;
+naive   the model's own forward for every option, the image encoded again, logits at every place;
         for generation the model's own `generate`, one prompt at a time
 plain   Snellen's exact path (`scoring=exact`): the same, but logits only where they are read
 fast    Snellen's shared path
 
     python bench/whitebox.py [--size small|174m|3b|7b] [--dtype bfloat16] [--threads 1]
                                                             times, as in docs/evidence/whitebox.md
-    python bench/whitebox.py --counts [--image-tokens]      what is run: forward passes, tokens, pictures; no times
-    python bench/whitebox.py --image-tokens                 one question, for five real numbers of tokens a picture
+    python bench/whitebox.py --counts [--image-tokens]      what is run: forward passes, tokens, images; no times
+    python bench/whitebox.py --image-tokens                 one question, for five real numbers of tokens an image
     python bench/whitebox.py --device cuda                  an accelerator: 7b in bfloat16, and its throughput
 
 The three take turns, `--repetitions` times. Prints seconds (of the processor on a CPU, of the clock elsewhere) and
@@ -70,7 +70,7 @@ IMAGE_TOKENS = {
     1024: "Qwen2-VL at 896 x 896",
     2880: "LLaVA-NeXT, five crops",
 }
-"""Numbers of tokens a picture, and who has about as many."""
+"""Numbers of tokens an image, and who has about as many."""
 
 
 class Size(NamedTuple):
@@ -136,12 +136,12 @@ def crops_of(image_tokens: int) -> int:
 
 
 def side_of(image_tokens: int) -> int:
-    """Pixels of a side of the picture, or of each of its crops."""
+    """Pixels of a side of the image, or of each of its crops."""
     return PATCH * isqrt(image_tokens // crops_of(image_tokens))
 
 
 class Work:
-    """The prompts of all rows, about one picture of `image_tokens` tokens."""
+    """The prompts of all rows, about one image of `image_tokens` tokens."""
 
     def __init__(self, image_tokens: int) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -305,7 +305,7 @@ def counts(rows: dict[str, Row], made: Any) -> dict[str, dict[str, dict[str, int
 
 def show_counts(every: bool) -> None:
     """Print what each way runs. A model of a few thousand weights has as many passes as a large one."""
-    heads = (f"{way}: passes  tokens pictures" for way in ("naive", "plain", "fast"))
+    heads = (f"{way}: passes  tokens images" for way in ("naive", "plain", "fast"))
     print(" " * 46 + "".join(f"{head:>31s}" for head in heads))
     for image_tokens in IMAGE_TOKENS if every else (576,):
         made = model(SIZES["tiny"], image_tokens, torch.float32, "cpu")
@@ -408,7 +408,7 @@ def show_throughput(made: Any, work: Work, repetitions: int) -> None:
     print(
         f"a matrix product reaches {product / 1e12:.2f} TFLOP/s here, a copy {copied / 1e9:.1f} GB/s"
     )
-    print(f"prefill, picture included {tokens / read:10.0f} tokens/s")
+    print(f"prefill, image included {tokens / read:10.0f} tokens/s")
     share = 2 * weights * tokens / text / product
     print(
         f"prefill, text model       {tokens / text:10.0f} tokens/s, {share:.0%} of the product's rate"

@@ -75,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=chosen.folder) as scratch:
         write_table(Path(scratch) / "many.tsv", chosen.questions)
         made = sn.build(
-            Path(scratch) / "many.tsv", name="many", to=Path(scratch) / "many", no_pictures=True
+            Path(scratch) / "many.tsv", name="many", to=Path(scratch) / "many", no_images=True
         )
         for cache in ("", str(Path(scratch) / "cache")):
             CLOCK.clear(), BUSY.clear()

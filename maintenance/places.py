@@ -40,12 +40,12 @@ from snellen import __version__
 from snellen.catalogue import BenchmarkSpec, entries, select
 from snellen.catalogue.places import (
     LOCK,
-    ByHandPlace,
-    HubPlace,
+    HubSource,
     KnownDataset,
     KnownFile,
     Lock,
-    UrlPlace,
+    ManualSource,
+    UrlSource,
     fits,
     known_file,
     read_lock,
@@ -56,7 +56,7 @@ from snellen.common.foreign import Allowance
 from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.fetching.attendance import is_offline
-from snellen.fetching.download import PlaceError, check_kind, unreached
+from snellen.fetching.download import FetchError, check_kind, unreached
 from snellen.fetching.sources import source_places
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ _NO_HEAD = (
 """Where one byte is asked for instead; addresses that are signed for GET forbid HEAD."""
 
 
-class PlaceLook(Struct, frozen=True):
+class SourceStatus(Struct, frozen=True):
     """What one place says."""
 
     state: State
@@ -98,7 +98,7 @@ class Address(Struct, frozen=True):
     def name(self) -> str:
         return self.url
 
-    def look(self) -> PlaceLook:
+    def look(self) -> SourceStatus:
         return _look_at_address(self)
 
 
@@ -114,7 +114,7 @@ class Dataset(Struct, frozen=True):
     def name(self) -> str:
         return f"{self.repo}{f'@{self.revision}' if self.revision else ''}"
 
-    def look(self) -> PlaceLook:
+    def look(self) -> SourceStatus:
         return _look_at_dataset(self)
 
 
@@ -123,7 +123,7 @@ Seen = Address | Dataset
 
 def look_at_places(
     specs: Iterable[BenchmarkSpec], lock: Lock
-) -> list[tuple[Seen, tuple[str, ...], PlaceLook]]:
+) -> list[tuple[Seen, tuple[str, ...], SourceStatus]]:
     """Each place of the benchmarks once, in their order, with the benchmarks that use it and with what it reports.
 
     Raises DataError where the network is forbidden, MissingExtraError where a dataset is among them and the hub's
@@ -147,7 +147,7 @@ def look_at_places(
     ]
 
 
-def updated(lock: Lock, looks: Iterable[tuple[Seen, PlaceLook]], date: str) -> Lock:
+def updated(lock: Lock, looks: Iterable[tuple[Seen, SourceStatus]], date: str) -> Lock:
     """The lock, updated by places that are as they should be; entries of the others stay, for somebody to look into."""
     files, hub = dict(lock.files), dict(lock.hub)
     for place, look in looks:
@@ -171,15 +171,15 @@ def _reached(rests_on: str) -> str:
 def _places(spec: BenchmarkSpec, lock: Lock) -> Iterable[Seen]:
     for place in source_places(spec):
         match place:
-            case UrlPlace():
+            case UrlSource():
                 for file in place.files:
                     content = known_file(file, lock)
                     yield Address(file.url, content)
                     yield from (Address(mirror, content, is_mirror=True) for mirror in file.mirrors)
-            case HubPlace():
+            case HubSource():
                 facts = lock.hub.get(place.repo) or KnownDataset()
                 yield Dataset(place.repo, facts, place.revision, place.patterns)
-            case ByHandPlace():
+            case ManualSource():
                 yield Address(place.url, None)
 
 
@@ -223,7 +223,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return request
 
 
-def _look_at_address(address: Address) -> PlaceLook:
+def _look_at_address(address: Address) -> SourceStatus:
     redirects = _Redirects()
     try:
         try:
@@ -238,19 +238,19 @@ def _look_at_address(address: Address) -> PlaceLook:
     except urllib.error.HTTPError as error:
         error.close()
         return _refused(error.code)
-    except PlaceError:
-        return PlaceLook("changed", "a page for people stands where data should be")
+    except FetchError:
+        return SourceStatus("changed", "a page for people stands where data should be")
     except (OSError, http.client.HTTPException) as error:
-        return PlaceLook("cannot be reached", str(unreached(address.url, error)))
+        return SourceStatus("cannot be reached", str(unreached(address.url, error)))
     size = _size(headers) if address.known else 0
     if address.known and size and address.known.size and size != address.known.size:
-        return PlaceLook("changed", f"it has {size:,} bytes, not {address.known.size:,}")
+        return SourceStatus("changed", f"it has {size:,} bytes, not {address.known.size:,}")
     facts = replace(address.known, size=address.known.size or size) if address.known else None
     shown_size = f"{size:,} bytes" if size else ""
     where = final.partition("?")[0]
     if redirects.has_moved:
-        return PlaceLook("moved", f"to {where}", facts)
-    return PlaceLook(
+        return SourceStatus("moved", f"to {where}", facts)
+    return SourceStatus(
         "fine",
         ", ".join(filter(None, (shown_size, f"at {where}" if final != address.url else ""))),
         facts,
@@ -275,20 +275,20 @@ def _size(headers: Message) -> int:
     return int(length) if length.isdecimal() else 0
 
 
-def _refused(code: int) -> PlaceLook:
+def _refused(code: int) -> SourceStatus:
     match code:
         case 401 | 403:
-            return PlaceLook("gated", f"it wants a sign-in ({code})")
+            return SourceStatus("gated", f"it wants a sign-in ({code})")
         case 404 | 410:
-            return PlaceLook("vanished", f"it answers {code}")
+            return SourceStatus("vanished", f"it answers {code}")
         case _:
-            return PlaceLook("cannot be reached", f"it answers {code}")
+            return SourceStatus("cannot be reached", f"it answers {code}")
 
 
 # --- datasets ----------------------------------------------------------------------------------------------------
 
 
-def _look_at_dataset(place: Dataset) -> PlaceLook:
+def _look_at_dataset(place: Dataset) -> SourceStatus:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -304,36 +304,36 @@ def _look_at_dataset(place: Dataset) -> PlaceLook:
         )
         newest = hub.dataset_info(place.repo, timeout=PATIENCE).sha if commit else dataset.sha
     except GatedRepoError:
-        return PlaceLook("gated", "its terms are to be accepted")
+        return SourceStatus("gated", "its terms are to be accepted")
     except RevisionNotFoundError:
-        return PlaceLook("vanished", f"there is no commit {commit}")
+        return SourceStatus("vanished", f"there is no commit {commit}")
     except RepositoryNotFoundError:
-        return PlaceLook("vanished", "there is no such dataset, or it is private")
+        return SourceStatus("vanished", "there is no such dataset, or it is private")
     except HfHubHTTPError as error:
-        return PlaceLook("cannot be reached", " ".join(str(error).split())[:200])
+        return SourceStatus("cannot be reached", " ".join(str(error).split())[:200])
     except (
         Exception
     ) as error:  # what a failed connection raises depends on the HTTP library of the hub's client
-        return PlaceLook(
+        return SourceStatus(
             "cannot be reached", " ".join(str(error).split())[:200] or type(error).__name__
         )
     return _compared(place, dataset, newest or "")
 
 
-def _compared(place: Dataset, dataset: DatasetInfo, newest: str) -> PlaceLook:
+def _compared(place: Dataset, dataset: DatasetInfo, newest: str) -> SourceStatus:
     """What the hub says about a dataset, compared with what is known about it."""
     files = _files_of(place, dataset)
     if missing := [
         pattern for pattern in place.patterns if not any(fits(name, (pattern,)) for name in files)
     ]:
-        return PlaceLook("vanished", f"it has no file called {', '.join(missing)}")
+        return SourceStatus("vanished", f"it has no file called {', '.join(missing)}")
     changed = [
         name
         for name, file in place.known.files.items()
         if name in files and _differs(file, files[name])
     ]
     if changed and place.known.commit in (dataset.sha, ""):
-        return PlaceLook("changed", f"other bytes than known in {', '.join(changed)}")
+        return SourceStatus("changed", f"other bytes than known in {', '.join(changed)}")
     facts = replace(
         place.known,
         commit=place.known.commit or newest,
@@ -345,8 +345,8 @@ def _compared(place: Dataset, dataset: DatasetInfo, newest: str) -> PlaceLook:
     if newest and newest != dataset.sha:
         remarks.append(f"main is at {newest[:7]}")
     if dataset.id != place.repo:
-        return PlaceLook("moved", ", ".join([f"to {dataset.id}", *remarks]), facts)
-    return PlaceLook("gated" if dataset.gated else "fine", ", ".join(remarks), facts)
+        return SourceStatus("moved", ", ".join([f"to {dataset.id}", *remarks]), facts)
+    return SourceStatus("gated" if dataset.gated else "fine", ", ".join(remarks), facts)
 
 
 def _files_of(place: Dataset, dataset: DatasetInfo) -> dict[str, KnownFile]:

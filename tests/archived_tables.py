@@ -1,4 +1,4 @@
-"""Miniatures of datasets whose clips or pictures are files of their own or in archives, as the hub has them."""
+"""Miniatures of datasets whose clips or images are files of their own or in archives, as the hub has them."""
 
 from __future__ import annotations
 
@@ -207,6 +207,88 @@ def mlvu(to: Path) -> None:
     packed(to / "video_part_1.zip", {f"video_{n}.mp4": clip(n) for n in range(3)})
 
 
+def lvbench(to: Path) -> None:
+    rows(
+        to / "data/train-00000-of-00001.parquet",
+        {**columns("video_path question answer"), "options": TEXTS},
+        lambda n: {
+            "video_path": f"v{n // 2}.mp4",
+            "question": ask(n),
+            "options": labelled(),
+            "answer": letter(n),
+        },
+    )
+    packed(to / "all_videos.zip", {f"v{n}.mp4": clip(n) for n in range(3)})
+
+
+def video_mmmu(track: str) -> Callable[[Path], None]:
+    """Clips in the folders of their fields; the last question of the track Adaptation is open."""
+
+    def write_track(to: Path) -> None:
+        is_adaptation = track == "Adaptation"
+        rows(
+            to / f"{track}/test-00000-of-00001.parquet",
+            {**columns("id question answer question_type"), "options": TEXTS},
+            lambda n: {
+                "id": f"dev_Math_{n}",
+                "question": ask(n),
+                "options": [] if is_adaptation and n == ROWS - 1 else labelled(),
+                "answer": "12" if is_adaptation and n == ROWS - 1 else letter(n),
+                "question_type": "multiple-choice",
+            },
+        )
+        packed(to / "Science.zip", {f"Science/dev_Math_{n}.mp4": clip(n) for n in range(ROWS)})
+
+    return write_track
+
+
+def charades_sta(to: Path) -> None:
+    rows(
+        to / "data/test-00000-of-00001.parquet",
+        {**columns("video caption"), "timestamp": pa.list_(pa.float64())},
+        lambda n: {
+            "video": f"AO8RW{n // 2}.mp4",
+            "caption": f"person opens door {n}",
+            "timestamp": [1.5 + n, 3.25 + 2 * n],
+        },
+    )
+    packed(to / "Charades_v1_480.zip", {f"Charades_v1_480/AO8RW{n}.mp4": clip(n) for n in range(3)})
+
+
+def activitynet_qa(to: Path) -> None:
+    rows(
+        to / "data/test-00000-of-00001.parquet",
+        columns("video_name question question_id answer type"),
+        lambda n: {
+            "video_name": f"1QI{n // 2}",
+            "question": f"which animal is number {n}",
+            "question_id": f"v_1QI{n // 2}_{n % 2}",
+            "answer": ("yes", "3", "a dog", "cow", "no", "12")[n],
+            "type": str(n),
+        },
+    )
+    packed(to / "all_test.zip", {f"all_test/v_1QI{n}.mp4": clip(n) for n in range(3)})
+
+
+def mmvu(to: Path) -> None:
+    """Seven rows, of which one is open."""
+    options = pa.struct([(letter(n, 5), pa.string()) for n in range(5)])
+    table = [
+        {
+            "id": f"validation_{n}",
+            "video_path": f"videos/Art/{n % 3}.mp4",
+            "question_type": "open-ended" if n == ROWS else "multiple-choice",
+            "question": ask(n),
+            "answer": "a dog" if n == ROWS else letter(n, 5),
+            "choices": {letter(k, 5): "" if n == ROWS else ANIMALS[k] for k in range(5)},
+        }
+        for n in range(ROWS + 1)
+    ]
+    types = {**columns("id video_path question_type question answer"), "choices": options}
+    mini_hub.write(to / "data/validation-00000-of-00001.parquet", table, types)
+    packed(to / "videos.zip", {f"videos/Art/{n}.mp4": clip(n) for n in range(3)})
+
+
 def visulogic(to: Path) -> None:
     lines = [
         {
@@ -222,6 +304,14 @@ def visulogic(to: Path) -> None:
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {
+    "activitynet-qa": activitynet_qa,
+    "charades-sta": charades_sta,
+    "lvbench": lvbench,
+    "mmvu": mmvu,
+    **{
+        f"video-mmmu-{track.lower()}": video_mmmu(track)
+        for track in ("Perception", "Comprehension", "Adaptation")
+    },
     "egoschema": egoschema,
     "mlvu": mlvu,
     "mvbench": mvbench,

@@ -171,13 +171,20 @@ class Page:
         self._call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
 
     def wait_until(self, condition: str) -> None:
-        """Wait until an expression on the page is true, looking again whenever the page has changed."""
+        """Wait until an expression on the page is true.
+
+        It is looked at again whenever the document has changed, so that no short state is missed,
+        and 20 times a second, since an image that has been loaded changes no document.
+        """
         self.run(
             f"""new Promise((done, failed) => {{
-                const look = () => ({condition}) && (watcher.disconnect(), done(true));
+                const end = () => (watcher.disconnect(), clearInterval(clock), clearTimeout(limit));
+                const look = () => ({condition}) && (end(), done(true));
+                const fail = () => (end(), failed(new Error({json.dumps(condition)} + ' does not come true')));
                 const watcher = new MutationObserver(look);
+                const clock = setInterval(look, 50);
+                const limit = setTimeout(fail, {LONGEST * 250});
                 watcher.observe(document, {{subtree: true, childList: true, attributes: true, characterData: true}});
-                setTimeout(() => failed(new Error({json.dumps(condition)} + ' does not come true')), {LONGEST * 250});
                 look();
             }})"""
         )

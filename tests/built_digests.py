@@ -6,7 +6,7 @@
 Built are: the embedded psychometric tests and eye chart, easy-VQA, the miniatures of all 61 official layouts of
 ReForm-Eval (complete and as sampled), of the published data, of the hub's datasets, VisDial's candidates, the 47
 data sets of LVLM-eHub, ARO's four, and a file of MMBench's form. The version digests every question, answer and
-picture, so a reader that was rewritten is the same when its digest is.
+image, so a reader that was rewritten is the same when its digest is.
 """
 
 from __future__ import annotations

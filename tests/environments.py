@@ -236,9 +236,9 @@ def write_inputs(folder: Path, questions: int = 12) -> None:
     for number in range(questions):
         picture = f"{number}.png"
         colour = COLOURS[number % 3]
-        for picture_folder in (folder / "pictures", folder / "photos" / colour):
-            picture_folder.mkdir(parents=True, exist_ok=True)
-            (picture_folder / picture).write_bytes(small.picture(number))
+        for image_folder in (folder / "pictures", folder / "photos" / colour):
+            image_folder.mkdir(parents=True, exist_ok=True)
+            (image_folder / picture).write_bytes(small.picture(number))
 
         question = f"Which colour is thing {number}?"
         table.append((str(number), picture, question, *COLOURS, "ABC"[number % 3]))

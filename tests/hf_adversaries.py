@@ -129,7 +129,7 @@ class Frequencies(LlamaModel):  # type: ignore[misc]
 
 
 class Pruning(LlamaModel):  # type: ignore[misc]
-    """Sees of a picture's sixteen tokens the half that is most like the last token of the first forward pass."""
+    """Sees of an image's sixteen tokens the half that is most like the last token of the first forward pass."""
 
     def forward(self, *args: Any, **settings: Any) -> Any:
         embeds, past = settings["inputs_embeds"], read_so_far(settings.get("past_key_values"))

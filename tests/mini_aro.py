@@ -17,7 +17,7 @@ BOX = {"bbox_x": 10, "bbox_y": 20, "bbox_w": 40, "bbox_h": 30}
 
 
 def visual_genome(to: Path) -> Path:
-    """Two relations and two pairs of attributes about three pictures, with the fields of the official files."""
+    """Two relations and two pairs of attributes about three images, with the fields of the official files."""
     relations = [
         {
             "image_id": "1",

@@ -44,7 +44,7 @@ COLOURS = ("red", "green", "blue", "white")
 
 
 def flowers102(to: Path) -> Path:
-    """The authors' files, with four pictures in the list to test on."""
+    """The authors' files, with four images in the list to test on."""
     classes.flowers102_lists(to)
     lists = {
         "trnid": np.array([[1, 3]]),
@@ -226,7 +226,7 @@ VCR_BOXES = [
 
 
 def vcr(to: Path) -> Path:
-    """Three questions about a picture 900 pixels wide: of two persons, of one, of four."""
+    """Three questions about an image 900 pixels wide: of two persons, of one, of four."""
     asked: list[tuple[list[Any], list[list[Any]]]] = [
         (
             ["Where", "is", [0], "going", "with", [1], "?"],
@@ -262,7 +262,7 @@ def vcr(to: Path) -> Path:
 
 
 def pope(name: str) -> Callable[[Path], Path]:
-    """Six questions about each of two pictures, yes and no in turns; one misspells the image as published files do."""
+    """Six questions about each of two images, yes and no in turns; one misspells the image as published files do."""
 
     def make(to: Path) -> Path:
         rows = [

@@ -1,4 +1,4 @@
-"""Miniatures of datasets on the hub, made of the miniatures of the official files: Parquet with pictures inside."""
+"""Miniatures of datasets on the hub, made of the miniatures of the official files: Parquet with images inside."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def wordart(to: Path) -> Path:
 
 
 def textocr(to: Path) -> Path:
-    """Four pictures of 200 x 120 pixels with three words each; two are illegible or a sign, one box is small."""
+    """Four images of 200 x 120 pixels with three words each; two are illegible or a sign, one box is small."""
     images = {
         f"img{n}": {
             "id": f"img{n}",
@@ -366,7 +366,7 @@ def flickr30k(to: Path) -> Path:
 
 
 def flickr30k_tokens(to: Path) -> Path:
-    """The same pictures from the site's own file, with the list of those to test on."""
+    """The same images from the site's own file, with the list of those to test on."""
     lines = [
         f"{n}.jpg#{place}\t{text}" for n in range(COUNT) for place, text in enumerate(_captions(n))
     ]

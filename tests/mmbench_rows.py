@@ -27,7 +27,7 @@ def row(
     gold: int = 0,
     **cells: str,
 ) -> Cells:
-    """A base row with a picture of its own."""
+    """A base row with an image of its own."""
     number = sum(str(index).encode())
     return {
         "index": str(index),
@@ -52,7 +52,7 @@ def options_of(row: Cells) -> list[str]:
 def rotation(
     base: Cells, turn: int, *, left: bool = False, step: int = MILLION, **cells: str
 ) -> Cells:
-    """The row of a question's `turn`th rotation, its picture a reference."""
+    """The row of a question's `turn`th rotation, its image a reference."""
     options = options_of(base)
     count = len(options)
     order = [(place + (turn if left else -turn)) % count for place in range(count)]

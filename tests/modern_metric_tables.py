@@ -218,6 +218,23 @@ PICTURED = {"image": PICTURE}
 HR_BENCH = {**columns("question A B C D answer category cycle_category image"), "index": INT}
 SCREEN = {**columns("file_name instruction data_type data_source"), "bbox": BOX, **PICTURED}
 TEST = "data/test-00000-of-00001.parquet"
+EXPRESSIONS = {
+    **columns("question_id question file_name"),
+    "answer": TEXTS,
+    "bbox": pa.list_(pa.float32()),
+    **PICTURED,
+}
+EXPRESSION_SPLITS = {
+    "refcoco": "val",
+    "refcoco-testa": "testA",
+    "refcoco-testb": "testB",
+    "refcoco-plus-val": "val",
+    "refcoco-plus-testa": "testA",
+    "refcoco-plus-testb": "testB",
+    "refcocog-val": "val",
+    "refcocog-test": "test",
+}
+"""The entries with RefCOCO's columns, each with its split."""
 TABLES: dict[str, Table] = {
     "chartqa": Table(
         TEST,
@@ -326,16 +343,10 @@ TABLES: dict[str, Table] = {
     "screenspot": Table(TEST, SCREEN, screen(1)),
     "screenspot-v2": Table(TEST, SCREEN, screen(1)),
     "screenspot-pro": Table(TEST, {**SCREEN, **columns("ui_type application")}, screen(4)),
-    "refcoco": Table(
-        "data/val-00000-of-00001.parquet",
-        {
-            **columns("question_id question file_name"),
-            "answer": TEXTS,
-            "bbox": pa.list_(pa.float32()),
-            **PICTURED,
-        },
-        refcoco,
-    ),
+    **{
+        name: Table(f"data/{split}-00000-of-00001.parquet", EXPRESSIONS, refcoco)
+        for name, split in EXPRESSION_SPLITS.items()
+    },
 }
 """By the short name of the entry."""
 

@@ -2,63 +2,37 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct
 
 import mini_hub
 import mmbench_rows
+import modern_card_tables
 import small
-
-TEXT, INT, TEXTS, PICTURE, VOTES = (
-    pa.string(),
-    pa.int64(),
-    mini_hub.TEXTS,
-    mini_hub.PICTURE,
-    mini_hub.VOTES,
+from modern_rows import (
+    ANIMALS,
+    INT,
+    PICTURE,
+    PICTURES,
+    ROWS,
+    TEXT,
+    TEXTS,
+    VOTES,
+    Row,
+    Table,
+    ask,
+    base64_image,
+    columns,
+    letter,
+    lettered,
+    shown,
 )
-PICTURES, NUMBERS = pa.list_(PICTURE), pa.list_(INT)
-ROWS = 6
-ANIMALS = small.ANIMALS
-Row = dict[str, Any]
 
 
-class Table(Struct, frozen=True):
-    """A file of a dataset: the types of its columns, and its rows by their numbers."""
-
-    file: str
-    types: dict[str, pa.DataType]
-    row: Callable[[int], Row]
-    rows: int = ROWS
-
-
-def columns(names: str, kind: pa.DataType = TEXT) -> dict[str, pa.DataType]:
-    return dict.fromkeys(names.split(), kind)
-
-
-def shown(number: int) -> Row:
-    return mini_hub.drawn(number + 1)
-
-
-def ask(number: int) -> str:
-    return f"Which animal is number {number}?"
-
-
-def letter(number: int, options: int = 4) -> str:
-    return "ABCDEFGHIJ"[number % options]
-
-
-def lettered(form: str, options: int = 4, between: str = "\n") -> str:
-    """Options as one text: `A. cat`, `B. dog`."""
-    return between.join(f"{form.format(letter(n))}{ANIMALS[n]}" for n in range(options))
-
-
-def numbered_pictures(name: str, count: int, number: int) -> Row:
-    """As many pictures as the row's number says, at least one; the other columns are empty."""
+def numbered_images(name: str, count: int, number: int) -> Row:
+    """As many images as the row's number says, at least one; the other columns are empty."""
     return {
         f"{name}_{n}": shown(10 * number + n) if n <= 1 + number % 3 else None
         for n in range(1, count + 1)
@@ -86,7 +60,7 @@ def mmmu(number: int) -> Row:
         "subfield": "Drawing",
         "topic_difficulty": "Easy",
         "subject": "Art",
-        **numbered_pictures("image", 7, number),
+        **numbered_images("image", 7, number),
     } | (
         {"options": "[]", "answer": "['12', 'twelve']", "question_type": "open"} if is_open else {}
     )
@@ -152,7 +126,7 @@ def prompted(number: int) -> Row:
         "image": shown(number),
         "task": "Count",
         "source": "COCO",
-        **numbered_pictures("image", 4, number),
+        **numbered_images("image", 4, number),
     }
 
 
@@ -174,7 +148,7 @@ def mmt(number: int) -> Row:
 
 
 def muirbench(number: int) -> Row:
-    """The options of every third row are pictures, as marks that are all alike."""
+    """The options of every third row are images, as marks that are all alike."""
     count = 1 + number % 3
     pictured = count == 3
     return {
@@ -221,7 +195,7 @@ def iconqa(number: int) -> Row:
 
 
 def mathverse(number: int) -> Row:
-    """The last but one is of the version whose question is in the picture, the last has no options and no picture."""
+    """The last but one is of the version whose question is in the image, the last has no options and no image."""
     row: Row = {
         "sample_index": str(number),
         "problem_index": str(number // 2),
@@ -275,7 +249,7 @@ def paged(name: str, count: int) -> Callable[[int], Row]:
         "deck_name": "deck",
         "answer": str(number),
         "answers": f"['{ANIMALS[number]}', \"a {ANIMALS[number]}\"]",
-        **numbered_pictures(name, count, number),
+        **numbered_images(name, count, number),
     }
 
 
@@ -310,10 +284,6 @@ def charxiv(number: int) -> Row:
         **{f"descriptive_q{n}": 1 + (4 * number + n) % 19 for n in range(1, 5)},
         **{f"descriptive_a{n}": f"{ANIMALS[number]} {n}" for n in range(1, 5)},
     }
-
-
-def base64_picture(number: int) -> str:
-    return base64.b64encode(small.picture(number + 1)).decode()
 
 
 PICTURED = {"image": PICTURE}
@@ -524,7 +494,7 @@ TABLES: dict[str, list[Table]] = {
                 "question": ask(n),
                 "relation": "close",
                 "data_source": "mp3d",
-                "image": base64_picture(n),
+                "image": base64_image(n),
                 "answer_options": ANIMALS[:4],
                 "answer": n % 4,
             },
@@ -659,7 +629,7 @@ TABLES: dict[str, list[Table]] = {
                 "page_id": f"p{n // 2}",
                 "question": ask(n),
                 "answer": f"the {ANIMALS[n]} here",
-                "image": base64_picture(n // 2),
+                "image": base64_image(n // 2),
             },
         )
     ],
@@ -781,7 +751,7 @@ TABLES: dict[str, list[Table]] = {
             {"data_id": INT, **columns("image language question answer original_category")},
             lambda n: {
                 "data_id": n,
-                "image": base64_picture(n),
+                "image": base64_image(n),
                 "language": ("EN", "CN")[n % 2],
                 "question": ask(n),
                 "answer": ANIMALS[n],
@@ -797,7 +767,7 @@ TABLES: dict[str, list[Table]] = {
                 "index": str(n),
                 "question": ask(n),
                 "answer": ANIMALS[n],
-                "image": [base64_picture(10 * n + k) for k in range(1 + n % 2)],
+                "image": [base64_image(10 * n + k) for k in range(1 + n % 2)],
             },
         )
     ],
@@ -822,7 +792,7 @@ TABLES: dict[str, list[Table]] = {
             columns("index image question answer category language"),
             lambda n: {
                 "index": str(n),
-                "image": base64_picture(n),
+                "image": base64_image(n),
                 "question": ask(n),
                 "answer": ANIMALS[n],
                 "category": "nature",
@@ -863,7 +833,7 @@ TABLES: dict[str, list[Table]] = {
             lambda n: {
                 "instruction": ask(n),
                 "num_of_component": n % 3 + 1,
-                "components": ["Is short."] * (n % 3 + 1),
+                "components": [f"Names a {ANIMALS[n]}.", *[f"Counts to {n}."] * (n % 3)],
                 "image": shown(n),
             },
         )
@@ -897,6 +867,7 @@ TABLES: dict[str, list[Table]] = {
     ],
 }
 """By the short name of the entry: the files that it reads."""
+TABLES |= modern_card_tables.TABLES
 
 
 def write(name: str, to: Path) -> Path:
@@ -908,6 +879,7 @@ def write(name: str, to: Path) -> Path:
             for number in range(table.rows)
         ]
         if table.file.endswith(".tsv"):
+            (to / table.file).parent.mkdir(parents=True, exist_ok=True)
             mmbench_rows.write(rows, to / table.file)
         else:
             mini_hub.write(to / table.file, rows, table.types)

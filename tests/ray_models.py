@@ -1,6 +1,6 @@
 """A model for workers on a cluster, found by an entry point as one of another package is: `clustered:NAME?...`.
 
-It replies as `slow_model` does, and only to pictures whose bytes have come. Options: `seconds` for each request,
+It replies as `slow_model` does, and only to images whose bytes have come. Options: `seconds` for each request,
 `batch`, `log` (a file that gets a line of JSON for each batch), `deadly` (the sample that ends its process), `unlike`
 (a file: every process has another fingerprint, and answers when the file says that two have loaded the model).
 """

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from snellen.api import evaluate
 from snellen.common.images import Images
-from snellen.records import Kind, Request, Response, Usage
+from snellen.records import Request, RequestKind, Response, Usage
 
 ROUNDS = 3
 PROTOCOL = f"reasoning?rounds={ROUNDS}"
@@ -71,7 +71,7 @@ class Actor:
 class AsyncActor:
     """The same behind a network of its own."""
 
-    kinds: frozenset[Kind] = frozenset({"generate"})
+    kinds: frozenset[RequestKind] = frozenset({"generate"})
     concurrency = 2
 
     def __init__(self, role: str = "", calls: Path | None = None, *, held: bool = False) -> None:

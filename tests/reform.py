@@ -22,7 +22,7 @@ from snellen.errors import DataError
 from snellen.records import Sample
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import open_answers, with_answer_tags
-from snellen.verification.questions import gather_material
+from snellen.verification.questions import LintMaterial
 
 COMPLETE = Recipe(sample=Sampling(), distractors="pool")
 """The complete benchmark; distractors that a model would write are drawn from the source's answers."""
@@ -57,7 +57,7 @@ def holds_together(benchmark: Benchmark, runs: Path) -> None:
         return
     assert _means(oracle, "accuracy") == pytest.approx([1.0] * 2)
     [run] = guesser.runs
-    chance, tolerance = _chance(samples, run.asked - questions)
+    chance, tolerance = _chance(samples, run.distinct_requests - questions)
     # Under likelihood the guesser guesses once a template, which all presentations share.
     generation = _means(guesser, "accuracy", "generation")
     assert generation == pytest.approx([chance], abs=tolerance)
@@ -135,9 +135,9 @@ def no_tag_tells(benchmark: Benchmark) -> None:
     """Assert that no tag that a run sees is the answer, or goes with one more often than half of the time by chance."""
     if importlib.util.find_spec("snellen_lab") is None:  # which brings this check
         return
-    from snellen_lab.linting.wording import telling_tags
+    from snellen_lab.linting.tags import telling_tags
 
-    told = [finding.message for finding in telling_tags(gather_material(benchmark), unlikely=0.5)]
+    told = [finding.message for finding in telling_tags(LintMaterial.of(benchmark), unlikely=0.5)]
     assert not [
         message for message in told if not any(f"the tag {name!r} " in message for name in SAID)
     ], told
@@ -157,7 +157,7 @@ def write_json(path: Path, content: Any) -> Path:
 
 
 def write_picture(path: Path, colour: int = 0, size: tuple[int, int] = (96, 80)) -> Path:
-    """A picture of its own colour; JPEG or PNG by the path's suffix."""
+    """An image of its own colour; JPEG or PNG by the path's suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(small.picture(colour, "PNG" if path.suffix == ".png" else "JPEG", size))
     return path

@@ -302,7 +302,7 @@ class _Said(Struct):
 
     @property
     def shown(self) -> str:
-        """Its text, each picture as a token that tells pictures apart."""
+        """Its text, each image as a token that tells images apart."""
         if isinstance(self.content, list):
             return "".join(
                 part.text or f"<{_digest(part.image_url.url):08x}>" for part in self.content

@@ -1,4 +1,4 @@
-"""Small real inputs: pictures, tables of questions, benchmarks built from them."""
+"""Small real inputs: images, tables of questions, benchmarks built from them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def picture(colour: int = 0, form: str = "PNG", size: tuple[int, int] = (8, 6)) 
 
 
 def cell(colour: int = 0) -> str:
-    """A picture as it stands in a table."""
+    """An image as it stands in a table."""
     return base64.b64encode(picture(colour)).decode()
 
 
 def rows(count: int, options: int = 4, pictures: int | None = None) -> list[dict[str, Any]]:
-    """Questions with known answers; two share a picture unless said otherwise."""
+    """Questions with known answers; two share an image unless said otherwise."""
     shown = pictures or (count + 1) // 2
     return [
         {
@@ -77,7 +77,7 @@ def write(rows: list[dict[str, Any]], path: Path) -> Path:
 
 def meant(path: Path, **params: Any) -> dict[str, bool]:
     """Says of a table that what is missing from it is meant to be."""
-    for missing in ((), ("no_pictures",), ("hidden_answers",), ("no_pictures", "hidden_answers")):
+    for missing in ((), ("no_images",), ("hidden_answers",), ("no_images", "hidden_answers")):
         told = dict.fromkeys(missing, True)
         with suppress(DataError):
             list(table.read({"file": path.name, **params, **told}, path.parent))

@@ -27,7 +27,7 @@ def test_a_run_goes_on_without_a_benchmark_that_cannot_be_fetched(
     command = ["run", "snellen:uniform", ABSENT, str(questions.folder), "--workers", workers]
     code, printed, error = small.command(capsys, *command)
     assert code == 3 and "snellen:uniform" in printed
-    assert f"left out: {ABSENT}; " in error.splitlines()[-1]
+    assert f"skipped: {ABSENT}; " in error.splitlines()[-1]
     [run] = Path("runs").iterdir()
     assert sn.score(run).value("accuracy", benchmark="mine") is not None
 
@@ -39,7 +39,7 @@ def test_a_run_goes_on_without_a_benchmark_that_cannot_be_fetched(
 
 def test_python_says_so_too(questions: Benchmark) -> None:
     benchmarks = [ABSENT, str(questions.folder)]
-    with pytest.raises(sn.AbsentBenchmarkError, match=f"left out: {ABSENT}; ") as caught:
+    with pytest.raises(sn.AbsentBenchmarkError, match=f"skipped: {ABSENT}; ") as caught:
         sn.evaluate("snellen:uniform", benchmarks, name="run")
     assert caught.value.exit_code == 3
     assert sn.score("runs/run").value("accuracy", benchmark="mine") is not None
@@ -56,7 +56,7 @@ def test_a_benchmark_that_needs_a_package_is_left_out_too(
         capsys, "run", "snellen:uniform", ABSENT, str(questions.folder), "--name", "run"
     )
     assert code == 3
-    assert f"left out: {ABSENT}; " in error.splitlines()[-1] and "huggingface_hub" in error
+    assert f"skipped: {ABSENT}; " in error.splitlines()[-1] and "huggingface_hub" in error
     assert sn.score("runs/run").value("accuracy", benchmark="mine") is not None
 
 

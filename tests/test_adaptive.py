@@ -18,22 +18,22 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from servers import start_server
-from snellen.analysis.sequential import (
+from snellen.analysis.confidence_sequence import (
     Bets,
-    DrawnPicture,
+    DrawnImage,
     PopulationCounts,
-    rule_of,
     sequence_interval,
-    width_rule,
 )
-from snellen.building.benchmark import Benchmark, Selection, picture_order
+from snellen.analysis.stopping_rules import rule_of, width_rule
+from snellen.building.benchmark import Benchmark, Selection, image_order
+from snellen.callers import called_from_command_line
 from snellen.cli import cli
 from snellen.errors import DataError, SpentBudgetError, UnknownNameError
 from snellen.experiments.execution import LazyRoleModels
-from snellen.experiments.run_rounds import Rounds, run_round
+from snellen.experiments.run_rounds import RunRounds, run_round
 from snellen.records import Failure, Request, Response
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import plan_run, with_parts
+from snellen.runs.plan import plan_run
 from snellen.runs.rounds import FIRST_IMAGES, empty_parts
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.run_progress import ignore_progress
@@ -55,8 +55,8 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture(scope="module")
-def shared_pictures(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
-    """120 pictures (groups), of which each fourth has three questions: 180 questions."""
+def shared_images(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
+    """120 images (groups), of which each fourth has three questions: 180 questions."""
     rows = [
         {
             "id": f"{picture}-{number}",
@@ -78,7 +78,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
 
 
 class SaysA:
-    """Always (A): right on two questions of three. It counts what it is asked, and may fail on some pictures."""
+    """Always (A): right on two questions of three. It counts what it is asked, and may fail on some images."""
 
     kinds, batch_size = frozenset({"generate"}), 8
 
@@ -100,7 +100,7 @@ class SaysA:
 
 
 def test_the_capital_against_the_truth_is_one_on_average_over_all_orders() -> None:
-    """Every bet is fair: the exact mean over the 720 orders is 1 after each picture."""
+    """Every bet is fair: the exact mean over the 720 orders is 1 after each image."""
     sums = [0.0] * len(PICTURES)
     for order in itertools.permutations(PICTURES):
         for i, log in enumerate(Bets(order, SMALL, (0.05, 0.3)).path(MEAN)):
@@ -116,7 +116,7 @@ def test_bets_that_the_mean_is_greater_lose_against_a_greater_mean() -> None:
 
 
 def test_an_interval_ends_at_the_mean_itself_and_never_claims_what_is_impossible() -> None:
-    draws = [DrawnPicture(size, total, total) for size, total in PICTURES]
+    draws = [DrawnImage(size, total, total) for size, total in PICTURES]
     assert sequence_interval(draws, SMALL, (0.05,)) == pytest.approx((MEAN, MEAN), abs=1e-12)
     assert sequence_interval([], SMALL, (0.05,)) == (0.0, 1.0)
     low, high = sequence_interval(draws[:5], SMALL, (0.05,))
@@ -127,8 +127,8 @@ def test_an_interval_ends_at_the_mean_itself_and_never_claims_what_is_impossible
 def test_what_was_not_answered_may_be_anything() -> None:
     pictures = [(1, float(i % 2)) for i in range(100)]
     population = PopulationCounts(100, 100, 1)
-    whole = [DrawnPicture(size, total, total) for size, total in pictures]
-    holes = [DrawnPicture(1, 0.0, 1.0) if i < 10 else one for i, one in enumerate(whole)]
+    whole = [DrawnImage(size, total, total) for size, total in pictures]
+    holes = [DrawnImage(1, 0.0, 1.0) if i < 10 else one for i, one in enumerate(whole)]
     assert sequence_interval(whole, population, (0.05,)) == pytest.approx((0.5, 0.5))
     assert sequence_interval(holes, population, (0.05,)) == pytest.approx((0.45, 0.55))
 
@@ -198,38 +198,38 @@ def folder_of(results: sn.Results) -> Path:
 
 
 def test_the_first_pictures_of_an_order_come_with_all_their_questions(
-    shared_pictures: Benchmark,
+    shared_images: Benchmark,
 ) -> None:
-    part = shared_pictures.random_part(Selection(), 3, "accuracy ±2")
-    assert (part.pictures, part.of, part.questions, part.largest) == (0, 120, 180, 3)
-    every = list(shared_pictures.samples())
+    part = shared_images.random_part(Selection(), 3, "accuracy ±2")
+    assert (part.images, part.total_images, part.questions, part.largest) == (0, 120, 180, 3)
+    every = list(shared_images.samples())
     for count in (0, 1, 17, 120):
-        chosen = list(shared_pictures.samples(Selection(part=replace(part, pictures=count))))
-        first = picture_order((sample.group for sample in every), 3)[:count]
+        chosen = list(shared_images.samples(Selection(part=replace(part, images=count))))
+        first = image_order((sample.group for sample in every), 3)[:count]
         assert {s.id for s in chosen} == {s.id for s in every if s.group in first}
 
 
 def test_a_run_stops_when_its_interval_is_narrow_and_the_whole_run_asks_nothing_twice(
-    shared_pictures: Benchmark,
+    shared_images: Benchmark,
 ) -> None:
     model = SaysA()
-    stopped = sn.evaluate(model, str(shared_pictures.folder), until="accuracy ±10")
+    stopped = sn.evaluate(model, str(shared_images.folder), until="accuracy ±10")
     [found] = stopped.stopped()
     assert found.half_width <= 0.1 and found.low <= 2 / 3 <= found.high
-    assert 0 < found.part.pictures < 120 and found.asked == len(model.asked) == found.n
-    assert found.saved == 1 - found.asked / 180 > 0.1
+    assert 0 < found.part.images < 120 and found.questions == len(model.asked) == found.n
+    assert found.saved == 1 - found.questions / 180 > 0.1
     assert all(row.estimate.errors == 0 for row in stopped.rows)
-    whole = sn.evaluate(model, str(shared_pictures.folder))
+    whole = sn.evaluate(model, str(shared_images.folder))
     assert folder_of(whole) == folder_of(stopped) and whole.stopped() == []
-    assert sorted(model.asked) == sorted({sample.id for sample in shared_pictures.samples()})
-    fresh = sn.evaluate(SaysA(), str(shared_pictures.folder), name="fresh")
+    assert sorted(model.asked) == sorted({sample.id for sample in shared_images.samples()})
+    fresh = sn.evaluate(SaysA(), str(shared_images.folder), name="fresh")
     assert [row.estimate for row in fresh.rows] == [row.estimate for row in whole.rows]
 
 
 def test_a_run_that_is_killed_between_two_rounds_was_stopped_and_says_what_goes_on(
-    shared_pictures: Benchmark,
+    shared_images: Benchmark,
 ) -> None:
-    folder, told = str(shared_pictures.folder), list[str]()
+    folder, told = str(shared_images.folder), list[str]()
     spec = run_spec(
         {
             "models": ("snellen:always-a",),
@@ -239,23 +239,24 @@ def test_a_run_that_is_killed_between_two_rounds_was_stopped_and_says_what_goes_
         }
     )
     plan = plan_run(spec)
-    rounds = Rounds(
+    rounds = RunRounds(
         plan,
-        empty_parts(plan, {shared_pictures.name: "accuracy ±10"}),
+        empty_parts(plan, {shared_images.name: "accuracy ±10"}),
         "snellen:always-a",
         LazyRoleModels({}),
         ignore_progress,
     )
-    scored = run_round(rounds, [shared_pictures.name], told.append)
+    scored = run_round(rounds, [shared_images.name], told.append)
     assert not told and scored.extent and scored.extent.finished == scored.extent.questions < 180
     assert not has_ended(plan.folder), "its rule wants more"
-    sn.score(plan.folder, announce=told.append)
+    with called_from_command_line():
+        sn.score(plan.folder, announce=told.append)
     assert (
         len(told) == 1
         and "cut was stopped: " in told[0]
-        and f"more of {shared_pictures.name} to come" in told[0]
+        and f"more of {shared_images.name} to run" in told[0]
     )
-    command = shlex.split(told[0].partition("to go on: ")[2])
+    command = shlex.split(told[0].partition("to continue: ")[2])
     assert command[:3] == ["snellen", "run", "snellen:always-a"] and command[-4:-2] == [
         "--until",
         "accuracy ±10",
@@ -271,103 +272,103 @@ def test_a_run_that_cannot_be_known_so_well_is_asked_whole(own: Benchmark) -> No
     )
 
 
-def test_failures_keep_the_interval_wide(shared_pictures: Benchmark) -> None:
+def test_failures_keep_the_interval_wide(shared_images: Benchmark) -> None:
     results = sn.evaluate(
-        SaysA(fails="1"), str(shared_pictures.folder), until="accuracy ±10", error_budget=1
+        SaysA(fails="1"), str(shared_images.folder), until="accuracy ±10", error_budget=1
     )
     [found] = results.stopped()
-    lost = sum(sample.id.startswith("1") for sample in shared_pictures.samples())
+    lost = sum(sample.id.startswith("1") for sample in shared_images.samples())
     assert found.part.is_whole and found.high - found.low == pytest.approx(lost / 180, abs=1e-6)
 
 
-def test_several_benchmarks_stop_each_on_its_own(shared_pictures: Benchmark) -> None:
+def test_several_benchmarks_stop_each_on_its_own(shared_images: Benchmark) -> None:
     results = sn.evaluate(
         "snellen:oracle",
-        [str(shared_pictures.folder), "eyechart/shape"],
+        [str(shared_images.folder), "eyechart/shape"],
         until="accuracy ±5",
         limit=90,
     )
     first, second = results.stopped()
-    assert {first.benchmark, second.benchmark} == {shared_pictures.name, "eyechart/shape"}
+    assert {first.benchmark, second.benchmark} == {shared_images.name, "eyechart/shape"}
     assert first.half_width <= 0.05 >= second.half_width
     assert sn.load_run(folder_of(results)).stopped() == results.stopped()
 
 
 def test_the_same_seed_asks_the_same_pictures_and_another_seed_others(
-    shared_pictures: Benchmark,
+    shared_images: Benchmark,
 ) -> None:
     asked = []
     for name, seed in (("a", 0), ("b", 0), ("c", 7)):
         model = SaysA(name)
-        sn.evaluate(model, str(shared_pictures.folder), until="accuracy ±20", seed=seed)
+        sn.evaluate(model, str(shared_images.folder), until="accuracy ±20", seed=seed)
         asked.append(set(model.asked))
     assert asked[0] == asked[1] != asked[2]
 
 
-def test_workers_ask_the_pictures_of_their_round_and_no_others(shared_pictures: Benchmark) -> None:
+def test_workers_ask_the_pictures_of_their_round_and_no_others(shared_images: Benchmark) -> None:
     plan = plan_run(
         run_spec(
             {
                 "models": ("snellen:always-a",),
-                "benchmarks": (str(shared_pictures.folder),),
+                "benchmarks": (str(shared_images.folder),),
                 "workers": 2,
             }
         )
     )
-    part = shared_pictures.random_part(Selection(), 0, "accuracy ±2")
-    before, now = (replace(part, pictures=count) for count in (20, 50))
+    part = shared_images.random_part(Selection(), 0, "accuracy ±2")
+    before, now = (replace(part, images=count) for count in (20, 50))
     run_workers(
-        with_parts(plan, {shared_pictures.name: now}, {shared_pictures.name: before}),
+        plan.with_parts({shared_images.name: now}, {shared_images.name: before}),
         lambda update: None,
     )
-    order = picture_order((sample.group for sample in shared_pictures.samples()), 0)
-    expected = [sample.id for sample in shared_pictures.samples() if sample.group in order[20:50]]
+    order = image_order((sample.group for sample in shared_images.samples()), 0)
+    expected = [sample.id for sample in shared_images.samples() if sample.group in order[20:50]]
     asked = [exchange.request.sample_id for exchange in read_exchanges(plan.folder)]
     assert sorted(asked) == sorted(expected)
     assert read_manifest(plan.folder).benchmarks[0].part == now
 
 
-def test_a_model_behind_a_server_stops_too(shared_pictures: Benchmark) -> None:
+def test_a_model_behind_a_server_stops_too(shared_images: Benchmark) -> None:
     with start_server() as server:
         results = sn.evaluate(
-            f"openai:tiny@{server.url}", str(shared_pictures.folder), until="accuracy ±14"
+            f"openai:tiny@{server.url}", str(shared_images.folder), until="accuracy ±14"
         )
-        assert len(server.seen()) == results.stopped()[0].asked < 180
+        assert len(server.seen()) == results.stopped()[0].questions < 180
 
 
-def test_a_budget_holds_over_all_rounds(shared_pictures: Benchmark) -> None:
+def test_a_budget_holds_over_all_rounds(shared_images: Benchmark) -> None:
     model = SaysA()
-    with pytest.raises(SpentBudgetError, match="40 requests were answered now"):
-        sn.evaluate(model, str(shared_pictures.folder), until="accuracy ±2", max_requests=40)
+    with pytest.raises(SpentBudgetError, match="40 requests were answered in this session"):
+        sn.evaluate(model, str(shared_images.folder), until="accuracy ±2", max_requests=40)
     assert len(model.asked) == 40
 
 
 def test_a_benchmark_that_an_earlier_session_left_open_is_not_run_on(
-    own: Benchmark, shared_pictures: Benchmark
+    own: Benchmark, shared_images: Benchmark
 ) -> None:
     model = SaysA()
     with pytest.raises(SpentBudgetError):
         sn.evaluate(
-            model, str(shared_pictures.folder), until="accuracy ±2", max_requests=40, name="two"
+            model, str(shared_images.folder), until="accuracy ±2", max_requests=40, name="two"
         )
     results = sn.evaluate(model, str(own.folder), until="accuracy ±40", name="two")
-    stopped = {found.benchmark: found.asked for found in results.stopped()}
-    assert stopped.keys() == {own.name, shared_pictures.name}
+    stopped = {found.benchmark: found.questions for found in results.stopped()}
+    assert stopped.keys() == {own.name, shared_images.name}
     assert len(model.asked) == 40 + stopped[own.name]
 
 
-def test_a_metric_that_a_benchmark_has_not_is_said(shared_pictures: Benchmark) -> None:
-    with pytest.raises(DataError, match="has no circular_accuracy by the protocols of this run"):
-        sn.evaluate(SaysA(), str(shared_pictures.folder), until="circular_accuracy ±5")
+def test_a_metric_that_a_benchmark_has_not_is_said(shared_images: Benchmark) -> None:
+    with pytest.raises(DataError, match="has no circular_accuracy under the protocols of this run"):
+        sn.evaluate(SaysA(), str(shared_images.folder), until="circular_accuracy ±5")
 
 
 def test_the_terminal_and_the_report_name_the_interval_and_the_part(
-    shared_pictures: Benchmark,
+    shared_images: Benchmark,
 ) -> None:
     words = [
         "run",
         "snellen:always-a",
-        str(shared_pictures.folder),
+        str(shared_images.folder),
         "--until",
         "accuracy ±10",
         "--name",
@@ -378,29 +379,29 @@ def test_the_terminal_and_the_report_name_the_interval_and_the_part(
     part = read_manifest(Path("runs/shown")).benchmarks[0].part
     assert (
         part is not None
-        and f"{part.pictures} of 120" in done.stdout
+        and f"{part.images} of 120" in done.stdout
         and "accuracy ±10" in done.stdout
     )
     for text in (done.stdout, Path("runs/shown/report.html").read_text("utf-8")):
-        assert "anytime-valid" in text and "random part" in text
+        assert "anytime-valid" in text and "random subset" in text
 
 
 # --- two models --------------------------------------------------------------------------------------------------
 
 
 def test_two_models_are_asked_the_same_until_the_better_one_is_known(
-    shared_pictures: Benchmark,
+    shared_images: Benchmark,
 ) -> None:
     first, second = SaysA(), SaysA("other", "no idea")
-    found = sn.decide(first, second, str(shared_pictures.folder))
+    found = sn.decide(first, second, str(shared_images.folder))
     [difference] = found.differences
     assert (
         difference.verdict == "first"
         and difference.low > 0
         and set(first.asked) == set(second.asked)
     )
-    assert difference.asked == len(first.asked) < 180 and difference.saved > 0.3
-    swapped = sn.decide(second, first, str(shared_pictures.folder), runs="swapped")
+    assert difference.questions == len(first.asked) < 180 and difference.saved > 0.3
+    swapped = sn.decide(second, first, str(shared_images.folder), runs="swapped")
     assert swapped.differences[0].verdict == "second"
     assert (swapped.differences[0].low, swapped.differences[0].high) == pytest.approx(
         (-difference.high, -difference.low), abs=1e-5
@@ -408,17 +409,17 @@ def test_two_models_are_asked_the_same_until_the_better_one_is_known(
 
 
 def test_models_that_answer_alike_are_equivalent_before_the_end_and_equal_at_it(
-    shared_pictures: Benchmark, own: Benchmark
+    shared_images: Benchmark, own: Benchmark
 ) -> None:
     alike = SaysA(), SaysA("other")
-    [close] = sn.decide(*alike, str(shared_pictures.folder), equivalent=10).differences
-    assert close.verdict == "equivalent" and close.part.pictures < 120
+    [close] = sn.decide(*alike, str(shared_images.folder), equivalent=10).differences
+    assert close.verdict == "equivalent" and close.part.images < 120
     [equal] = sn.decide(*alike, str(own.folder)).differences
     assert (equal.verdict, equal.low, equal.high, equal.saved) == ("equal", 0.0, 0.0, 0.0)
 
 
 def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(
-    shared_pictures: Benchmark,
+    shared_images: Benchmark,
 ) -> None:
     """The first model has answered all of its second round, which is scored, when the second model is interrupted."""
 
@@ -428,18 +429,18 @@ def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(
                 raise KeyboardInterrupt
             return super().generate(requests, images)
 
-    words, told = str(shared_pictures.folder), list[str]()
+    words, told = str(shared_images.folder), list[str]()
     with pytest.raises(KeyboardInterrupt):
         sn.decide(SaysA(), Impatient("other"), words)
     first, second = sorted(
         Path("runs").iterdir(), key=lambda run: read_manifest(run).model, reverse=True
     )
     results = sn.Results([*sn.score(first, announce=told.append).runs, *sn.score(second).runs])
-    undecided = f"which of two models is better in {shared_pictures.name} not decided"
+    undecided = f"which of two models is better in {shared_images.name} not decided"
     assert (
         not has_ended(first)
         and f"{first} was stopped: " in told[0]
-        and f"{undecided}; the call that" in told[0]
+        and f"{undecided}; repeat the call that" in told[0]
     )
     report = results.report("r.md").read_text("utf-8")
     assert (
@@ -453,7 +454,7 @@ def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(
     with serving(Path("runs"), index=Path("index.sqlite"), may_change=True) as client:
         page = client.get(f"/run?run={first.name}").text
     assert (
-        "stopped before that was decided in " in page
+        "stopped before that was decided for " in page
         and "Resume" not in page
         and ">finished<" not in page
     )
@@ -466,13 +467,13 @@ def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(
     assert "(not yet)" not in sn.load_run(first).report("done.md").read_text("utf-8")
 
 
-def test_compare_asks_two_models_on_the_command_line(shared_pictures: Benchmark) -> None:
+def test_compare_asks_two_models_on_the_command_line(shared_images: Benchmark) -> None:
     words = [
         "compare",
         "--sequential",
         "snellen:oracle",
         "snellen:always-a",
-        str(shared_pictures.folder),
+        str(shared_images.folder),
     ]
     done = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert (
@@ -481,10 +482,14 @@ def test_compare_asks_two_models_on_the_command_line(shared_pictures: Benchmark)
         and "not asked" in done.stdout
     )
     same = CliRunner().invoke(cli, [*words[:2], *words[2:3] * 2, words[4]])
-    assert isinstance(same.exception, DataError) and "name two that differ" in str(same.exception)
+    assert isinstance(same.exception, DataError) and "give two different models" in str(
+        same.exception
+    )
     alone = CliRunner().invoke(cli, words[:3])
-    assert isinstance(alone.exception, DataError) and "two models, not 1" in str(alone.exception)
+    assert isinstance(alone.exception, DataError) and "two models, but 1 are given" in str(
+        alone.exception
+    )
     gate = CliRunner().invoke(cli, [*words, "--fail-if-worse", "1pt"])
-    assert isinstance(gate.exception, DataError) and "--fail-if-worse: for runs" in str(
+    assert isinstance(gate.exception, DataError) and "--fail-if-worse applies to" in str(
         gate.exception
     )

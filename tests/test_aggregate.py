@@ -14,11 +14,13 @@ import pytest
 
 import small
 from snellen import registry
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.intervals import NO_BOUNDS
 from snellen.analysis.ranks import average_ranks
-from snellen.analysis.statistics import NO_BOUNDS, estimate_mean
 from snellen.api import Results, evaluate, load_run, score
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
+from snellen.metrics.declaration import function_metric
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Request, Result
 from snellen.runs.run_folder import read_manifest
@@ -70,7 +72,7 @@ def test_tags_of_answers_are_slices_like_others_and_no_condition_of_a_run(tmp_pa
         assert sorted(opened.samples()["tag_right"].to_list()) == sorted("ABCD" * 3)
         assert opened.only(where="right == 'A'").value("accuracy", benchmark="mine") == 1.0
     with pytest.raises(
-        DataError, match="--where: 'right' tells of the answers, which no run may know"
+        DataError, match="where: 'right' reveals the answers, so a run cannot use it"
     ):
         run(always("A"), folder, "vanilla", tmp_path, "other", where="right == 'A'")
     kept = b"".join(
@@ -196,16 +198,23 @@ def _length(reply: str, references: tuple[str, ...]) -> float:
     return float(len(reply))
 
 
-def test_anothers_metric_may_be_any_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+length_metric = function_metric(_length, "length", unit="characters")
+
+
+def test_anothers_metric_may_be_any_number_in_a_unit_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(
-        registry._NAMES, "metrics", {**registry._NAMES["metrics"], "length": f"{__name__}:_length"}
+        registry._NAMES,
+        "metrics",
+        {**registry._NAMES["metrics"], "length": f"{__name__}:length_metric"},
     )
     rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": "a"} for i in range(4)]
     made = small.built(rows, tmp_path / "made", metrics=("length",))
     results = run(
         Scripted({f"q{i}": "x" * (10 * i) for i in range(4)}), str(made.folder), "vanilla", tmp_path
     )
-    [row] = rows_of(results, metric="length", slice="")
+    [row] = rows_of(results, metric="length", slice="", benchmark="mine")
     assert row.estimate == estimate_mean([0.0, 10.0, 20.0, 30.0], range(4), bounds=NO_BOUNDS)
 
 
@@ -216,7 +225,9 @@ def test_several_models_stand_side_by_side(questions: Benchmark, tmp_path: Path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0", "run-1"]
     assert results.value("accuracy", model="snellen:oracle") == 1.0
     assert results.value("accuracy", model="snellen:always-a") == 0.25
-    with pytest.raises(DataError, match=r"2 numbers fit accuracy of \*; name model and protocol"):
+    with pytest.raises(
+        DataError, match=r"2 values match accuracy of \*; also give model and protocol"
+    ):
         results.value("accuracy")
     with pytest.raises(UnknownNameError, match="did you mean vanilla"):
         results.value("accuracy", protocol="vanila")
@@ -339,13 +350,13 @@ def test_a_suite_declares_what_counts_alike_and_tables_say_it(
     assert tasks == pytest.approx({"task=large": 2 / 8, "task=little": 1 / 2})
     assert "| · large | 25.0%" in page
     if average == "micro":
-        assert "over all questions, which count alike" in page
+        assert "over all questions, with equal weights" in page
         assert (
             "answers 50.0% of the questions correctly" in page
             and ", over all questions of 3 benchmarks" in page
         )
         # A guess is right on a quarter of twelve questions and on half of two.
-        assert "Guessing (mean of 1 / number of options) gives 28.6% accuracy" in page
+        assert "Chance (mean of 1 / number of options) gives 28.6% accuracy" in page
         assert row.estimate.n == 14 and results.value("accuracy") == pytest.approx(7 / 14)
 
 
@@ -403,8 +414,8 @@ def test_a_run_of_a_suite_that_is_not_known_says_that_its_rules_do_not_count(
     )
     [line] = [line for line in told if "suite" in line]
     assert (
-        "its suite 'small' is not known here, so that its benchmarks count alike" in line
-        and "--suites" in line
+        "its suite 'small' is not available, so its benchmarks have equal weights" in line
+        and "sn.add_suites" in line
     )
 
 
@@ -413,7 +424,7 @@ def test_the_page_of_a_run_says_so_until_its_suite_is_known(
 ) -> None:
     suite_of(tmp_path, monkeypatch, "micro", "questions")
     folder = run(always("A"), "small", "vanilla", tmp_path).runs[0].folder
-    index, said = tmp_path / "index.db", "is not known here, so that its benchmarks count alike"
+    index, said = tmp_path / "index.db", "is not available, so its benchmarks have equal weights"
     suites = os.environ["SNELLEN_SUITES"]
     monkeypatch.delenv("SNELLEN_SUITES")
     with serving(folder.parent, index=index) as client:
@@ -432,14 +443,14 @@ def test_what_a_number_lacks_of_its_suite_stands_beside_it(
     results = run(always("A"), ["small/large"], "vanilla", tmp_path, limit=4)
     means = [*rows_of(results, metric="capability"), *rows_of(results, metric="headline")]
     partial = {row.dimension: row.partial for row in means}
-    asked = "only part of the questions of large was asked"
+    asked = "only some of the questions of large were run"
     assert partial == {
         "Naming": f"without little; {asked}",
         "*": f"1 of 2 dimensions; 1 of all 3 benchmarks; {asked}",
     }
     page = results.report(tmp_path / "r.md").read_text("utf-8")
     assert (
-        "Naming: accuracy of 1 benchmark; partial, without little. Only part of the questions of large"
+        "Naming: accuracy of 1 benchmark; partial, without little. Only some of the questions of large"
         in page
     )
     assert f"Partial: 1 of 3 benchmarks with options; {asked}." in page
@@ -462,7 +473,7 @@ def test_models_are_ranked_only_where_they_were_measured_alike_and_the_table_say
     page = results.report(tmp_path / "r.md").read_text("utf-8")
     assert f"Average rank; partial, {told}." in page
     assert "Naming: accuracy of 2 benchmarks; partial (b, generation): without little." in page
-    assert "By generation the models were not asked the same questions" in page
+    assert "Under generation, the models answered different questions" in page
     apart = rows_of(Results([*two.runs, *one.runs]), metric="average_rank")
     assert [(row.estimate.value, row.reason) for row in apart] == [(None, "not measured alike")] * 2
 

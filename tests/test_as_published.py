@@ -15,16 +15,16 @@ import snellen as sn
 import test_object_presence
 import test_tiny_ehub
 from snellen import registry
-from snellen.analysis.headline import headlines_of
+from snellen.analysis.headline import headline_metrics
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue import entries
 from snellen.errors import UnknownNameError
-from snellen.metrics.declaration import declared, metric_of, unit_multiplier
+from snellen.metrics.declaration import declared_row, metric_of, unit_multiplier
 from snellen.protocols.choice import Circular, Vanilla
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import named_templates
 from snellen.records import Example, Request, Result, Sample
-from snellen.runs.plan import plan_run, prompt_of, protocols_of
+from snellen.runs.plan import plan_run, prompt_of
 from snellen.runs.spec import run_spec
 from snellen.scoring.scored_run import ScoredRun, reading_limits
 
@@ -60,10 +60,10 @@ def tiny(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def pope(folder: Path) -> Iterator[tuple[str, str]]:
-    """The three samplings made from one's own pictures."""
+    """The three samplings made from one's own images."""
     files = test_object_presence.jsonl(folder / "pope-files")
     yield from built_digests._built(
-        folder / "pope", "build", "pope", "--source", str(files), "--param", "pictures=0"
+        folder / "pope", "build", "pope/*", "--source", str(files), "--param", "pictures=0"
     )
 
 
@@ -82,7 +82,7 @@ ROUTES = (*built_digests.ROUTES, tiny, pope, all_of_mmbench)
 
 def is_best(row: Result) -> bool:
     """Whether a row has the best value that its metric declares, where there is one."""
-    metric, value = declared(row.metric), row.estimate.value
+    metric, value = declared_row(row.metric), row.estimate.value
     best = {"higher": metric.high, "lower": metric.low}.get(metric.better)
     if best is None:
         return True
@@ -98,8 +98,8 @@ def shortfalls(run: ScoredRun, rows: Sequence[Result]) -> list[str]:
         if row.benchmark in limits and not row.slice and row.convention == run.convention
         # What is derived from several benchmarks or templates is no rule for replies.
         if (metric := metric_of(row.metric)) is not None and metric.computed_over != "derived"
-        if not (is_best(row) or declared(row.metric).limit)
-        # No value, with a reason: fewer than four annotators, no labels shown, a single picture.
+        if not (is_best(row) or declared_row(row.metric).limit)
+        # No value, with a reason: fewer than four annotators, no labels shown, a single image.
         if not (row.estimate.value is None and (row.estimate.unscored or row.reason))
         if not (row.method == "generation" and limits[row.benchmark])
     ]
@@ -130,7 +130,7 @@ def test_the_oracle_has_the_best_value_by_every_rule_of_every_entry_or_the_rule_
         for one in run.benchmarks:
             assert reading_limits(run, one) == []
             if one.published and one.spec.formulation == "choice":
-                metric = headlines_of(one)[-1]
+                metric = headline_metrics(one)[-1]
                 of_it = [
                     row for row in asked.rows if (row.benchmark, row.slice) == (one.spec.name, "")
                 ]
@@ -152,7 +152,8 @@ def test_a_rule_that_seeks_texts_says_so_where_labels_were_shown_and_is_right_wh
     said = " ".join(shown.split())
     assert (
         code == 0
-        and "Right replies may go unread: legacy:lvlm-ehub finds the texts of options alone" in said
+        and "Correct replies may remain unparsed: legacy:lvlm-ehub finds the texts of options alone"
+        in said
     )
     assert sn.score("runs/labels", as_published=True).value("legacy_option_match") == 0.0
 
@@ -164,7 +165,7 @@ def test_a_rule_that_seeks_texts_says_so_where_labels_were_shown_and_is_right_wh
         if (row.metric, row.benchmark, row.slice) == ("hit_rate", "mine", "")
     ]
     assert (hits.estimate.value, hits.estimate.unscored) == (None, 8)
-    assert "go unread" not in asked.report("r.md").read_text("utf-8")
+    assert "remain unparsed" not in asked.report("r.md").read_text("utf-8")
     unread = sn.score("runs/texts", extractor="legacy:mmbench")
     assert unread.value("accuracy") == 0.0
     assert "legacy:mmbench finds labels alone" in unread.report("u.md").read_text("utf-8")
@@ -208,7 +209,7 @@ def test_a_report_without_the_models_of_a_paper_says_what_brings_them(
         return {} if group == "report_sections" else targets(group)
 
     monkeypatch.setattr(registry, "targets", targets_without_lab)
-    said = "no section of published models: it comes with another package: pip install"
+    said = "the section of published models is missing, because it is part of another package: pip install"
     for run, flags, is_said in (
         ("of-a-paper", ["--as-published"], True),
         ("of-a-paper", [], False),
@@ -240,7 +241,7 @@ TOOLKIT = (
 TOOLKIT_ROTATED = TOOLKIT.replace(
     b"A. a wet dog\nB. 5.0\nC. NA\n", b"A. NA\nB. a wet dog\nC. 5.0\n"
 )
-# `model_vqa_mmbench.py --single-pred-prompt` of haotian-liu/LLaVA (064abb3), without the picture's own token.
+# `model_vqa_mmbench.py --single-pred-prompt` of haotian-liu/LLaVA (064abb3), without the image's own token.
 LLAVA = (
     b"Seen on a farm.\nWhat is it?\nA. a wet dog\nB. 5.0\nC. NA\n"
     b"Answer with the option's letter from the given choices directly."
@@ -274,12 +275,12 @@ def test_ones_own_table_as_published_is_asked_in_circles_unless_told_otherwise_i
         run_spec({"models": ("snellen:oracle",), "benchmarks": (folder,), "scoring": PUBLISHED})
     )
     spec = plan.benchmarks[0].benchmark.spec
-    assert [one.label for one in protocols_of(spec, plan)] == ["circular"]
+    assert [one.label for one in plan.protocols_of(spec)] == ["circular"]
     passed_on = plan_run(plan.spec.of_model())
-    assert protocols_of(spec, passed_on) == protocols_of(spec, plan)
+    assert passed_on.protocols_of(spec) == plan.protocols_of(spec)
     assert prompt_of(spec, "choice", passed_on) == prompt_of(spec, "choice", plan)
     plain = plan_run(run_spec({"models": ("snellen:oracle",), "benchmarks": (folder,)}))
-    assert [one.label for one in protocols_of(spec, plain)] == ["vanilla"]
+    assert [one.label for one in plain.protocols_of(spec)] == ["vanilla"]
     assert plain.execution.name != plan.execution.name and plain.templates.id != plan.templates.id
 
 

@@ -30,7 +30,7 @@ def test_an_audit_that_cannot_be_used_is_announced(
     score(tmp_path / "run")
     assert "snellen-lab" not in capsys.readouterr().err
     (tmp_path / "run" / "audit.json").write_text("{}")
-    said = "so its numbers are not corrected; they need snellen-lab"
+    said = "the labels of its audit need snellen-lab; without it, its numbers are not corrected"
     score(tmp_path / "run")
     assert f"{said}: pip install" in capsys.readouterr().err
     told: list[str] = []
@@ -45,7 +45,7 @@ def test_an_audit_that_cannot_be_used_is_announced(
     )
     assert any(f"{said}: pip install" in line for line in told)
     with serving(tmp_path, index=tmp_path / "index.db") as client:
-        assert f"{said}." in client.get("/run", params={"run": "run"}).text
+        assert f"{said[0].upper()}{said[1:]}." in client.get("/run", params={"run": "run"}).text
 
 
 def test_rows_of_the_viewer_are_made_again_when_the_labels_of_an_audit_change(

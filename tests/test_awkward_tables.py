@@ -16,10 +16,10 @@ import xlsxwriter
 
 import small
 from snellen.common.decoding import inspect_image
-from snellen.common.drafts import Draft, picture_bytes
+from snellen.common.drafts import Draft, image_bytes
 from snellen.errors import DataError
 from snellen.formats import locate, xlsx
-from snellen.formats.locate import PictureFinder
+from snellen.formats.locate import ImageFinder
 from snellen.formats.rows import read_rows
 from snellen.formats.text_table import read_text_table
 from snellen.readers.table import read
@@ -28,7 +28,7 @@ from snellen.recognition.recognising import TableSettings
 
 HEAD = ["question", "A", "B", "answer"]
 TWO = {"question": "Which?", "options": ["cat", "dog"], "answer": "B"}
-NO_PICTURES = TableSettings(no_pictures=True)
+NO_IMAGES = TableSettings(no_images=True)
 
 
 def drafts(path: Path) -> list[Draft]:
@@ -44,7 +44,7 @@ def texts(path: Path) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
 
 def refusal(path: Path) -> str:
     with pytest.raises(DataError) as refused:
-        list(read(recognise(path, NO_PICTURES).params, path.parent))
+        list(read(recognise(path, NO_IMAGES).params, path.parent))
     return str(refused.value).replace(f"{path.parent}/", "")
 
 
@@ -78,15 +78,13 @@ def test_a_formula_that_nothing_has_computed_is_refused_with_its_line(tmp_path: 
         ['=CONCATENATE("a","b")', "cat", "dog", "B"],
     )
     assert refusal(path) == (
-        "t.xlsx:3: 'question' is a formula whose value is not in the file; open it in a spreadsheet and save it"
+        "t.xlsx:3: 'question' is a formula without a stored value; open the file in a spreadsheet program and save it"
     )
 
 
 def test_any_formula_without_a_value_is_refused_in_a_column_that_is_read(tmp_path: Path) -> None:
     path = sheet(tmp_path / "t.xlsx", ['=CONCATENATE("a","b")', "cat", "dog", "B", None, "=1+1"])
-    assert refusal(path).startswith(
-        "t.xlsx:2: 'question' is a formula whose value is not in the file"
-    )
+    assert refusal(path).startswith("t.xlsx:2: 'question' is a formula without a stored value")
 
 
 def test_the_sizes_of_an_archive_are_looked_at_before_its_sheets_are(
@@ -94,7 +92,7 @@ def test_the_sizes_of_an_archive_are_looked_at_before_its_sheets_are(
 ) -> None:
     path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"])
     monkeypatch.setattr(xlsx, "LARGEST", 1000)
-    with pytest.raises(DataError, match="more than the 0 that are read"):
+    with pytest.raises(DataError, match="more than the limit of 0 MiB"):
         xlsx.filled_sheets(path)
 
 
@@ -133,12 +131,12 @@ def test_dates_are_dates_and_no_numbers_of_days(first_day: datetime, tmp_path: P
 
 def test_which_of_several_sheets_is_read_is_said(tmp_path: Path) -> None:
     path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"])
-    assert not any("sheet" in line for line in recognise(path, NO_PICTURES).lines())
+    assert not any("sheet" in line for line in recognise(path, NO_IMAGES).lines())
     book = openpyxl.load_workbook(path)
     book.create_sheet("more").append(["a", "few", "words"])
     book.save(path)
     assert (
-        recognise(path, NO_PICTURES).lines()[-1].split("   ")[-1].strip()
+        recognise(path, NO_IMAGES).lines()[-1].split("   ")[-1].strip()
         == "sheet  `Sheet`, not `more`"
     )
 
@@ -162,7 +160,7 @@ def test_decimals_dates_and_short_numbers_of_parquet_are_as_they_are_written(
 
 def test_a_null_among_options_is_no_option_called_null(tmp_path: Path) -> None:
     path = small.write([TWO, {**TWO, "options": ["cat", "dog", None]}], tmp_path / "t.jsonl")
-    assert refusal(path) == "t.jsonl:2: option 3 is null; write its text, or leave it out"
+    assert refusal(path) == "t.jsonl:2: option 3 is null; write its text, or remove it"
 
 
 @pytest.mark.parametrize(("answers", "named"), [("AB", "'A'"), ((1, 0), "'1'")])
@@ -174,7 +172,7 @@ def test_a_letter_or_number_is_no_text_where_the_options_are_missing(
         [*rows, {**TWO, "options": None, "answer": answers[0]}], tmp_path / "t.jsonl"
     )
     assert refusal(path) == (
-        f"t.jsonl:3: there are no options, but the answer {named} names one; write them, or the answer's text"
+        f"t.jsonl:3: there are no options, but the answer {named} names one; add the options, or write the answer as text"
     )
 
 
@@ -195,8 +193,8 @@ def test_answers_of_true_and_false_are_noted_where_a_reply_may_be_yes(
         [{"question": "Is it red?", "answer": answer} for answer in answers], tmp_path / "t.jsonl"
     )
     assert drafts(path)[-1].notes == (
-        f"t.jsonl: the answers of 2 open questions are {words} (line 1, 2), which a reply of yes or no is not; write "
-        "the words that you ask for",
+        f"t.jsonl: the answers of 2 open questions are {words} (line 1, 2), which a reply of yes or no does not match; write "
+        "the words that the question asks for",
     )
     path = small.write(
         [{"question": "How many?", "answer": answer} for answer in (*answers, "2")], path
@@ -212,8 +210,8 @@ def test_a_bar_in_the_answer_of_an_open_question_is_noted(tmp_path: Path) -> Non
     assert [draft.rounds[0].texts for draft in drafts(path)] == [("red|x",), ("blue",), ("a|b",)]
     [note] = drafts(path)[-1].notes
     assert note == (
-        "t.csv: the answers of 1 open questions hold `|` (line 2) and are one text each; write a list "
-        '(`["red", "crimson"]`) where several are accepted'
+        "t.csv: the answers of 1 open questions contain `|` (line 2) and are one text each; write a list "
+        '(`["red", "crimson"]`) if several answers are accepted'
     )
 
 
@@ -225,7 +223,7 @@ def test_a_nan_that_pandas_wrote_as_a_text_is_noted(tmp_path: Path) -> None:
     [note] = drafts(path)[-1].notes
     assert (
         note
-        == "t.csv: 2 of 3 questions show the text 'nan' (line 2, 3); leave a cell empty where it is none"
+        == "t.csv: 2 of 3 questions contain the text 'nan' (line 2, 3); leave empty cells empty"
     )
 
 
@@ -237,17 +235,17 @@ def test_marks_that_place_no_picture_are_noted(tmp_path: Path) -> None:
     assert drafts(path)[-1].notes == ()
     path = small.write([{**TWO, "question": "<image> or <image>?", "image": pictures[0]}], path)
     [note] = drafts(path)[-1].notes
-    assert note.startswith("t.jsonl: 1 of 1 questions hold `<image>` as a text (line 1)")
+    assert note.startswith("t.jsonl: 1 of 1 questions contain `<image>` as text (line 1)")
 
 
-# --- pictures ---------------------------------------------------------------------------------------------------------
+# --- images ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_of_one_split_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "1.png").write_bytes(small.picture())
     (tmp_path / "train" / "2.png").write_bytes(small.picture())
-    finder = PictureFinder(tmp_path)
+    finder = ImageFinder(tmp_path)
     for column in ("val/{}.png", "Validation/{}", "/home/me/{}.png", "training/{}.png"):
         finder.learn(column.format(number) for number in (1, 2))
     assert finder.find("val/1.png") is None and finder.find("Validation/1") is None
@@ -266,9 +264,9 @@ def test_a_picture_is_not_looked_for_in_a_folder_with_too_many_files(
     (deeper / "cat.png").touch()
     for name in ("a.txt", "b.txt", "c.txt"):
         (tmp_path / "notes" / name).touch()
-    assert PictureFinder(tmp_path).find("cat.png") == deeper / "cat.png"
+    assert ImageFinder(tmp_path).find("cat.png") == deeper / "cat.png"
     monkeypatch.setattr(locate, "MOST_FILES", 2)
-    assert PictureFinder(tmp_path).find("cat.png") is None
+    assert ImageFinder(tmp_path).find("cat.png") is None
 
 
 def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path: Path) -> None:
@@ -278,8 +276,8 @@ def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path:
     path = small.write(
         [{**TWO, "image": cell} for cell in ("a/1.png", "1.PNG", "a/2.png")], tmp_path / "t.jsonl"
     )
-    assert list(read({"file": path.name, "find_pictures": True}, tmp_path))[-1].notes == (
-        "t.jsonl: 2 pictures were found by name in another folder than the file says: "
+    assert list(read({"file": path.name, "find_images": True}, tmp_path))[-1].notes == (
+        "t.jsonl: 2 images were found by name in another folder: "
         f"a/1.png is {tmp_path / 'b' / '1.png'}",
     )
 
@@ -308,7 +306,7 @@ def test_a_missing_picture_is_missing_though_another_has_its_name(
         file = tmp_path / (name if name.endswith(".png") else f"{name}.png")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(small.picture(number))
-    finder = PictureFinder(tmp_path)
+    finder = ImageFinder(tmp_path)
     finder.learn(cells.split())
     assert finder.find(missing) is None
     rows = [{**TWO, "image": cell} for cell in cells.split()]
@@ -316,9 +314,9 @@ def test_a_missing_picture_is_missing_though_another_has_its_name(
     with pytest.raises(
         DataError, match=r"cannot read the image|not a readable image|is neither a file name"
     ):
-        for draft in read({"file": path.name, "find_pictures": True}, tmp_path):
+        for draft in read({"file": path.name, "find_images": True}, tmp_path):
             for image in draft.images:
-                inspect_image(picture_bytes(image, draft.where), draft.where)
+                inspect_image(image_bytes(image, draft.where), draft.where)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +336,7 @@ def test_one_rule_may_explain_every_picture_of_a_column(
     for name in files.split():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(small.picture())
-    finder = PictureFinder(tmp_path)
+    finder = ImageFinder(tmp_path)
     finder.learn(cells.split())
     assert [finder.find(cell) for cell in cells.split()] == [
         tmp_path / name for name in files.split()
@@ -363,7 +361,7 @@ def test_a_number_names_the_only_picture_that_is_called_so_with_zeros_before_it(
     read_drafts = list(read(recognise(path, TableSettings()).params, tmp_path))
     assert [draft.images for draft in read_drafts] == [(file,) for file in files]
     assert read_drafts[-1].notes == (
-        f"t.csv: 2 pictures were found by number alone: 1 is {files[0]}",
+        f"t.csv: 2 images were found by number alone: 1 is {files[0]}",
     )
 
 
@@ -376,13 +374,13 @@ def test_a_number_that_two_pictures_have_is_refused_with_both(tmp_path: Path) ->
     with pytest.raises(DataError) as refused:
         list(read(recognise(path, TableSettings()).params, tmp_path))
     assert str(refused.value).replace(f"{tmp_path}/", "") == (
-        "t.csv:2: the picture '1' may be 000001.png or 0001.png; write the name of its file"
+        "t.csv:2: the image '1' may be 000001.png or 0001.png; write the name of its file"
     )
 
 
 def test_a_number_is_not_that_of_another_split_and_a_name_comes_first(tmp_path: Path) -> None:
     padded, other, plain = numbered(tmp_path, "train/0001.png", "train/0003.png", "3.png")
-    finder = PictureFinder(tmp_path)
+    finder = ImageFinder(tmp_path)
     assert finder.find("val/1") is None and finder.find("train/1") == padded
     assert finder.find(3) == plain and finder.find("0003") == other and finder.find("01") is None
 
@@ -418,7 +416,7 @@ def test_pictures_in_the_file_are_taken_before_names_of_files(tmp_path: Path) ->
         for n in range(3)
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
-    assert recognise(tmp_path / "t.parquet").params["columns"]["picture"] == "decoded_image"
+    assert recognise(tmp_path / "t.parquet").params["columns"]["image"] == "decoded_image"
 
 
 def test_pictures_are_read_that_the_cache_of_the_hub_links_to(tmp_path: Path) -> None:
@@ -435,7 +433,7 @@ def test_pictures_are_read_that_the_cache_of_the_hub_links_to(tmp_path: Path) ->
     ]
     for cell in ("images/b.png", "../../blobs/a"):
         path = small.write([{**TWO, "image": cell}], snapshot / "t.jsonl")
-        with pytest.raises(DataError, match="lies outside"):
+        with pytest.raises(DataError, match="is outside"):
             list(read({"file": path.name}, snapshot))
 
 
@@ -453,7 +451,7 @@ def test_base64_in_lines_is_read(tmp_path: Path) -> None:
         (b"%PDF-1.7", "a PDF file"),
         (b"\n<!DOCTYPE html><html>404", "a web page, perhaps of a failed download"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS"),
-        (b"GIF? no", "it begins like none of the supported formats"),
+        (b"GIF? no", "it is not in a supported format"),
     ],
 )
 def test_what_a_file_is_that_is_no_picture_is_said(content: bytes, words: str) -> None:
@@ -491,10 +489,10 @@ def test_a_context_among_facts_about_a_row_is_not_shown_with_its_question(tmp_pa
     row = {"metadata": {"context": "scatter plot"}, **TWO}
     assert (
         "context"
-        not in recognise(small.write([row], tmp_path / "t.jsonl"), NO_PICTURES).params["columns"]
+        not in recognise(small.write([row], tmp_path / "t.jsonl"), NO_IMAGES).params["columns"]
     )
     row = {"qa": {"context": "A plot.", "question": "What?", "answer": "cat"}}
-    columns = recognise(small.write([row], tmp_path / "u.jsonl"), NO_PICTURES).params["columns"]
+    columns = recognise(small.write([row], tmp_path / "u.jsonl"), NO_IMAGES).params["columns"]
     assert columns["context"] == "qa.context"
 
 
@@ -505,7 +503,7 @@ def test_a_doubt_of_columns_is_said_before_a_name_that_is_like_another(tmp_path:
         "answers": [{"answer": "dog"}, {"answer": "cat"}],
     }
     path = small.write([row, {**row, "multiple_choice_answer": "cat"}], tmp_path / "t.jsonl")
-    assert {doubt.role for doubt in recognise(path, NO_PICTURES).doubts} == {"answer"}
+    assert {doubt.role for doubt in recognise(path, NO_IMAGES).doubts} == {"answer"}
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -562,9 +560,9 @@ def test_json_by_columns_is_rows(orient: str, tmp_path: Path) -> None:
 
 def test_json_in_the_other_form_is_read_and_nan_is_no_value(tmp_path: Path) -> None:
     path = small.write([TWO, TWO], tmp_path / "t.jsonl").rename(tmp_path / "t.json")
-    assert recognise(path, NO_PICTURES).rows == 2
+    assert recognise(path, NO_IMAGES).rows == 2
     path = small.write([{**TWO, "level": float("nan")}], tmp_path / "u.jsonl")
-    assert "level" not in recognise(path, NO_PICTURES).unused
+    assert "level" not in recognise(path, NO_IMAGES).unused
 
 
 @pytest.mark.parametrize("form", [".jsonl", ".json"])
@@ -577,4 +575,4 @@ def test_half_of_a_surrogate_pair_is_named_with_its_row(form: str, tmp_path: Pat
     assert whole.cells == rows[0] and not whole.fault
     for number, row in enumerate(halves, 2):
         place = f"{path}:{number}" if form == ".jsonl" else f"{path}: record {number}"
-        assert row.fault.startswith(f"{place}: a text holds '\\ud")
+        assert row.fault.startswith(f"{place}: a text contains '\\ud")

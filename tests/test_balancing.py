@@ -18,7 +18,7 @@ import snellen as sn
 from servers import Server, broken, slow, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
-from snellen.fetching.attendance import Attendance, attended
+from snellen.fetching.attendance import Attendance, attending
 from snellen.models.balancing import BalancedServer, BalancedServers
 from snellen.models.client import Clock
 from snellen.models.identity import answers_as
@@ -157,7 +157,7 @@ def test_the_machine_of_a_server_that_says_nothing_is_asked_whether_it_is_there(
 def test_where_all_are_gone_the_run_ends_as_with_one(questions: Benchmark) -> None:
     with start_server() as first, start_server() as second:
         urls = first.url, second.url
-    with pytest.raises(ModelError, match=r"stopped, since the last .* is it running"):
+    with pytest.raises(ModelError, match=r"no request got through .* is it running"):
         ask(model_at(*urls, stop_after=4, retries=2), *questions_of(8))
 
 
@@ -237,9 +237,9 @@ def test_the_addresses_of_all_servers_are_part_of_who_answers() -> None:
 @pytest.mark.parametrize(
     ("urls", "fault"),
     [
-        ("http://a:1/v1,http://b:2/v2", "servers of one model have the same path"),
-        ("http://a:1/v1,https://api.openai.com/v1", "servers of one model have the same path"),
-        ("http://a:1/v1,http://b:x/v1", "http://b:x/v1 has no usable address"),
+        ("http://a:1/v1,http://b:2/v2", "servers of a model must have the same path"),
+        ("http://a:1/v1,https://api.openai.com/v1", "servers of a model must have the same path"),
+        ("http://a:1/v1,http://b:x/v1", "http://b:x/v1 is not a valid address"),
     ],
 )
 def test_urls_that_make_no_sense_together_say_so(urls: str, fault: str) -> None:
@@ -249,13 +249,27 @@ def test_urls_that_make_no_sense_together_say_so(urls: str, fault: str) -> None:
 
 def test_a_server_that_never_answered_is_told_at_once_and_for_how_long_it_is_tried() -> None:
     lines: list[str] = []
-    with attended(Attendance(say=lines.append)):
-        model = model_at("http://127.0.0.1:9/v1", concurrency=4)
+    with attending(Attendance(say=lines.append)):
+        model = model_at("http://127.0.0.1:9/v1", concurrency=4, stop_after=0)
         assert all(response.error for response in ask(model, *questions_of(8)))
     assert lines == [
         "openai:any@http://127.0.0.1:9/v1: no answer yet (http://127.0.0.1:9/v1: Connect call failed ('127.0.0.1', 9); "
         "is it running?); each request is tried again for up to 32 s before it counts as failed"
     ]  # 0.5 + 1 + 2 + 4 + 8 + 16
+
+
+def test_a_server_that_was_never_reached_ends_the_run_after_a_few_seconds() -> None:
+    with start_server() as gone:
+        url = gone.url
+    waits, lines = Waits(), []
+    model = model_at(url, clock=Clock(waits, lambda: 0.0), concurrency=4)
+    with (
+        attending(Attendance(say=lines.append)),
+        pytest.raises(ModelError, match=r"no request got through .*; start the server or correct"),
+    ):
+        ask(model, *questions_of(12))
+    assert waits == [0.5, 1.0, 2.0]
+    assert lines[0].endswith("is it running?); it is tried for a few more seconds")
 
 
 def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_over(
@@ -264,7 +278,7 @@ def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_
     monkeypatch.setattr("snellen.models.connections.SLOW_TO_CONNECT", 0.01)
     monkeypatch.setattr("snellen.models.connections.CONNECT_TIMEOUT", 0.2)
     lines: list[str] = []
-    with attended(Attendance(say=lines.append)), ExitStack() as open_sockets:
+    with attending(Attendance(say=lines.append)), ExitStack() as open_sockets:
         full = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port = full.getsockname()[1]
         for _ in range(
@@ -273,7 +287,7 @@ def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_
             waiting = open_sockets.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(("127.0.0.1", port))
-        model = model_at(f"http://127.0.0.1:{port}/v1", retries=0, concurrency=2)
+        model = model_at(f"http://127.0.0.1:{port}/v1", retries=0, concurrency=2, stop_after=0)
         assert all(response.error for response in ask(model, *questions_of(3)))
     assert lines == [
         f"http://127.0.0.1:{port}/v1: no connection after 0.01 s; waiting for up to 0.2 s"
@@ -282,7 +296,7 @@ def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_
 
 def test_a_server_that_falls_away_later_is_tried_again_in_silence() -> None:
     lines: list[str] = []
-    with attended(Attendance(say=lines.append)):
+    with attending(Attendance(say=lines.append)):
         with start_server() as server:
             model = model_at(server.url)
             assert texts(ask(model, *questions_of(2)))
@@ -291,7 +305,7 @@ def test_a_server_that_falls_away_later_is_tried_again_in_silence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "doubt"), [("https", "does it speak https"), ("http", "is it running")]
+    ("scheme", "doubt"), [("https", "does it use https"), ("http", "is it running")]
 )
 def test_a_server_that_does_not_speak_as_its_address_says_is_doubted_in_words(
     scheme: str, doubt: str
@@ -303,7 +317,7 @@ def test_a_server_that_does_not_speak_as_its_address_says_is_doubted_in_words(
         if scheme == "http":
             plain.shutdown()
             plain.server_close()
-        [response] = ask(model_at(address, retries=0), question())
+        [response] = ask(model_at(address, retries=0, stop_after=0), question())
         plain.shutdown()
         listening.join()
     assert response.error and response.error.detail.endswith(f"; {doubt}?")

@@ -35,6 +35,7 @@ SMALLEST = {
 """Arguments that make a bench small: each takes three seconds of CPU at most, and all of them 20."""
 SMALLEST_SLOW = {
     "arena": "--coverage 2",
+    "arena_attacks": "--live --seconds 3",
     "circular": "--questions 20 --rounds 1",
     "extract": "",
     "imagenetvc": "--classes 2 --questions 1",
@@ -61,6 +62,7 @@ NOT_RUN = {
     "real_prediction_files": "needs clones of repositories with files of predictions",
     "real_replies": "needs clones of repositories with published replies",
     "reliability": "kills and damages runs for three minutes",
+    "reproductions": "needs clones of repositories with published replies",
     "run_speed": "loads and asks a model several ways: more than 25 seconds of CPU at its smallest",
 }
 """Benches that tests do not run, with the reason."""

@@ -20,13 +20,14 @@ from servers import Server, malformed, start_server
 from small import cell, picture, rows
 from snellen import registry
 from snellen.building.benchmark import Benchmark
+from snellen.callers import called_from_command_line
 from snellen.cli import cli, main
 from snellen.errors import SpentBudgetError
 from snellen.plugin_api import Declaration, PromptRenderer, RequestGenerator
 from snellen.records import Failure, Request, Response, Usage, Variant
 from snellen.runs.drivers import RunBudget
 from snellen.runs.earlier_answers import AnswerCache
-from snellen.runs.forecast import Amount, forecast
+from snellen.runs.forecast import Amount, forecast_requests
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan, plan_run
 from snellen.runs.spec import ExecutionSpec, run_spec
@@ -71,9 +72,9 @@ def test_a_run_stops_at_its_requests_and_the_same_call_goes_on(questions: Benchm
                 model, str(questions.folder), "circular", limit=9, name="run", max_requests=7
             )
         except SpentBudgetError as spent:
-            assert "stopped at --max-requests 7" in str(
+            assert "stopped at max_requests=7" in str(
                 spent
-            ) and "the same command goes on" in str(spent)
+            ) and "repeat the call to continue" in str(spent)
             assert model.asked == answered("runs/run") == 7 * calls
             continue
         break
@@ -108,11 +109,11 @@ def test_money_counts_for_what_is_on_its_way_and_time_ends_a_run() -> None:
     )
     assert budget.take()
     budget.settle(Response(text="", usage=Usage(1000, 0)))  # a tenth
-    assert sum(budget.take() for _ in range(20)) == 9 and budget.spent == "--max-cost 1"
+    assert sum(budget.take() for _ in range(20)) == 9 and budget.spent == "max_cost=1"
     budget = RunBudget(ExecutionSpec(max_time=60), clock=lambda: now)
     assert budget.take()
     now = 60.0
-    assert not budget.take() and budget.spent == "--max-time 60"
+    assert not budget.take() and budget.spent == "max_time=60"
 
 
 def test_a_budget_of_money_ends_a_run_whose_tokens_nobody_counts(questions: Benchmark) -> None:
@@ -121,7 +122,7 @@ def test_a_budget_of_money_ends_a_run_whose_tokens_nobody_counts(questions: Benc
         model = f"openai:any@{server.url}?concurrency=2"
         with pytest.raises(
             SpentBudgetError,
-            match="--max-cost 1, which cannot hold as the answers come without counts",
+            match="max_cost=1, which cannot be enforced because the replies have no token counts",
         ):
             sn.evaluate(
                 model, str(questions.folder), "circular", name="run", max_cost=1, price=(1, 1)
@@ -134,7 +135,7 @@ def test_before_a_price_is_known_no_more_are_paid_than_may_be_in_flight(
 ) -> None:
     with start_server(latency=0.05) as server:
         model = f"openai:any@{server.url}?concurrency=3"
-        with pytest.raises(SpentBudgetError, match="3 requests were answered now"):
+        with pytest.raises(SpentBudgetError, match="3 requests were answered in this session"):
             sn.evaluate(
                 model, str(questions.folder), "circular", name="run", max_cost=1e-6, price=(1, 1)
             )
@@ -146,12 +147,13 @@ def test_an_answer_without_counts_costs_what_the_others_do() -> None:
     for usage in (Usage(1000, 0), None, Usage()):
         assert budget.take()
         budget.settle(Response(text="", usage=usage))
-    assert sum(budget.take() for _ in range(20)) == 7 and budget.spent == "--max-cost 1"
+    assert sum(budget.take() for _ in range(20)) == 7 and budget.spent == "max_cost=1"
 
 
 def test_a_spent_budget_of_money_says_what_was_paid(questions: Benchmark) -> None:
     with pytest.raises(
-        SpentBudgetError, match=r"0.0105: 10 requests were answered now for 0.01 at the price given"
+        SpentBudgetError,
+        match=r"0.0105: 10 requests were answered in this session at a cost of 0.01",
     ):
         sn.evaluate(
             Counting(),
@@ -165,7 +167,7 @@ def test_a_spent_budget_of_money_says_what_was_paid(questions: Benchmark) -> Non
 
 
 def test_a_budget_of_money_without_a_price_is_refused(questions: Benchmark) -> None:
-    with pytest.raises(sn.DataError, match="give its price"):
+    with pytest.raises(sn.DataError, match="set price"):
         sn.evaluate(Counting(), str(questions.folder), max_cost=1)
 
 
@@ -184,12 +186,12 @@ def test_a_spent_budget_is_exit_code_4_and_one_line(
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 4 and capfd.readouterr().err.strip().splitlines()[-1].endswith(
-        "scores what is there"
+        "to score what is there"
     )
 
 
 def test_a_command_that_a_message_names_can_be_given_as_it_stands(questions: Benchmark) -> None:
-    with pytest.raises(SpentBudgetError) as spent:
+    with called_from_command_line(), pytest.raises(SpentBudgetError) as spent:
         sn.evaluate(Counting(), str(questions.folder), name="it's $HOME (2)", max_requests=4)
     [command] = re.findall(r"`(snellen score .*)`", str(spent.value))
     program, *words = shlex.split(command)
@@ -245,21 +247,21 @@ def test_what_is_forecast_holds_what_is_asked(protocol: str, questions: Benchmar
             "name": "r",
         }
     )
-    before = forecast(plan_run(spec))
+    before = forecast_requests(plan_run(spec))
     sn.evaluate(Counting(), str(questions.folder), protocol, limit=8, name="r")
     asked = [one for one in read_exchanges(Path("runs/r")) if not one.reused]
     assert before.least.requests <= len(asked) <= before.most.requests
     assert (before.least == before.most) == (protocol != "circular")
     if before.least == before.most:
-        assert before.least.pictures == sum(len(one.request.images) for one in asked)
-    after = forecast(plan_run(spec))
+        assert before.least.images == sum(len(one.request.images) for one in asked)
+    after = forecast_requests(plan_run(spec))
     assert after.answered == len({one.request.key for one in asked})
     assert after.most.requests <= before.most.requests - after.answered
 
 
 @pytest.fixture
 def sized(make: Callable[..., Benchmark]) -> Benchmark:
-    """Three questions not all in ASCII, two about a picture of 300 x 500 and one about a picture of 2000 x 2000."""
+    """Three questions not all in ASCII, two about an image of 300 x 500 and one about an image of 2000 x 2000."""
     sizes = [(2000, 2000), (300, 500), (300, 500)]
     return make(
         [
@@ -274,7 +276,7 @@ def sized(make: Callable[..., Benchmark]) -> Benchmark:
 
 
 def tokens_of(request: Request) -> int:
-    """As `METHOD` and the documentation say, by hand: 300 x 500 / 750 = 200 for a picture, 1,600 for a large one."""
+    """As `METHOD` and the documentation say, by hand: 300 x 500 / 750 = 200 for an image, 1,600 for a large one."""
     texts = [*(message.text for message in request.messages), *request.continuations]
     plain = [sum(ord(letter) < 128 for letter in text) for text in texts]
     words = sum(-(-n // 4) + len(text) - n for n, text in zip(plain, texts, strict=True))
@@ -295,7 +297,7 @@ def planned(benchmark: Benchmark, protocol: str) -> RunPlan:
     "protocol", ["vanilla", "likelihood", "circular?all_passes=true", "instability?m=3"]
 )
 def test_a_forecast_counts_tokens_as_it_says_it_does(protocol: str, sized: Benchmark) -> None:
-    before = forecast(planned(sized, protocol))
+    before = forecast_requests(planned(sized, protocol))
     model = sn.Scripted(
         lambda request: "(A)", lambda request: [-1.0] * len(request.continuations), name="counting"
     )
@@ -307,12 +309,12 @@ def test_a_forecast_counts_tokens_as_it_says_it_does(protocol: str, sized: Bench
     amount = Amount(len(asked), len(asked), sum(map(tokens_of, asked)), written)
     assert (before.model, before.folder, before.answered) == ("counting", "runs/r", 0)
     assert (before.least, before.most) == (amount, amount)
-    assert forecast(planned(sized, protocol)).most == Amount()
+    assert forecast_requests(planned(sized, protocol)).most == Amount()
 
 
 def test_a_forecast_says_how_far_it_reaches_and_what_was_answered(sized: Benchmark) -> None:
     """Circular asks a question once where the first pass goes wrong, and in all four orders where each is right."""
-    before = forecast(planned(sized, "circular"))
+    before = forecast_requests(planned(sized, "circular"))
     sn.evaluate(Counting(), str(sized.folder), "circular?all_passes=true", name="whole")
     passes = [one.request for one in read_exchanges(Path("runs/whole"))]
     every, first = (
@@ -321,16 +323,16 @@ def test_a_forecast_says_how_far_it_reaches_and_what_was_answered(sized: Benchma
     reply = passes[0].decoding.max_new_tokens
     costs = [(read * 10 + calls * reply * 100) / 1e6 for calls, read in ((3, first), (12, every))]
     assert list(before.lines((10.0, 100.0))) == [
-        "counting: 3 to 12 requests to ask, in runs/r",
-        f"  3 to 12 pictures to send; some {first:,} to {every:,} tokens to read, at most {12 * reply:,} to write",
+        "counting: 3 to 12 requests to send, in runs/r",
+        f"  3 to 12 images to send; about {first:,} to {every:,} input tokens, at most {12 * reply:,} output tokens",
         f"  {costs[0]:,.3g} to {costs[1]:,.3g} at the price given",
-        "  tokens are estimated: four letters count as one, a picture as width x height / 750 but at most 1,600, and a "
-        "reply as the longest allowed; each model counts in its own way, pictures most of all",
+        "  token counts are estimates: one token for four letters, width x height / 750 for an image (at most 1,600), and "
+        "the maximum length for a reply; models count differently, especially for images",
     ]
     sn.evaluate(Counting(), str(sized.folder), limit=2, name="r")
-    lines = list(forecast(planned(sized, "vanilla")).lines(None))
-    assert lines[0].startswith("counting: 1 requests to ask") and "price" not in " ".join(lines)
-    assert lines[1] == "  2 were answered before and are not asked again"
+    lines = list(forecast_requests(planned(sized, "vanilla")).lines(None))
+    assert lines[0].startswith("counting: 1 requests to send") and "price" not in " ".join(lines)
+    assert lines[1] == "  2 were answered earlier and are not sent again"
 
 
 def test_a_failed_request_is_asked_again_and_so_forecast(sized: Benchmark) -> None:
@@ -338,7 +340,7 @@ def test_a_failed_request_is_asked_again_and_so_forecast(sized: Benchmark) -> No
         lambda request: Response(error=Failure("server", "gone")), name="counting"
     )
     sn.evaluate(failing, str(sized.folder), name="r", error_budget=1.0)
-    after = forecast(planned(sized, "vanilla"))
+    after = forecast_requests(planned(sized, "vanilla"))
     assert (after.answered, after.least.requests) == (0, 3)
 
 
@@ -371,10 +373,12 @@ def test_a_forecast_holds_for_a_protocol_of_one_s_own_that_reads_scores_and_repl
     """Of a question with options: likelihoods and one request in words at least, two at most; else one or two."""
     monkeypatch.setitem(registry._NAMES, "protocols", dict(registry._NAMES["protocols"]))
     registry.register("protocols", "again", AgainIfFirst)
-    of_choices = forecast(planned(sized, "again"))
+    of_choices = forecast_requests(planned(sized, "again"))
     assert (of_choices.least.requests, of_choices.most.requests) == (6, 9)
     question = {"id": "q", "question": "What is it?", "answer": "cat", "image": cell(0)}
-    of_words = forecast(planned(make([question], name="words", formulation="text"), "again"))
+    of_words = forecast_requests(
+        planned(make([question], name="words", formulation="text"), "again")
+    )
     assert (of_words.least.requests, of_words.most.requests) == (1, 2)
 
 
@@ -391,7 +395,7 @@ def test_a_dry_run_asks_nothing_and_says_the_price(questions: Benchmark) -> None
     assert (
         done.exit_code == 0
         and "at the price given" in done.output
-        and "tokens are estimated" in done.output
+        and "token counts are estimates" in done.output
     )
     assert not Path("runs").exists()
 
@@ -410,9 +414,12 @@ def test_the_tokens_of_a_run_are_added_up_by_kind_and_priced(questions: Benchmar
     assert use.usage == Usage(5000, 50, 2000, 25)
     assert (
         usage_text(use.usage)
-        == "5,000 tokens read (2,000 of them cached), 50 written (25 of them reasoning)"
+        == "5,000 input tokens (2,000 of them cached), 50 output tokens (25 of them reasoning)"
     )
-    assert any(line.endswith("as it counts them); 0.055 at the price given") for line in lines)
+    price = (
+        "0.055 at the price given, which counts cached tokens as others (a third price is theirs)"
+    )
+    assert any(line.endswith(f"as counted by the model); {price}") for line in lines)
     assert sn.load_run("runs/r").runs[0].roles == (use,)
 
 
@@ -516,5 +523,5 @@ def test_processes_that_open_a_new_cache_at_the_same_moment() -> None:
 def test_a_file_that_is_no_cache_is_refused_in_a_line(questions: Benchmark) -> None:
     Path("answers").mkdir()
     Path("answers/answers.sqlite").write_text("not a database" * 100)
-    with pytest.raises(sn.StoreError, match="name another folder with --cache"):
+    with pytest.raises(sn.StoreError, match="choose another folder with cache="):
         sn.evaluate(Counting(), str(questions.folder), limit=2, name="r", cache="answers")

@@ -21,7 +21,7 @@ import small
 from snellen import registry
 from snellen.building.benchmark import FORMAT, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import ANSWERS, build_benchmark
-from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec, select
+from snellen.catalogue import BenchmarkSpec, ExpectedCounts, SourceSpec, select
 from snellen.common.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
 from snellen.records import Answer, Turn
@@ -157,9 +157,13 @@ def test_a_benchmark_without_its_answers_can_be_asked_but_not_scored(
 def test_counts_that_differ_from_the_expected_are_said_and_the_build_goes_on(
     tmp_path: Path,
 ) -> None:
-    made = small.built(small.rows(5), tmp_path / "made", expected=Expected(samples=6, images=3))
+    made = small.built(
+        small.rows(5), tmp_path / "made", expected=ExpectedCounts(samples=6, images=3)
+    )
     assert made.manifest.warnings == ("samples: built 5, expected 6",)
-    right = small.built(small.rows(5), tmp_path / "right", expected=Expected(samples=5, images=3))
+    right = small.built(
+        small.rows(5), tmp_path / "right", expected=ExpectedCounts(samples=5, images=3)
+    )
     assert right.manifest.warnings == ()
 
 
@@ -234,12 +238,12 @@ def test_dialogues_without_a_published_history_say_so(tmp_path: Path, source: An
         ),
         (
             draft("x", QuestionDraft("a", ("café", "cafe\u0301"))),
-            "'café' appears twice, spelt in two ways",
+            "'café' appears twice, in two Unicode spellings",
         ),
         (draft("x", QuestionDraft("a", ("b", "c"), (2,))), "row x: answer 2 but options are 0-1"),
         (draft("x", QuestionDraft("a", (), (), (" ",))), "row x: an answer text is empty"),
         (draft(" "), "row  : the id is empty"),
-        (draft("good"), "row good: the id 'good' is taken by row good; ids must differ"),
+        (draft("good"), "row good: the id 'good' is already used by row good; ids must be unique"),
     ],
 )
 def test_a_draft_that_cannot_be_asked_is_refused(
@@ -346,7 +350,10 @@ def test_a_folder_that_is_no_benchmark_says_so(tmp_path: Path) -> None:
     [
         (b"{", "benchmark.json: .*; build the benchmark again"),
         (b"{}", "benchmark.json: .*; build the benchmark again"),
-        (None, f"built in format 0, this Snellen reads 2 to {FORMAT}; build it again"),
+        (
+            None,
+            f"built in format 0, but this version of Snellen reads 2 to {FORMAT}; build it again",
+        ),
     ],
 )
 def test_a_manifest_of_another_kind_is_one_line(
@@ -371,7 +378,8 @@ def test_a_damaged_table_of_samples_is_one_line(questions: Benchmark, tmp_path: 
     ):
         (folder / "samples.jsonl.gz").write_bytes(damaged)
         with pytest.raises(
-            DataError, match=r"samples.jsonl.gz is not the file that was built.*build .* again"
+            DataError,
+            match=r"the content of .*samples.jsonl.gz has changed since the build.*build .* again",
         ) as caught:
             list(Benchmark(folder).samples())
         assert "\n" not in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 import small
 from snellen.api import evaluate
 from snellen.catalogue import select, suites
-from snellen.catalogue.cards import benchmarks_seen, find_card, load_cards, model_cards
+from snellen.catalogue.cards import benchmarks_seen, find_card, model_cards
 from snellen.errors import DataError, UnknownNameError
 from snellen.runs.finding import held_out_benchmarks
 from snellen.runs.run_folder import read_manifest
@@ -66,7 +66,7 @@ def test_a_run_leaves_out_what_own_cards_say(
         "run",
     ]
     code, _, said = small.command(capsys, "run", "snellen:oracle", *folders, *asked)
-    assert code == 0 and "left out: seen: mine was trained on pets" in said
+    assert code == 0 and "skipped: seen: mine was trained on pets" in said
     assert [use.name for use in read_manifest(tmp_path / "run").benchmarks] == ["fresh"]
     assert held_out_benchmarks(folders, ["mine"], str(file)) == ("seen",)
 
@@ -74,7 +74,7 @@ def test_a_run_leaves_out_what_own_cards_say(
 def test_when_nothing_is_held_out_the_run_says_so(tmp_path: Path) -> None:
     seen = small.built(small.rows(4), tmp_path / "seen", name="seen", origins=("vqa-v2",))
     with pytest.raises(
-        DataError, match=r"nothing of .* is left: a model has seen the data of all of them"
+        DataError, match=r"nothing remains of .*: a model was trained on the data of each of them"
     ):
         evaluate("snellen:oracle", str(seen.folder), held_out_for=["llava-1.5-7b"], runs=tmp_path)
 
@@ -82,4 +82,4 @@ def test_when_nothing_is_held_out_the_run_says_so(tmp_path: Path) -> None:
 def test_a_wrong_file_of_cards_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cards.toml").write_text("[mine]\ntrained = []\n")
     with pytest.raises(DataError, match=r"cards.toml: not a file of model cards \(.*trained"):
-        load_cards(tmp_path / "cards.toml")
+        model_cards(tmp_path / "cards.toml")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 from rich.console import Console
 
 import small
@@ -118,14 +119,16 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
             "unknown embedded model 'oracl'; did you mean oracle?",
         ),
         (["run", "snelen:tiny", "eyechart/shape"], "unknown model 'snelen'; did you mean snellen?"),
+        (["run", "..:M", "eyechart/shape"], "unknown model '..'; known: "),
+        (["run", "./..:M", "eyechart/shape"], "unknown model './..'; known: "),
         (["run", "tiny", "eyechart/shape"], "model 'tiny' has no scheme"),
         (
             ["run", "eyechart/shape", "snellen:tiny"],
-            "the model comes first, then its benchmarks: `snellen run snellen",
+            "give the model first, then the benchmarks: `snellen run snellen",
         ),
         (
             ["run", "eyechart/shape", "tiny"],
-            "the model comes first, then its benchmarks: `snellen run MODEL eyech",
+            "give the model first, then the benchmarks: `snellen run MODEL eyech",
         ),
         (["run", "snellen:oracle", "./shape"], "there is no folder ./shape"),
         (
@@ -138,7 +141,7 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         ),
         (
             ["resume", "runs/x"],
-            "unknown command 'resume'; to go on with a run, give its `snellen run` command again",
+            "unknown command 'resume'; to resume a run, repeat its `snellen run` command",
         ),
         (
             ["run", "snellen:oracle", "eyechart/shap"],
@@ -148,7 +151,8 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
             ["run", "snellen:oracle", "MMMU_DEV_VAL"],
             "unknown benchmark 'MMMU_DEV_VAL'; did you mean modern/mmmu?",
         ),
-        (["build", "MMVet"], "unknown benchmark 'MMVet'; did you mean modern/mm-vet?"),
+        (["build", "MMBench"], "unknown benchmark 'MMBench'; did you mean the suite mmbench"),
+        (["run", "snellen:oracle", "missing.csv"], "there is no file missing.csv; check the path"),
         (
             ["run", "snellen:oracle", "eyechart/shape", "-p", "circlar"],
             "unknown protocol 'circlar'; did you mean circular?",
@@ -174,19 +178,19 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         (["run", "hf:./nowhere", "eyechart/shape"], "nowhere"),
         (["run", "exam.toml"], "No such file"),
         (["score", "nowhere"], "is not a run"),
-        (["report", "nowhere"], "is not a run"),
+        (["report", "nowhere"], "is neither a run nor a benchmark"),
         (["build", "nowhere.tsv"], "no such file"),
         (
             ["build", "questions.xlsx"],
-            "questions.xlsx: not an .xlsx file that can be read (File is not a zip file)",
+            "questions.xlsx: not a readable .xlsx file (File is not a zip file)",
         ),
         (
             ["build", "questions.tsv", "--name", "eyechart"],
-            "eyechart is a suite of the catalogue, which",
+            "eyechart is already a suite in the catalogue",
         ),
         (
             ["build", "questions.tsv", "--name", "eyechart/colour"],
-            "eyechart/colour is a benchmark of the catalogue",
+            "eyechart/colour is already a benchmark in the catalogue",
         ),
         (["rnu"], "unknown command 'rnu'; did you mean run?"),
     ],
@@ -315,14 +319,14 @@ def test_a_name_that_leads_elsewhere_or_cannot_be_printed_is_refused_at_every_do
 ) -> None:
     Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
     before = sorted(tmp_path.parent.iterdir())
-    code, _, err = run(capsys, "build", "mine.tsv", "--no-pictures", "--name", name)
+    code, _, err = run(capsys, "build", "mine.tsv", "--no-images", "--name", name)
     assert (
         code == 2
         and err.count("\n") == 1
         and "\x1b" not in err
         and "use letters, digits, dots and dashes" in err
     )
-    assert run(capsys, "build", "mine.tsv", "--no-pictures", "--to", "mine")[0] == 0
+    assert run(capsys, "build", "mine.tsv", "--no-images", "--to", "mine")[0] == 0
     assert run(capsys, "sample", "./mine", "--count", "1", "--name", name)[0] == 2
     # A folder from elsewhere: its name is where a run would keep its questions.
     manifest = Path("mine/benchmark.json")
@@ -339,7 +343,7 @@ def test_a_name_that_leads_elsewhere_or_cannot_be_printed_is_refused_at_every_do
 )
 def test_a_name_with_markup_is_a_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
-    code, out, _ = run(capsys, "build", "mine.tsv", "--no-pictures", "--name", name)
+    code, out, _ = run(capsys, "build", "mine.tsv", "--no-images", "--name", name)
     assert code == 0 and f"built {name} version" in out
     assert run(capsys, "run", "snellen:oracle", name)[0] == 0
     assert name in run(capsys, "list")[1]
@@ -354,7 +358,7 @@ def test_a_name_with_markup_is_a_name(name: str, capsys: pytest.CaptureFixture[s
         (["mine.tsv", "--param", "a=b"], "--param"),
         (["eyechart/colour", "--images", "."], "--images"),
         (["eyechart/colour", "--metric", "anls"], "--metric"),
-        (["eyechart/colour", "--no-pictures"], "--no-pictures"),
+        (["eyechart/colour", "--no-images"], "--no-images"),
     ],
 )
 def test_a_flag_of_build_without_an_effect_is_refused(
@@ -362,7 +366,12 @@ def test_a_flag_of_build_without_an_effect_is_refused(
 ) -> None:
     Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
     code, _, err = run(capsys, "build", *words)
-    assert code == 2 and err.count("\n") == 1 and f"{flag}: for " in err and "leave it out" in err
+    assert (
+        code == 2
+        and err.count("\n") == 1
+        and f"{flag} applies only to " in err
+        and f"remove {flag}" in err
+    )
 
 
 def test_own_questions_become_a_benchmark_with_one_command(
@@ -371,7 +380,7 @@ def test_own_questions_become_a_benchmark_with_one_command(
     Path("mine.tsv").write_text(
         "question\tA\tB\tanswer\nIs NA an option?\tNA\tNone\tA\nAnd 5.0?\t5.0\t5\tB\n"
     )
-    code, out, _ = run(capsys, "build", "mine.tsv", "--to", "mine", "--no-pictures")
+    code, out, _ = run(capsys, "build", "mine.tsv", "--to", "mine", "--no-images")
     assert code == 0 and "2 questions" in out
     code, out, _ = run(capsys, "run", "snellen:oracle", "./mine", "--json", "--no-report")
     assert code == 0
@@ -386,7 +395,7 @@ def test_a_wrong_row_is_refused_with_its_line_and_leaves_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("bad.tsv").write_text("question\tA\tB\tanswer\nfine\tx\ty\tA\nno such option\tx\ty\tC\n")
-    code, _, err = run(capsys, "build", "bad.tsv", "--to", "bad", "--no-pictures")
+    code, _, err = run(capsys, "build", "bad.tsv", "--to", "bad", "--no-images")
     assert code == 2 and "bad.tsv:3: answer 'C'" in err
     assert sorted(path.name for path in Path().iterdir()) == ["bad.tsv"]
 
@@ -441,7 +450,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Run the same command to go on" in err and "Traceback" not in err
+    assert "Run the same command to continue" in err and "Traceback" not in err
     assert journal.read_bytes().endswith(b"\n")
 
 
@@ -450,15 +459,15 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     [
         (
             None,
-            "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n",
+            "stopped before the first reply; nothing is stored yet. Run the same command to start again.\n",
         ),
         (
             "",
-            "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n",
+            "stopped before the first reply; nothing is stored yet. Run the same command to start again.\n",
         ),
         (
             "{}\n",
-            "stopped; all answers so far are kept in {folder}. Run the same command to go on.\n",
+            "stopped; all replies so far are stored in {folder}. Run the same command to continue.\n",
         ),
     ],
 )
@@ -500,7 +509,7 @@ def test_a_line_of_progress_keeps_bar_counts_rate_and_time(
         color_system=None,
         get_time=lambda: float(next(seconds)),
     )
-    monkeypatch.setattr(show, "err", console)
+    monkeypatch.setattr(show, "error_console", console)
     with show.run_progress() as listen:
         for done in range(0, 72_000, 6000):
             listen(RunProgress(name, "runs/x", done, 123_456, done * 4, 17))
@@ -522,15 +531,15 @@ def test_benchmarks_are_found_by_words(capsys: pytest.CaptureFixture[str]) -> No
     assert names("MMBench", "english", "dev") == {"mmbench/dev-en", "mmbench/dev-en-v11"}
     assert names("eyechart", "word") == {"eyechart/word"}
     code, _, err = small.command(capsys, "list", "benchmarks", "zzz")
-    assert code == 2 and "no benchmark has zzz; `snellen list` shows all" in err
+    assert code == 2 and "no benchmark matches zzz; `snellen list` shows all" in err
     code, _, err = small.command(capsys, "list", "suites", "chart")
-    assert code == 2 and "words choose benchmarks, not suites" in err
+    assert code == 2 and "search words apply to benchmarks, not to suites" in err
 
 
 def test_on_a_terminal_benchmarks_stand_by_suite(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("snellen.cli.show.out._force_terminal", True)
+    monkeypatch.setattr("snellen.cli.show.console._force_terminal", True)
     code, out, _ = small.command(capsys, "list")
     assert code == 0 and "Benchmarks of today's model cards" in out and "mmmu-pro-vision" in out
     assert "modern/mmmu" not in out and len(out.splitlines()) < 120
@@ -539,24 +548,59 @@ def test_on_a_terminal_benchmarks_stand_by_suite(
 def test_words_of_other_tools_lead_to_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     for word, verb in {
         "eval": "run",
-        "tasks": "list",
+        "tasks": "list benchmarks",
+        "runs": "list runs",
+        "leaderboard": "report RUN RUN",
+        "predict": "run",
+        "init": "demo",
+        "version": "--version",
         "download": "fetch",
         "eval-only": "score",
         "help": "--help",
     }.items():
         code, _, error = run(capsys, word, "anything")
-        assert (code, error) == (2, f"snellen: unknown command {word!r}; it is `snellen {verb}`\n")
+        assert (code, error) == (2, f"snellen: unknown command {word!r}; use `snellen {verb}`\n")
+
+
+def test_a_file_of_questions_is_built_and_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"q{number},What is {number} + 1?,{number + 1},{'odd' if number % 2 else 'even'}"
+        for number in range(8)
+    ]
+    Path("sums.csv").write_text("\n".join(["id,question,answer,parity", *rows]) + "\n")
+    code, _, error = run(capsys, "run", "snellen:oracle", "sums.csv", "--name", "sums")
+    assert code == 2 and "`snellen build sums.csv --no-images`" in error
+    pictures = [row + ",image.png" for row in rows]
+    Image.new("RGB", (8, 8)).save("image.png")
+    Path("sums.csv").write_text("\n".join(["id,question,answer,parity,image", *pictures]))
+    code, out, _ = run(capsys, "run", "snellen:oracle", "sums.csv", "--name", "sums")
+    assert code == 0 and "100.0%" in out
+    code, _, error = run(capsys, "run", "sums.csv", "snellen:oracle")
+    assert code == 2 and "give the model first" in error
+    code, out, _ = run(capsys, "list", "runs")
+    assert code == 0 and "runs/sums" in out and "snellen:oracle" in out
+    code, _, error = run(capsys, "export", "sums")
+    assert code == 2 and "did you mean runs/sums?" in error
+    code, _, error = run(capsys, "export", "runs/sums", "--format", "csv")
+    assert code == 2 and "use `--as NAME`" in error
 
 
 def test_flags_of_other_tools_lead_to_how_it_is_said_here(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for flag, hint in {
-        "--tasks": "`snellen run MODEL BENCHMARK ...`",
-        "--batch-size": "`hf:org/name?",
-        "--base-url": "`openai:NAME@http://HOST:PORT/v1`",
-        "--model_args": "`hf:org/name?",
+        "--tasks": "`snellen run snellen:tiny x`",
+        "--batch-size": "`snellen run 'snellen:tiny?batch_size=x' BENCHMARK`",
+        "--model_args": "model settings are part of the model string: `snellen run ",
         "--num_fewshot": "--few-shot N",
+        "--max-tokens": "--max-new-tokens N",
+        "--suite": "`snellen run snellen:tiny x`",
+        "--fail-under": "`snellen score RUN --fail-under 0.9` exits with 1",
+        "-o": "`snellen report RUN -o FILE`",
+        "--column": "`snellen build FILE --column ROLE=NAME`",
     }.items():
         code, _, error = run(capsys, "run", "snellen:tiny", flag, "x")
         assert (
@@ -592,13 +636,13 @@ def test_the_help_of_run_begins_with_the_options_that_most_need(
     titles = re.findall(r"^(\S.*):$", shown, re.MULTILINE)
     assert titles == [
         "Options that most runs need",
-        "What is asked, and how",
-        "How the work is done",
+        "What to evaluate, and how",
+        "Execution",
         "How replies are read and scored",
         "Models as judges",
         "Other options",
     ]
-    first = shown.partition("What is asked, and how:")[0]
+    first = shown.partition("What to evaluate, and how:")[0]
     assert len(re.findall(r"^  (?:-\w, )?--", first, re.MULTILINE)) <= 13
     assert len(set(re.findall(r"--[a-z-]+", shown))) > 50
 
@@ -632,21 +676,37 @@ def test_a_model_that_cannot_exist_is_refused_before_anything_is_built(
     assert line in capsys.readouterr().err and not list(tmp_path.rglob("manifest.json"))
 
 
+def test_build_with_other_settings_replaces_an_earlier_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    run(capsys, "build", "eyechart/colour")
+
+    _, built_half, _ = run(capsys, "build", "eyechart/colour", "--ratio", "0.5")
+    _, built_again, told = run(capsys, "build", "eyechart/colour", "--ratio", "0.5")
+    assert "150 questions" in built_half
+    assert built_again == ""
+    assert told == "eyechart/colour is already built; use --force to rebuild it\n"
+
+    _, _, told = run(capsys, "build", "eyechart/colour", "--ratio", "0.5", "--seed", "1")
+    assert "it was built with another value of sample, seed" in told
+
+
 def test_benchmarks_that_no_protocol_can_ask_are_said_and_a_run_of_these_alone_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ("run", "snellen:always-a", "-p", "circular", "--limit", "2", "--name", "mine")
-    line = "not asked, as circular cannot ask their questions: eyechart/word"
+    line = "not run, because circular does not support their questions: eyechart/word"
     code, _, error = run(capsys, *words, "eyechart/word", "eyechart/shape")
     assert code == 0 and line in error
     code, _, error = run(capsys, *words, "eyechart/word")
-    assert code == 2 and f"{line}; `-p vanilla` asks any question" in error
+    assert code == 2 and f"{line}; `-p vanilla` supports every question" in error
 
 
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        (["re"], ["report", "reform", "reconcile"]),
+        (["re"], ["report", "reform", "reproduce", "reconcile"]),
         (["run", "--likelihood-r"], ["--likelihood-rule"]),
         (["run", "--method", "b"], ["both"]),
         (["nosuchverb", "x"], []),
@@ -679,7 +739,7 @@ def test_on_a_narrow_terminal_no_word_of_a_table_is_broken_and_columns_that_do_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written = io.StringIO()
-    monkeypatch.setattr(show, "out", Console(file=written, width=50))
+    monkeypatch.setattr(show, "console", Console(file=written, width=50))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     row = (
         "suite/a-long-name",
@@ -694,4 +754,106 @@ def test_on_a_narrow_terminal_no_word_of_a_table_is_broken_and_columns_that_do_n
         " ".join(lines).split()
     )
     assert "Apache-2.0" not in written.getvalue()
-    assert lines[-1] == "not shown on so narrow a terminal: licence, from"
+    assert lines[-1] == "not shown (narrow terminal): licence, from"
+
+
+def test_names_between_commas_are_taken_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    models = "snellen:oracle,snellen:always-a"
+    benchmarks = "eyechart/shape,eyechart/count"
+    words = ("run", models, benchmarks, "-p", "vanilla,circular", "--limit", "2", "--json")
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert {row["model"] for row in rows(out)} == set(models.split(","))
+    assert {row["benchmark"] for row in rows(out)} > set(benchmarks.split(","))
+    assert {row["protocol"] for row in rows(out)} >= {"vanilla", "circular"}
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("eyechart/shape,nope",), "'nope'; did you mean pope? (separate benchmarks by spaces)"),
+        (("eyechart/shape", "-p", "vanilla,nope"), "(repeat -p for each protocol)"),
+    ],
+)
+def test_a_part_between_commas_that_is_no_name_is_told(
+    words: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, error = run(capsys, "run", "snellen:oracle", *words)
+    assert code == 2 and hint in error
+
+
+def test_a_score_below_a_bound_is_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "run", "snellen:oracle", "eyechart/shape", "--limit", "8", "--name", "right")
+    run(capsys, "run", "snellen:uniform", "eyechart/shape", "--limit", "8", "--name", "guessed")
+    [mean] = [
+        row["value"]
+        for row in rows(run(capsys, "score", "runs/guessed", "--json")[1])
+        if row["benchmark"] == "*" and row["metric"] == "headline"
+    ]
+    assert isinstance(mean, float) and mean < 0.9
+
+    code, _, error = run(capsys, "score", "runs/right", "--fail-under", "0.9")
+    assert (code, error) == (0, "")
+    code, _, error = run(capsys, "score", "runs/right", "runs/guessed", "--fail-under", "90%")
+    assert code == 1
+    assert f"--fail-under: the headline of snellen:uniform is {mean:.4f}, below 0.9\n" in error
+    code, _, error = run(capsys, "score", "runs/right", "--fail-under", "90")
+    assert (code, error) == (
+        2,
+        "snellen: --fail-under 90: the headline is a share; write 90%\n",
+    )
+    code, _, error = run(capsys, "score", "runs/right", "--fail-under", "nan")
+    assert code == 2 and "'nan' is not a number; write 0.9 or 90%" in error
+    code, _, error = run(capsys, "run", "snellen:oracle", "eyechart", "--fail-under", "0.9")
+    assert code == 2 and "`snellen score RUN --fail-under 0.9`" in error
+
+
+def test_a_folder_of_runs_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    for model in ("snellen:oracle", "snellen:always-a"):
+        run(capsys, "run", model, "eyechart/shape", "--limit", "4")
+    code, _, _ = run(capsys, "report", "runs/", "-o", "all.md")
+    text = Path("all.md").read_text()
+    assert code == 0 and "snellen:oracle" in text and "snellen:always-a" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        (
+            "run --model snellen:tiny --tasks A,B --limit 8",
+            "`snellen run snellen:tiny A B --limit 8`",
+        ),
+        (
+            "run --model hf --model_args pretrained=./ckpt,dtype=float32 --tasks pope --batch_size 4",
+            "`snellen run 'hf:./ckpt?batch_size=4&dtype=float32' pope`",
+        ),
+        (
+            "run --model openai --model_args model=llava,base_url=http://h:1/v1 --tasks=pope",
+            "`snellen run openai:llava@http://h:1/v1 pope`",
+        ),
+        (
+            "run --data A B --model org/name gpt-4o --verbose --output_path out",
+            "`snellen run hf:org/name openai:gpt-4o A B --runs out`",
+        ),
+        (
+            "run snellen:tiny --data own.jsonl",
+            "give the file as the benchmark: `snellen run snellen:tiny own.jsonl`",
+        ),
+        (
+            "run llava pope --base-url http://h:1/v1",
+            "`snellen run openai:llava@http://h:1/v1 pope`",
+        ),
+        (
+            "run snellen:tiny own.jsonl --image-col img",
+            "`snellen build own.jsonl --column image=img`",
+        ),
+        ("run snellen:tiny --answer_column", "`snellen build FILE --column answer=NAME`"),
+        ("eval --model openai/gpt-4o --tasks pope", "use `snellen run openai:gpt-4o pope`"),
+    ],
+)
+def test_a_line_of_another_harness_is_answered_by_ours(
+    line: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("own.jsonl").touch()
+    code, _, error = run(capsys, *line.split())
+    assert code == 2 and hint in error and error.count("\n") == 1

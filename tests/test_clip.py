@@ -71,7 +71,7 @@ MADE: dict[str, Callable[[], tuple[Any, Any]]] = {"clip": _clip, "siglip": _sigl
 
 @pytest.fixture(scope="module", params=list(MADE))
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as save_pretrained writes it; the weights are large enough for pictures to matter."""
+    """A folder as save_pretrained writes it; the weights are large enough for images to matter."""
     place = tmp_path_factory.mktemp(request.param)
     torch.manual_seed(0)
     model, processor = MADE[request.param]()
@@ -229,7 +229,7 @@ def test_options_that_make_no_sense_are_one_line(query: str, words: str, tmp_pat
 def test_a_model_that_does_not_compare_is_refused(tmp_path: Path) -> None:
     tf.BertModel(tf.BertConfig(**{**WORDS, "type_vocab_size": 2})).save_pretrained(tmp_path)
     byte_level(SPECIALS).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="BertModel does not compare pictures with texts"):
+    with pytest.raises(ModelError, match="BertModel does not compare images with texts"):
         load_model(f"clip:{tmp_path}")
 
 
@@ -238,7 +238,7 @@ def test_odd_requests_fail_alone_and_control_tokens_are_text(
 ) -> None:
     model, red, blue = opened(folder), pictures.add("red"), pictures.add("blue")
     broken = replace(red, digest="1" * 64)
-    pictures[broken.digest] = b"no picture"
+    pictures[broken.digest] = b"no image"
     good = ask("Which?", red, continuations=("red", "< eos>"))
     asked = [
         good,
@@ -273,23 +273,21 @@ def test_pictures_are_embedded_as_directions_that_say_which_are_alike(
             picture.save(place)
     settings: dict[str, Any] = {
         "options": 2,
-        "distractors": "near-picture",
+        "distractors": "near-image",
         "embeddings": f"clip:{folder}",
     }
     if folder.name.startswith("blip"):
-        with pytest.raises(
-            ModelError, match="has no embeddings of pictures; name a CLIP or SigLIP"
-        ):
+        with pytest.raises(ModelError, match="cannot embed images; use a CLIP or SigLIP"):
             snellen.reform(tmp_path / "photos", to=tmp_path / "built", **settings)
         return
     contents = [
         (tmp_path / "photos" / name / "0.png").read_bytes() for name in ("cherry", "tomato", "sky")
     ]
-    cherry, tomato, sky = opened(folder).embed_pictures(contents)
+    cherry, tomato, sky = opened(folder).embed_images(contents)
     assert abs(float(cherry @ cherry) - 1) < 1e-4 and cherry @ tomato > cherry @ sky
     benchmark = snellen.reform(tmp_path / "photos", to=tmp_path / "built", **settings)
     shown = [
         set(sample.options) for sample in benchmark.samples() if sample.id.startswith("cherry")
     ]
     assert shown == [{"cherry", "tomato"}] * 2
-    assert benchmark.manifest.made.recipe["embeddings"] == f"clip:{folder}"
+    assert benchmark.manifest.build_info.recipe["embeddings"] == f"clip:{folder}"

@@ -171,7 +171,7 @@ def test_what_is_no_share_says_what_one_is(text: str) -> None:
 def test_a_share_is_one_process_of_several(other: dict[str, Any]) -> None:
     with pytest.raises(
         DataError,
-        match=f"^share: this is one process of several .*; leave {next(iter(other))} out$",
+        match=f"^share: this process runs only a part .*; remove {next(iter(other))}$",
     ):
         run_share(
             run_spec({"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",), **other}),

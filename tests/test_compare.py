@@ -20,6 +20,8 @@ from scipy import stats
 import snellen as sn
 from small import built, command, rows
 from snellen import registry
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.group_spread import sum_by_group
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.analysis.paired.differences import QuestionFlip, corrected_estimate
 from snellen.analysis.paired.rank_intervals import UNITS
@@ -30,7 +32,6 @@ from snellen.analysis.paired.significance import (
     questions_needed,
     sign_flip_test,
 )
-from snellen.analysis.statistics import estimate_mean, sum_by_group
 from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
@@ -62,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def single(folder: Path) -> Benchmark:
-    """40 questions, each about a picture of its own."""
+    """40 questions, each about an image of its own."""
     return built(rows(40, pictures=40), folder / "single", name="single", dimension="FGP")
 
 
@@ -143,13 +144,13 @@ def test_a_run_named_twice_or_none_at_all_is_refused(
     folder = compared.runs[0].folder
     for verb in ("compare", "report"):
         code, _, err = command(capsys, verb, str(folder), f"{folder}/")
-        assert code == 2 and f"{folder.name} is named more than once; name each run once" in err
+        assert code == 2 and f"{folder.name} is given more than once; give each run once" in err
     monkeypatch.chdir(folder.parent)
     with pytest.raises(
-        sn.DataError, match=rf"{folder.name} is named more than once; name each run once"
+        sn.DataError, match=rf"{folder.name} is given more than once; give each run once"
     ):
         sn.load_run([folder, folder.name])
-    with pytest.raises(sn.DataError, match="given no folder; name one run or several"):
+    with pytest.raises(sn.DataError, match="needs at least one run folder"):
         sn.load_run([])
 
 
@@ -481,7 +482,7 @@ def test_runs_on_different_builds_are_refused(folder: Path) -> None:
         ).runs
     with pytest.raises(sn.DataError, match="different builds of same"):
         Results(found).compare()
-    with pytest.raises(sn.DataError, match="two runs or more"):
+    with pytest.raises(sn.DataError, match="at least two runs"):
         Results(found[:1]).compare()
 
 
@@ -498,7 +499,7 @@ def test_ranks_have_intervals_that_a_clear_winner_does_not_need(
 
 
 def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
-    """The chance that the better of two is ahead, against the normal approximation, on more pictures than lots."""
+    """The chance that the better of two is ahead, against the normal approximation, on more images than lots."""
     from snellen.analysis.paired.differences import QuestionMeasures
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
@@ -521,9 +522,9 @@ def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
     assert second.best == pytest.approx(ahead, abs=0.04)
 
 
-def near_the_border(questions: int, about_a_picture: int, apart: float, seed: int) -> ScoredRun:
+def near_the_border(questions: int, about_a_image: int, apart: float, seed: int) -> ScoredRun:
     """A run of right and wrong answers; runs of other seeds were asked the same questions."""
-    rng = random.Random(f"{questions} {about_a_picture} {apart} {seed}")
+    rng = random.Random(f"{questions} {about_a_image} {apart} {seed}")
     spec = BenchmarkSpec(
         name="border",
         title="border",
@@ -533,8 +534,7 @@ def near_the_border(questions: int, about_a_picture: int, apart: float, seed: in
     )
     share = 0.5 + seed * apart / math.sqrt(questions)
     samples = {
-        f"q{i}": Sample(f"q{i}", "border", group=f"p{i // about_a_picture}")
-        for i in range(questions)
+        f"q{i}": Sample(f"q{i}", "border", group=f"p{i // about_a_image}") for i in range(questions)
     }
     scores = [
         Score("vanilla", "generation", "border", name, 0, "accuracy", float(rng.random() < share))
@@ -564,9 +564,9 @@ def test_in_a_table_the_interval_and_the_corrected_p_beside_it_say_the_same() ->
 def test_interval_test_and_rank_say_the_same_near_the_border() -> None:
     """Of three models at a time, whose neighbours differ by about two standard errors."""
     apart_by_two_methods = pairs = 0
-    for questions, about_a_picture in ((12, 1), (30, 1), (30, 3), (90, 3)):
+    for questions, about_a_image in ((12, 1), (30, 1), (30, 3), (90, 3)):
         for apart in (round(1 + 0.05 * k, 2) for k in range(24)):
-            runs = [near_the_border(questions, about_a_picture, apart, seed) for seed in range(3)]
+            runs = [near_the_border(questions, about_a_image, apart, seed) for seed in range(3)]
             comparison = compare_runs(runs, resamples=20)
             places = {rank.model: rank for rank in comparison.ranks if rank.benchmark == "border"}
             for found in (one for one in comparison.differences if one.scope == "benchmark"):
@@ -599,7 +599,7 @@ def test_interval_test_and_rank_say_the_same_near_the_border() -> None:
                         *(runs[name].benchmarks[0].scores for name in names), strict=True
                     )
                 ]
-                groups = [f"p{i // about_a_picture}" for i in range(questions)]
+                groups = [f"p{i // about_a_image}" for i in range(questions)]
                 own = estimate_mean(gaps, groups, bounds=(-1.0, 1.0))
                 test = sign_flip_test(list(sum_by_group(gaps, groups).values()))
                 apart_by_two_methods += (own.low > 0 or own.high < 0) != (test < 0.05)
@@ -639,7 +639,7 @@ def test_many_groups_have_the_p_value_of_durkalski() -> None:
 
 
 def test_equal_models_are_told_apart_in_five_percent_at_most() -> None:
-    """Two systems as good as each other, 60 pictures of 1 to 4 questions, answers of a picture alike."""
+    """Two systems as good as each other, 60 images of 1 to 4 questions, answers of an image alike."""
     rng, found, trials = random.Random(11), 0, 1500
     for _ in range(trials):
         sums = []
@@ -671,7 +671,7 @@ def test_corrections_agree_with_other_programs(p_values: list[float]) -> None:
 def test_so_many_questions_do_find_the_difference_four_times_in_five() -> None:
     """McNemar's question: 30% and 20% only one right; the normal formula by hand, and a simulation."""
     gap, variance = 0.1, 0.5 - 0.1**2
-    needed = questions_needed(gap, math.sqrt(variance / 100), 100)
+    needed = questions_needed(gap, math.sqrt(variance / 100), 100, differing=50)
     assert needed == math.ceil(
         (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * variance / gap**2
     )
@@ -700,7 +700,9 @@ def test_the_command_prints_tables_and_writes_files(
     assert "12 questions differ in accuracy under vanilla" in text and "Ranks" not in text, (
         "of two there is one order"
     )
-    assert re.search("only early right only late right settled in both ─+ vanilla 10 2 40 ", text)
+    assert re.search(
+        "only early correct only late correct decided in both ─+ vanilla 10 2 40 ", text
+    )
     markdown, table, everything = (file.read_text("utf-8") for file in files)
     assert "## Paired differences of accuracy under vanilla: early minus late" in markdown
     assert table.startswith("first,second,benchmark")
@@ -717,7 +719,7 @@ def test_files_and_json_have_the_circular_differences_that_the_terminal_shows(
     runs = [str(run.folder) for run in results.runs]
     cli.main(["compare", *runs, "--details"], standalone_mode=False)
     shown = " ".join(capsys.readouterr().out.split())
-    assert "of accuracy under circular (first order alone): early minus late" in shown
+    assert "of accuracy under circular (first order only): early minus late" in shown
     assert "of circular accuracy under circular: early minus late" in shown
     files = [folder / f"rotated.{suffix}" for suffix in ("md", "csv", "json")]
     cli.main(
@@ -771,23 +773,20 @@ def test_questions_answered_in_part_are_no_part_of_n_and_a_footnote_counts_them(
         ["compare", *(str(run.folder) for run in results.runs), "--details"], standalone_mode=False
     )
     shown = " ".join(capsys.readouterr().out.split())
-    assert (
-        "n=25" in shown
-        and "15 of 40 questions were not answered in full, as requests failed" in shown
-    )
+    assert "n=25" in shown and "15 of 40 questions are incomplete, because requests failed" in shown
 
 
 def test_a_narrow_terminal_breaks_no_word_and_names_the_columns_that_it_has_no_room_for(
     compared: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = io.StringIO()
-    monkeypatch.setattr(show, "out", Console(file=written, width=60))
+    monkeypatch.setattr(show, "console", Console(file=written, width=60))
     [table, *_] = comparison_tables(compared.compare(resamples=0))
     show.print_tables([replace(table, rows=(("eyechart/position", *table.rows[0][1:]),))])
     words = written.getvalue().split()
     assert {"eyechart/position", "75.0%", "difference", "36.3]", "n=40", "corrected"} <= set(words)
     assert (
-        "Not shown on so narrow a terminal: only first better, only second better, needed."
+        "Not shown (narrow terminal): only first better, only second better, needed."
         in " ".join(words)
     )
 
@@ -820,3 +819,56 @@ def test_numbers_by_different_rules_are_not_compared(folder: Path) -> None:
     both = [*sn.score(run.folder).runs, *sn.score(run.folder, as_published=True).runs]
     with pytest.raises(sn.DataError, match="no benchmark, protocol and metric in common"):
         Results(both).compare()
+
+
+# --- what is said where little can be ----------------------------------------------------------------------------------
+
+
+def test_the_number_needed_is_never_below_what_the_test_can_decide_by() -> None:
+    """Six images that differ give a p of 2 / 2^6 = 0.031 at best, five one of 0.0625: witnesses by hand."""
+    assert questions_needed(0.75, 0.25, 4, differing=3) == 8
+    assert questions_needed(0.5, 0.1, 100, differing=50) == math.ceil(
+        100 * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * 0.1 / 0.5) ** 2
+    )
+
+
+def test_of_four_questions_the_advice_is_more_than_four(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = built(rows(4, pictures=4), folder / "four", name="four")
+    for name, misses in (("knows", 0), ("misses", 3)):
+        model = sn.Scripted(
+            lambda request, misses=misses: (
+                "(Z)"
+                if int(request.sample_id[1:]) < misses
+                else f"({'ABCD'[int(request.sample_id[1:]) % 4]})"
+            ),
+            name=name,
+        )
+        sn.evaluate(model, str(benchmark.folder), runs=folder / "few", name=name)
+    code, out, _ = command(capsys, "compare", str(folder / "few/knows"), str(folder / "few/misses"))
+    assert code == 0 and "paired on 4 questions" in " ".join(out.split())
+    said = " ".join(out.split())
+    assert "questions needed to detect differences of this size: at least 8 for four." in said
+
+
+def test_runs_with_nothing_in_common_are_told_what_they_do_not_share(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = folder / "apart"
+    for name, benchmark, protocol in (
+        ("a", "eyechart/shape", "vanilla"),
+        ("b", "eyechart/shape", "circular"),
+        ("c", "eyechart/colour", "vanilla"),
+    ):
+        sn.evaluate("snellen:always-a", benchmark, protocol, limit=4, runs=runs, name=name)
+    code, _, err = command(capsys, "compare", str(runs / "a"), str(runs / "b"))
+    assert code == 2 and err == (
+        "snellen: these runs asked eyechart/shape under different protocols: vanilla in snellen:always-a (a); circular in "
+        "snellen:always-a (b); run both under the same one (--protocol vanilla)\n"
+    )
+    code, _, err = command(capsys, "compare", str(runs / "a"), str(runs / "c"))
+    assert code == 2 and err == (
+        "snellen: these runs have no benchmark in common: eyechart/shape in snellen:always-a (a); eyechart/colour in "
+        "snellen:always-a (c); run the models on the same benchmarks\n"
+    )

@@ -64,7 +64,7 @@ def test_what_could_do_something_is_refused(text: str) -> None:
     "text", ["", "level ==", "level = 'easy'", "a b", "import os", "x == '\0'", "(" * 500]
 )
 def test_what_is_no_condition_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(DataError, match="is not a condition; write for example"):
+    with pytest.raises(DataError, match="is not a condition; an example is"):
         Condition(text)
 
 

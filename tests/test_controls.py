@@ -1,4 +1,4 @@
-"""Controls: the same questions with a grey picture, another question's, or none, and what they say of a score."""
+"""Controls: the same questions with a grey image, another question's, or none, and what they say of a score."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.protocols import parse_protocol
 from snellen.protocols.wrapping import Control
 from snellen.records import ImagePart, Request, Response
+from snellen.report.control_tables import control_tables
 from snellen.report.markdown import markdown_report
-from snellen.report.protocol_tables import control_tables
 from snellen.report.run_view import run_views
 
 CONTROLS = ("blank", "shuffled", "text")
 
 
 class Looker:
-    """Names the first option, or, where it is shown the question's own picture, the right one."""
+    """Names the first option, or, where it is shown the question's own image, the right one."""
 
     name = "looker"
     kinds = frozenset({"generate"})
@@ -77,28 +77,26 @@ def test_the_report_pairs_a_score_with_its_controls(asked: tuple[sn.Results, Loo
     results, _ = asked
     [table] = control_tables(run_views(results.runs, results.rows))
     assert [row[3] for row in table.rows] == [
-        "a grey picture",
-        "another question's picture",
-        "no picture",
+        "a grey image",
+        "another question's image",
+        "no image",
     ]
     for row in table.rows:
         difference = row[7].estimate  # type: ignore[union-attr]
         assert (row[5], row[6], row[8]) == ("100.0%", "25.0%", "25.0%")
         assert (
             row[9] == "12 of 16"
-        )  # with any other picture it says A, which is right for every fourth
+        )  # with any other image it says A, which is right for every fourth
         assert (
             difference.value == 0.75
             and difference.n == 16
             and 0 < difference.low < 0.75 < difference.high
         )
-    assert "What the pictures are needed for" in markdown_report(
-        run_views(results.runs, results.rows)
-    )
+    assert "What the images contribute" in markdown_report(run_views(results.runs, results.rows))
 
 
 class LikelihoodsOfGrey:
-    """A model whose likelihoods depend on whether the picture is grey, and on nothing else that it is shown."""
+    """A model whose likelihoods depend on whether the image is grey, and on nothing else that it is shown."""
 
     def generate(self, requests: list[Request], images: object) -> list[str]:
         return ["A" for _ in requests]
@@ -159,7 +157,7 @@ def test_blind_is_a_control_of_vanilla(tmp_path: Path, monkeypatch: pytest.Monke
     small.built(small.rows(8), tmp_path / "mine")
     results = sn.evaluate("snellen:uniform", "./mine", ["vanilla", "blind"])
     [table] = control_tables(run_views(results.runs, results.rows))
-    assert [row[2:4] for row in table.rows] == [("vanilla", "no picture")]
+    assert [row[2:4] for row in table.rows] == [("vanilla", "no image")]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +166,7 @@ def test_blind_is_a_control_of_vanilla(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_control_is_found_again_by_its_label(of: str) -> None:
     control = Control(picture="shuffled", of=of)
     assert parse_protocol(control.label) == control and control.declaration.control_of == of
-    with pytest.raises(UnknownNameError, match="is a control itself"):
+    with pytest.raises(UnknownNameError, match="is itself a control"):
         Control(of=control.label)
 
 

@@ -26,7 +26,7 @@ from snellen.metrics.declaration import (
     ChoiceMetric,
     IntervalKind,
     UnparsedRule,
-    declared,
+    declared_row,
     find_metric,
     metric_row,
     reply_metric,
@@ -66,7 +66,7 @@ def first_place(predictions: Sequence[Prediction], answer: Answer) -> float:
 
 
 FIRST_PLACE = ChoiceMetric(
-    what="how often the first option is chosen",
+    description="how often the first option is chosen",
     rows=(metric_row("first_place", unit="share"),),
     measure=first_place,
 )
@@ -138,14 +138,14 @@ def test_the_results_have_the_unit_the_direction_and_the_interval_that_were_decl
     )
     assert (share.estimate.value, share.unit) == (0.75, "share")
     assert 0.0 < (share.estimate.low or 0) < 0.75 < (share.estimate.high or 0) < 1.0  # a share's
-    # A plain function declares nothing: 0.225 is no share.
+    # The values of a plain function are shares.
     assert (unsaid.estimate.value, unsaid.unit, unsaid.better) == (
         pytest.approx(0.225),
-        "",
+        "share",
         "higher",
     )
     means = {row.metric for row in scored.rows if row.benchmark == "*" and row.dimension == "*"}
-    assert {"warmth", "brief"} <= means and not {"seconds_off", "plain"} & means
+    assert {"warmth", "brief", "plain"} <= means and "seconds_off" not in means
 
 
 def test_the_terminal_shows_units_and_directions(scored: sn.Results) -> None:
@@ -157,7 +157,7 @@ def test_the_terminal_shows_units_and_directions(scored: sn.Results) -> None:
         r"seconds off \(seconds, lower is better\) +10\.125 \[0\.314, 65\.378\] n=4",
         r"warmth of tone \(points\) +2\.250 \[",
         r"brief +75\.0% \[\d+\.\d, \d+\.\d\] n=4",
-        r"plain +0\.225 \[",
+        r"plain +22\.5% \[",
     ):
         assert any(re.search(words, line) for line in lines), (words, lines)
 
@@ -172,7 +172,7 @@ def test_markdown_shows_a_table_each_with_its_unit_under_it(scored: sn.Results) 
         and "\nPoints.\n" in parts["Warmth of tone by benchmark"]
     )
     assert "| 75.0% [" in parts["Brief by benchmark"]
-    assert "| 0.225 [" in parts["Plain by benchmark"]
+    assert "| 22.5% [" in parts["Plain by benchmark"]
 
 
 def test_the_page_draws_each_on_an_axis_of_its_own(scored: sn.Results) -> None:
@@ -205,7 +205,7 @@ def test_csv_names_unit_and_direction_in_every_row(scored: sn.Results) -> None:
     assert told["seconds_off"] == ("seconds", "lower")
     assert told["warmth"] == ("points", "higher")
     assert told["brief"] == ("share", "higher")
-    assert told["plain"] == ("", "higher")
+    assert told["plain"] == ("share", "higher")
 
 
 def test_a_strangers_metric_of_choices_is_given_the_predictions_of_a_question(
@@ -221,7 +221,9 @@ def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_
 ) -> None:
     """One question is open, one has no answer yet, one got no reply; the metric `never` has a value for none."""
     never = ChoiceMetric(
-        what="", rows=(metric_row("never", unit="share"),), measure=lambda predictions, answer: None
+        description="",
+        rows=(metric_row("never", unit="share"),),
+        measure=lambda predictions, answer: None,
     )
     registry.register("metrics", "never", never)
     choice: dict[str, Any] = {"options": ["a", "b"], "answer": 0}
@@ -251,17 +253,19 @@ def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_
 def test_a_value_out_of_the_declared_bounds_is_refused(scored: sn.Results) -> None:
     with pytest.raises(
         DataError,
-        match=r"metric too_high: 11, of mine q0, is out of its bounds 0 to 10; correct the metric",
+        match=r"metric too_high: 11, of mine q0, is outside its bounds 0 to 10; correct the metric",
     ):
         sn.score("runs/times", metrics=["too_high"])
 
 
 @pytest.mark.parametrize("name", ["capability", "accuracy"])
-def test_what_is_given_anyway_is_not_asked_for(name: str, scored: sn.Results) -> None:
-    with pytest.raises(
-        DataError, match=f"^{name} needs no asking for: it is given wherever it applies$"
-    ):
-        sn.score("runs/times", metrics=[name])
+def test_what_is_always_reported_is_not_asked_for(
+    name: str, scored: sn.Results, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["score", "runs/times", "--metric", name])
+    assert f"{name} is always reported where it applies; remove it" in capsys.readouterr().err
+    assert sn.score("runs/times", metrics=[name]).rows
 
 
 def test_the_list_of_metrics_says_what_each_is_over_its_unit_and_direction(
@@ -283,9 +287,9 @@ def test_the_list_of_metrics_says_what_each_is_over_its_unit_and_direction(
 @pytest.mark.parametrize("name", registry.names("metrics"))
 def test_every_metric_declares_rows_that_are_found_by_their_names(name: str) -> None:
     metric = find_metric(name)
-    assert metric.what and metric.rows
+    assert metric.description and metric.rows
     for row in metric.rows:
-        assert declared(row.name) == row
+        assert declared_row(row.name) == row
         assert row.low is None or row.high is None or row.low < row.high
         if row.interval == "proportion":
             assert (row.low, row.high) == (0.0, 1.0)
@@ -312,7 +316,7 @@ def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> No
     metrics = {name: find_metric(name) for name in registry.names("metrics")}
     asked = {"FIRST_PLACE", "TOO_HIGH"}
     assert listed == {
-        name: (one.what, [(row.name, row.unparsed, row.better) for row in one.rows])
+        name: (one.description, [(row.name, row.unparsed, row.better) for row in one.rows])
         for name, one in metrics.items()
         if name.upper() not in asked
         and one.computed_over in ("choices", "derived")
@@ -384,7 +388,7 @@ def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_
     model = sn.Scripted(reply, scores=lambda request: [-1.0, -2.0, -1.0, -3.0])
     results = sn.evaluate(model, str(make(small.rows(1)).folder), protocol)
     found = {score.metric: score for score in results.runs[0].benchmarks[0].scores}
-    measured = {name: (declared(name).heading, score.value) for name, score in found.items()}
+    measured = {name: (declared_row(name).heading, score.value) for name, score in found.items()}
     assert measured == {
         name: (heading, value and pytest.approx(value)) for name, (heading, value) in rows.items()
     }
@@ -393,7 +397,7 @@ def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_
 def test_an_entropy_that_was_never_seen_may_be_as_great_as_its_kinds_of_answer_allow(
     make: Callable[..., Benchmark],
 ) -> None:
-    """Twelve questions about six pictures, none unstable: as 5 % of samples are if a share q is, (1 - q)^6 = 0.05.
+    """Twelve questions about six images, none unstable: as 5 % of samples are if a share q is, (1 - q)^6 = 0.05.
 
     Four presentations of two options: two, one and one of three kinds with "unparsed"; four kinds of unparsed texts.
     """
@@ -448,11 +452,11 @@ def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark
         (
             "likelihood",
             "unsure_rate",
-        ): "only replies are read; under likelihood there is no reply",
+        ): "the likelihood method has no replies to read",
         (
             "likelihood",
             "hit_rate",
-        ): "hit rate is of replies: the share that names a label; a likelihood has no reply",
+        ): "the hit rate is about replies, and a likelihood has no reply",
     }
 
 

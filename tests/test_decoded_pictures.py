@@ -1,4 +1,4 @@
-"""Pictures of every odd form are shown to a model as people see them, and stored as they came."""
+"""Images of every odd form are shown to a model as people see them, and stored as they came."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from snellen.common.decoding import (
     inspect_image,
     to_plain_file,
 )
-from snellen.common.drafts import Outline, PictureSpec
+from snellen.common.drafts import ImageSpec, Outline
 from snellen.common.drawing import render_image
 from snellen.errors import DataError
 from snellen.models.chat import ImagePartCache
@@ -76,12 +76,12 @@ def test_what_has_no_agreed_range_is_stretched_and_noted(
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
 def test_values_that_are_no_numbers_are_refused_in_one_line(odd: float) -> None:
-    with pytest.raises(DataError, match=r"^here: the image holds values that are not numbers"):
+    with pytest.raises(DataError, match=r"^here: the image contains values that are not numbers"):
         levels([0, odd, 1], np.float32, "TIFF")
 
 
 def grid(orientation: int, form: str, **settings: Any) -> bytes:
-    """An upright picture, red above and blue below, 16 x 8, stored so that EXIF has to turn it."""
+    """An upright image, red above and blue below, 16 x 8, stored so that EXIF has to turn it."""
     upright = Image.new("RGB", (16, 8), RED)
     upright.paste((0, 0, 255), (0, 4, 16, 8))
     upright.paste((0, 255, 0), (0, 0, 8, 4))
@@ -219,7 +219,7 @@ def test_boxes_count_in_the_stored_grid_and_the_crop_is_set_upright() -> None:
     exif = Image.Exif()
     exif[ORIENTATION] = 6
     content = saved(stored, exif=exif)
-    shown = PictureSpec(content, (0, 0, 8, 4), (Outline((0, 2, 8, 2), (0, 255, 0), 1),))
+    shown = ImageSpec(content, (0, 0, 8, 4), (Outline((0, 2, 8, 2), (0, 255, 0), 1),))
     cut = Image.open(io.BytesIO(render_image(shown, content, "here")))
     assert cut.size == (4, 8)
     # Turned by 90 degrees clockwise, what is above comes to the right.
@@ -228,5 +228,5 @@ def test_boxes_count_in_the_stored_grid_and_the_crop_is_set_upright() -> None:
 
 def test_a_crop_keeps_the_levels_of_sixteen_bits() -> None:
     content = saved(Image.fromarray(np.full((4, 4), 25_700, dtype=np.uint16)))
-    cut = Image.open(io.BytesIO(render_image(PictureSpec(content, (0, 0, 2, 2)), content, "here")))
+    cut = Image.open(io.BytesIO(render_image(ImageSpec(content, (0, 0, 2, 2)), content, "here")))
     assert cut.getpixel((0, 0)) == (100, 100, 100)

@@ -17,8 +17,10 @@ def test_the_demo_prints_seven_rows_with_their_numbers_and_writes_a_report(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stopped:
         main(["demo", "--limit", "1"])
-    shown = capsys.readouterr().out
+    shown, said = capsys.readouterr()
     assert stopped.value.code == 0
+    next_line = said.splitlines()[-1]
+    assert next_line.startswith("next: `") and "view runs/demo` shows every question" in next_line
     for row in (
         "snellen:tiny, generation",
         "snellen:tiny, likelihood",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -20,7 +21,12 @@ from snellen.cli import main
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials"]
+DEEP_IMPORT = re.compile(r"(?:from|import) snellen\.(?!plugin_api\b)\w[\w.]*")
+"""An import of a module that is not a door of Snellen."""
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+DOTTED_NAME = re.compile(r"`(snellen(?:\.\w+){2,})(?:\(\))?`")
+ROOM_NAME = re.compile(r"`([a-z]\w*(?:\.\w+)+)`")
+"""A module of a package of Snellen, or something in it: `registry.find_registered`."""
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -99,7 +105,7 @@ def test_the_examples_of_a_page_run_as_written(
     page: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = page.read_text("utf-8")
-    if "snellen-lab" in text or "snellen_lab" in text:
+    if re.search("snellen[-_]lab|^snellen lint", text, re.MULTILINE):
         pytest.importorskip("snellen_lab", reason="the page is about the package snellen-lab")
     monkeypatch.setenv("SNELLEN_SUITES", "")
     names: dict[str, Any] = {"__name__": "__page__"}
@@ -184,3 +190,44 @@ def test_a_tutorial_works_in_a_notebook(page: Path, tmp_path: Path) -> None:
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def user_files() -> Iterator[Path]:
+    """Files that show users what to import: pages, notebooks and examples. Evidence describes the modules themselves."""
+    evidence = ROOT / "docs" / "evidence"
+    for page in PAGES:
+        if not page.is_relative_to(evidence):
+            yield page
+    yield from (ROOT / "packages").glob("*/README.md")
+    yield from sorted((ROOT / "docs").rglob("*.ipynb"))
+    yield from sorted((ROOT / "examples").rglob("*.py"))
+
+
+def deep_imports(text: str) -> list[str]:
+    """The imports of modules behind the doors `snellen` and `snellen.plugin_api`."""
+    return DEEP_IMPORT.findall(text)
+
+
+def test_an_import_of_a_module_behind_the_doors_is_found() -> None:
+    text = "from snellen.plugin_api import Draft\nfrom snellen.runs.spec import RunSpec\nimport snellen.api\n"
+    assert deep_imports(text) == ["from snellen.runs.spec", "import snellen.api"]
+
+
+@pytest.mark.parametrize("file", list(user_files()), ids=name_of)
+def test_what_users_import_stands_in_snellen_or_its_plugin_api(file: Path) -> None:
+    assert deep_imports(file.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_that_a_page_names_exists(page: Path) -> None:
+    for name in DOTTED_NAME.findall(page.read_text("utf-8")):
+        assert pkgutil.resolve_name(name), name
+
+
+def test_code_that_the_page_of_rooms_names_exists() -> None:
+    text = (ROOT / "docs" / "reference" / "rooms.md").read_text("utf-8")
+    packages = {path.stem for path in (ROOT / "src" / "snellen").iterdir()}
+    named = [name for name in ROOM_NAME.findall(text) if name.partition(".")[0] in packages]
+    assert "registry.find_registered" in named
+    for name in named:
+        assert pkgutil.resolve_name(f"snellen.{name}"), name

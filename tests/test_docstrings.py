@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,3 +72,56 @@ def test_each_name_of_the_library_has_an_example() -> None:
         if inspect.isclass(getattr(sn, name)) or inspect.isfunction(getattr(sn, name))
     }
     assert callables - set(WITH_EXAMPLE) == WITHOUT_EXAMPLE
+
+
+# --- the names that other packages build on --------------------------------------------------------------------------
+
+SECTIONS_WITH_EXAMPLES = (
+    "A model",
+    "A service",
+    "A protocol",
+    "A metric",
+    "A reader",
+    "A type of question, a source of distractors",
+    "A suite",
+    "How replies are read",
+    "Files of questions",
+    "Tables of the report",
+    "Errors",
+)
+"""Sections of plugin_api.pyi in which each function and class has an example."""
+MADE_BY_SNELLEN = {
+    "AnnotatedSource",
+    "AskedModel",
+    "AskedQuestion",
+    "PromptRenderer",
+    "PromptTemplates",
+    "RunView",
+    "SourceContext",
+}
+"""Records that a plug-in receives and never makes."""
+NEEDS_FILES = {"packaged_templates"}
+"""It reads a file of a package."""
+COUNTS_OVER_A_CORPUS = {"CorpusCountMetric"}
+"""docs/metrics.md shows it at work."""
+
+
+def names_by_section() -> dict[str, list[str]]:
+    """Names of `snellen.plugin_api` by the comments that head them."""
+    sections: dict[str, list[str]] = {}
+    title = ""
+    for line in Path(plugin_api.__file__).with_suffix(".pyi").read_text("utf-8").splitlines():
+        if line.startswith("# "):
+            title = line.removeprefix("# ")
+            sections[title] = []
+        elif match := re.match(r"from \S+ import (\w+) as", line):
+            sections[title].append(match[1])
+    return sections
+
+
+@pytest.mark.parametrize("section", SECTIONS_WITH_EXAMPLES)
+def test_what_plugins_are_written_with_has_examples(section: str) -> None:
+    callables = public_names()
+    names = {name for name in names_by_section()[section] if name in callables}
+    exceptions = MADE_BY_SNELLEN | NEEDS_FILES | COUNTS_OVER_A_CORPUS
+    assert names - set(WITH_EXAMPLE) - exceptions == set()

@@ -100,7 +100,7 @@ def test_an_extra_is_there_when_all_that_it_and_its_extras_need_is(
     assert (
         code == 0
         and found["some"]["state"] == "good"
-        and found["what it always needs"]["state"] == "good"
+        and found["required packages"]["state"] == "good"
     )
     assert (found["more"]["state"], found["more"]["found"]) == ("absent", f"lacks {NOTHING}")
     assert found["more"]["what to do"] == "pip install 'snellen[more]'"
@@ -136,8 +136,8 @@ def test_a_package_that_is_too_old_is_named_and_breaks_what_is_always_needed(
 ) -> None:
     install(tmp_path, monkeypatch, None, "click>=999")
     code, found = doctor(capsys)
-    assert code == 1 and found["what it always needs"]["state"] == "broken"
-    assert found["what it always needs"]["found"].startswith("lacks click>=999 (installed: 8")
+    assert code == 1 and found["required packages"]["state"] == "broken"
+    assert found["required packages"]["found"].startswith("lacks click>=999 (installed: 8")
 
 
 def test_a_snellen_on_the_path_that_is_not_installed_is_poor_and_not_absent(
@@ -151,7 +151,7 @@ def test_a_snellen_on_the_path_that_is_not_installed_is_poor_and_not_absent(
     sources = Path(snellen.__file__).parents[1]
     code = (
         "from snellen.cli.verbs.doctor import diagnose_packages\n"
-        "for row in diagnose_packages(): print(row.name, row.state, row.found, sep='|')"
+        "for row in diagnose_packages(): print(row.name, row.state, row.finding, sep='|')"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
@@ -168,7 +168,7 @@ def test_a_snellen_on_the_path_that_is_not_installed_is_poor_and_not_absent(
 def test_the_table_ends_with_what_is_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["doctor", "--require", "nonsense"])
-    assert capsys.readouterr().out.splitlines()[-1] == "to be mended: nonsense"
+    assert capsys.readouterr().out.splitlines()[-1] == "needs repair: nonsense"
 
 
 def test_the_table_names_optional_parts_that_are_absent(
@@ -181,3 +181,6 @@ def test_the_table_names_optional_parts_that_are_absent(
     # Packages of this repository that are not installed here follow.
     assert lines[-1].startswith("nothing is broken; optional and not installed: more")
     assert any(f"lacks {NOTHING}" in line for line in lines)
+    # A pipe receives a table without the commands, which would make every line as long as the longest of them.
+    assert lines[0].split() == ["part", "name", "state", "found"]
+    assert "  more: pip install 'snellen[more]'" in lines

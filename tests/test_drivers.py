@@ -170,7 +170,7 @@ def test_the_same_request_is_asked_once_and_answers_all_its_presentations(
     exchanges = list(read_exchanges(tmp_path / "run"))
     assert len(exchanges) == 12 * (9 + 4)
     assert sum(exchange.reused for exchange in exchanges) == 12 * 7
-    assert (results.runs[0].asked, results.runs[0].reused) == (12 * 6, 12 * 7)
+    assert (results.runs[0].distinct_requests, results.runs[0].reused) == (12 * 6, 12 * 7)
 
 
 @pytest.mark.parametrize("make_model", [Slow, SlowAsync])
@@ -317,7 +317,8 @@ def test_a_model_without_likelihoods_is_refused_before_anything_is_asked(
 ) -> None:
     model = Scripted(lambda request: "(A)")
     with pytest.raises(
-        ModelError, match="snellen:scripted cannot give log-likelihoods, which likelihood needs"
+        ModelError,
+        match="snellen:scripted does not provide log-likelihoods, which likelihood needs",
     ):
         run(model, questions, ["vanilla", "likelihood"], tmp_path)
     assert not (tmp_path / "run").exists()
@@ -423,20 +424,25 @@ def test_a_wrong_value_of_an_option_says_which_what_was_written_and_what_to_writ
             UnknownNameError,
             "unknown benchmark 'eyechart/color'; did you mean eyechart/colour",
         ),
-        ("./nothing", "", DataError, "there is no folder ./nothing; build it with `snellen build"),
+        ("./nothing", "", DataError, r"there is no folder ./nothing; build it with sn\.build"),
         (
             "eyechart/colour",
             "levl == 'easy'",
             DataError,
-            "--where: unknown fact 'levl'; did you mean level",
+            "where: unknown fact 'levl'; did you mean level",
         ),
         (
             "eyechart/colour",
             "level == 'mild'",
             DataError,
-            "no sample of eyechart/colour fits --where",
+            "no sample of eyechart/colour meets the condition where=",
         ),
-        ("eyechart", "dimension == 'XX'", DataError, "no sample of eyechart fits --where"),
+        (
+            "eyechart",
+            "dimension == 'XX'",
+            DataError,
+            "no sample of eyechart meets the condition where=",
+        ),
         ("eyechart/colour", "level =", DataError, "is not a condition"),
     ],
 )
@@ -450,7 +456,7 @@ def test_a_wrong_benchmark_or_condition_is_one_line(
 
 def test_a_folder_that_is_no_benchmark_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"is not a built benchmark; build it with `snellen build FILE --to"
+        DataError, match=r"is not a built benchmark; build it with sn\.build\(FILE, to="
     ):
         find_benchmarks([str(tmp_path)])
 
@@ -498,7 +504,7 @@ def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be
     for pattern in (str(table), os.path.relpath(table)):
         with pytest.raises(
             DataError,
-            match=r"birds.jsonl is a file; `snellen build \S+birds.jsonl` makes a benchmark",
+            match=r"birds.jsonl is a file; build a benchmark from it with sn.build\('\S+birds.jsonl'\)",
         ):
             find_benchmarks([pattern])
     build(table)
@@ -508,7 +514,7 @@ def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be
     small.write(small.rows(4), table)
     find_benchmarks(["birds"], announce=said.append)
     assert said == [
-        f"{table} has changed since birds was built of it; build it again to ask what it says now"
+        f"{table} has changed since birds was built from it; rebuild it to use the current file"
     ]
     shutil.rmtree(table.parent)
     find_benchmarks(["birds"], announce=said.append)
@@ -536,14 +542,14 @@ def test_a_folder_of_pictures_that_has_changed_since_is_said_unless_it_has_too_m
         assert said == []
         (pictures / "1.png").write_bytes((pictures / "0.png").read_bytes() + bytes(most))
         find_benchmarks(["birds"], announce=said.append)
-        line = f"{pictures} has changed since birds was built of it; build it again to ask what it says now"
+        line = f"{pictures} has changed since birds was built from it; rebuild it to use the current file"
         assert said == expected * [line]
         said.clear()
 
 
 def test_two_benchmarks_of_one_name_are_refused(questions: Benchmark, tmp_path: Path) -> None:
     other = small.built(small.rows(2), tmp_path / "other")
-    with pytest.raises(DataError, match="are both called mine; leave one out"):
+    with pytest.raises(DataError, match="are both named mine; remove one"):
         find_benchmarks([str(questions.folder), str(other.folder)])
     assert len(find_benchmarks([str(other.folder), str(other.folder / ".." / "other")])) == 1
 
@@ -562,7 +568,7 @@ def test_an_embedded_benchmark_is_built_when_it_is_first_asked_for(
     [again] = find_benchmarks(["eyechart/word"], announce=said.append)
     assert again.benchmark.manifest.version == use.benchmark.manifest.version
     assert said[1:] == [
-        "building eyechart/word again: what was built is of another format, or damaged"
+        "rebuilding eyechart/word: the existing build has another format, or is damaged"
     ]
 
 
@@ -580,16 +586,17 @@ def test_another_model_other_wording_or_other_data_do_not_mix_with_a_run(
 
     with pytest.raises(
         StoreError,
-        match=r"a run of another model \(model was slow, is slower\); choose another --name",
+        match=r"a run of another model \(model was slow, is slower\); choose another name=",
     ):
         run(Other(), questions, "vanilla", tmp_path)
-    with pytest.raises(StoreError, match=r"with temperature 0\.0, now 1\.0; choose"):
+    with pytest.raises(StoreError, match=r"other settings \(temperature 0\.0, now 1\.0\); choose"):
         run(Slow(), questions, "vanilla", tmp_path, temperature=1.0)
-    with pytest.raises(StoreError, match="with prefix True, now False; choose"):
+    with pytest.raises(StoreError, match=r"other settings \(prefix True, now False\); choose"):
         run(Slow(), questions, "vanilla", tmp_path, prefix=False)
     changed = small.built(small.rows(11), tmp_path / "changed")
     with pytest.raises(
-        StoreError, match=f"was run on version {questions.manifest.version} of mine, which is now"
+        StoreError,
+        match=f"used version {questions.manifest.version} of mine, but the current build is",
     ):
         run(Slow(), changed, "vanilla", tmp_path)
 

@@ -15,7 +15,7 @@ from snellen.api import build
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
-from snellen.catalogue.places import HubPlace, TheirPlace, locked_commit
+from snellen.catalogue.places import BorrowedSource, HubSource, locked_commit
 from snellen.scoring.answers import open_answers
 from test_lvlm_ehub import check_that_the_oracle_is_right
 
@@ -52,7 +52,7 @@ def _validation_of_ocr_vqa(official: Path, folder: Path) -> None:
 
 
 def asked(benchmark: Benchmark) -> Counter[object]:
-    """Questions, options, pictures and accepted answers, whatever their ids, groups and tags."""
+    """Questions, options, images and accepted answers, whatever their ids, groups and tags."""
     answers = open_answers(benchmark.folder)
     return Counter(
         (
@@ -71,7 +71,7 @@ def test_every_set_that_names_their_hub_dataset_is_tested() -> None:
     named = {
         spec.short
         for spec in entries().values()
-        if any(isinstance(p, TheirPlace) for p in spec.source.places)
+        if any(isinstance(p, BorrowedSource) for p in spec.source.places)
     }
     assert named == {*SAME, *ALIKE}
 
@@ -81,7 +81,7 @@ def test_it_makes_the_same_benchmark_as_the_official_files(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched, official = both(name, tmp_path, monkeypatch)
-    # The version is a digest of all questions, answers and pictures.
+    # The version is a digest of all questions, answers and images.
     assert fetched.manifest.version == official.manifest.version
 
 
@@ -99,7 +99,7 @@ def test_what_is_built_names_the_dataset_the_commit_and_the_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [place] = both("ocr-vqa", tmp_path, monkeypatch)[0].spec.source.places
-    assert isinstance(place, HubPlace)
+    assert isinstance(place, HubSource)
     assert (place.repo, place.split, place.reader) == (
         "howard-hou/OCR-VQA",
         "validation",

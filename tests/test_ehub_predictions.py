@@ -77,6 +77,11 @@ def test_a_data_set_s_name_says_which_rule_it_was_scored_by() -> None:
     assert "legacy_vqa_match" in values(save("SomethingNew", *words), as_published=True)
 
 
+def test_an_answer_or_a_reply_that_elsewhere_means_nothing_is_read_as_it_is() -> None:
+    path = save("DocVQA", record(1, "Unknown", "Unknown"), record(2, "None", "None"))
+    assert right(path, "exact_match", as_published=False) == {"row 1", "row 2"}
+
+
 def test_captions_and_visdial_have_the_original_s_own_figures_beside_and_are_computed_anew() -> (
     None
 ):
@@ -125,7 +130,7 @@ def test_rows_that_ask_the_same_are_joined_by_their_pictures_and_the_benchmark_s
     )
     run = sn.import_run(path, str(benchmark.folder))
     said = "\n".join(read_manifest(run).notes)
-    assert "rows joined by the name of their picture, as no id is theirs: 2" in said
+    assert "rows joined by the name of their image, as no id is theirs: 2" in said
     assert (
         "rows whose file has another right answer; the benchmark's counts: 1" in said
     )  # cut at its blank
@@ -156,26 +161,10 @@ def test_plans_have_no_gold_and_are_joined_to_their_tasks_to_be_rated() -> None:
     assert len({image.digest for exchange in exchanges for image in exchange.request.images}) == 3
 
 
-@pytest.mark.parametrize(
-    ("records", "fault"),
-    [
-        (
-            [record(1, "a", "b"), record(2, "a", "b", model_name="Otter")],
-            r"replies of 2 models \(BLIP2, Otter\)",
-        ),
-        ([record(1, "a", "b"), {"answer": "a"}], "record 2: question is missing"),
-        ([{**record(1, "a", "b"), "answer": 3}], "record 1: the answer is 3; a reply is a text"),
-        (
-            [{**record(1, "a", "b"), "gt_answers": {"a": 1}}],
-            "record 1: gt_answers is neither a text nor a list of texts",
-        ),
-    ],
-)
-def test_a_file_that_cannot_be_read_says_where_and_why(
-    records: list[dict[str, Any]], fault: str
-) -> None:
-    with pytest.raises(DataError, match=fault):
-        sn.import_run(save("GQA", *records))
+def test_a_file_of_two_models_makes_two_runs() -> None:
+    path = save("GQA", record(1, "a", "b"), record(2, "a", "b", model_name="Otter"))
+    with pytest.raises(DataError, match=r"replies of 2 models; they are the runs .*Otter"):
+        sn.import_run(path)
 
 
 def test_the_file_of_all_figures_beside_the_result_files_is_told_to_be_none() -> None:

@@ -288,7 +288,7 @@ def test_pope_by_sampling_and_pooled_agrees_with_scikit_learn(
         for r in results.rows
         if (r.benchmark, r.metric, r.slice) == ("lvlm-ehub/pope", "pope_f1", "")
     ]
-    # The same two pictures in all three: 36 questions, two groups.
+    # The same two images in all three: 36 questions, two groups.
     assert (pooled.estimate.n, pooled.estimate.groups) == (36, 2)
 
 

@@ -102,5 +102,5 @@ def test_a_report_has_both_conventions_radar_tasks_and_the_published_models(
 def test_standard_numbers_are_only_added_to_published_ones(runs: list[Path]) -> None:
     from snellen.cli.verbs.results import report_command
 
-    with pytest.raises(DataError, match="--with-standard goes with --as-published"):
+    with pytest.raises(DataError, match="--with-standard needs --as-published"):
         report_command.main([str(runs[0]), "--with-standard"], standalone_mode=False)

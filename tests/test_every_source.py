@@ -27,7 +27,7 @@ from mmbench_rows import rotated, row
 from place_servers import HubServer, Repo
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.catalogue.places import HubPlace, locked_commit
+from snellen.catalogue.places import HubSource, locked_commit
 from snellen.fetching.sources import fetch_source, source_places
 from test_parts import point_at
 
@@ -66,12 +66,12 @@ def makers() -> dict[tuple[str, str], Maker]:
     found: dict[tuple[str, str], Maker] = {}
     for spec in (spec for spec in entries().values() if spec.suite != "modern"):
         for place in source_places(spec):
-            if isinstance(place, HubPlace):
+            if isinstance(place, HubSource):
                 found[spec.name, place.repo] = _maker(spec, place)
     return found
 
 
-def _maker(spec: BenchmarkSpec, place: HubPlace) -> Maker:
+def _maker(spec: BenchmarkSpec, place: HubSource) -> Maker:
     if place.importer:
         return published(spec.short)
     if spec.suite == "mmbench":
@@ -90,7 +90,9 @@ def _maker(spec: BenchmarkSpec, place: HubPlace) -> Maker:
 def only(spec: BenchmarkSpec, repo: str) -> BenchmarkSpec:
     """The benchmark with one of its places alone."""
     [place] = (
-        place for place in source_places(spec) if isinstance(place, HubPlace) and place.repo == repo
+        place
+        for place in source_places(spec)
+        if isinstance(place, HubSource) and place.repo == repo
     )
     hidden = {"places": (place,), "files_of": "", "written": False}
     return replace(spec, source=replace(spec.source, **hidden))
@@ -121,7 +123,7 @@ def test_it_is_fetched_built_and_asked(
     }
     spec = only(entries()[name], repo)
     [place] = spec.source.places
-    assert isinstance(place, HubPlace)
+    assert isinstance(place, HubSource)
     commit = locked_commit(place)
     with HubServer({repo: Repo(files, older={commit: files} if commit else {})}) as hub:
         point_at(hub, monkeypatch)

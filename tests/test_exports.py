@@ -83,7 +83,7 @@ def test_a_log_of_inspect_counts_as_completed_what_has_no_error(tmp_path: Path) 
 
 def test_a_log_of_inspect_shows_pictures_where_they_are_asked_for(results: sn.Results) -> None:
     for pictures in (False, True):
-        log = results.export("inspect", f"logs-{pictures}", pictures=pictures)[0]
+        log = results.export("inspect", f"logs-{pictures}", images=pictures)[0]
         with zipfile.ZipFile(log) as archive:
             content = b"".join(
                 archive.read(name) for name in archive.namelist() if name.startswith("samples/")

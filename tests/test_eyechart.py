@@ -1,4 +1,4 @@
-"""The eye chart: the same pictures and questions everywhere, and golds that the scene itself confirms."""
+"""The eye chart: the same images and questions everywhere, and golds that the scene itself confirms."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_picture_has_the_same_bytes_on_any_machine(task: str, digest: str) -> 
 
 @pytest.mark.slow
 def test_the_versions_of_the_suite_are_what_they_were(eyechart: Mapping[str, Benchmark]) -> None:
-    # A version digests all questions, answers and pictures of 300 samples.
+    # A version digests all questions, answers and images of 300 samples.
     assert {task: benchmark.manifest.version for task, benchmark in eyechart.items()} == VERSIONS
 
 
@@ -140,7 +140,7 @@ def test_wrong_parameters_are_refused(
         list(read(params, None))
 
 
-# --- pictures ----------------------------------------------------------------------------------------------------
+# --- images ----------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -198,7 +198,7 @@ def test_rows_at_once_have_the_codes_of_each_row(width: int, count: int) -> None
 
 
 def test_a_picture_of_the_chart_stays_small() -> None:
-    # Indexed pictures of one kilobyte or a few: the whole suite is built in seconds and copied in no time.
+    # Indexed images of one kilobyte or a few: the whole suite is built in seconds and copied in no time.
     sizes = [len(to_png(paint(made(task, level, 0)[0]))) for task in TASKS for level in LEVELS]
     assert max(sizes) < 12_000
 
@@ -409,4 +409,4 @@ def test_every_kind_of_answer_occurs(eyechart: Mapping[str, Benchmark]) -> None:
 
 
 def test_the_embedded_suite_is_a_source_by_name() -> None:
-    assert registry.find("readers", "eyechart") is read
+    assert registry.find_registered("readers", "eyechart") is read

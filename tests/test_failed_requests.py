@@ -14,8 +14,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import ErrorBudgetError
 from snellen.records import Exchange, Failure, Request, Response
 from snellen.report.page import html_report
+from snellen.report.progress_text import progress_lines
 from snellen.report.run_view import run_views
-from snellen.report.terminal import progress_lines
 from snellen.runs.journal import read_exchanges
 from snellen.runs.journal_lines import write_line
 from snellen.runs.run_folder import read_manifest
@@ -106,7 +106,7 @@ def test_what_failed_and_was_answered_in_a_later_call_has_not_failed(
     assert counted_on_page(results) == (16, 4)
     assert lines[-1].endswith("8 requests, 4 failed"), "of this call"
     whole = asked(questions, tmp_path)
-    assert (whole.runs[0].asked, whole.runs[0].failed) == (16, 0)
+    assert (whole.runs[0].distinct_requests, whole.runs[0].failed) == (16, 0)
     assert [cost.failed for cost in whole.runs[0].costs] == [0, 0]
 
 
@@ -119,7 +119,7 @@ def test_the_journal_with_the_reply_may_be_read_before_that_with_the_failure(
     (folder / "journal-0.jsonl").rename(folder / "journal-1.jsonl")
     whole = asked(questions, tmp_path)
     assert (folder / "journal-1.jsonl").read_bytes() == lines
-    assert (whole.runs[0].asked, whole.runs[0].failed) == (16, 0)
+    assert (whole.runs[0].distinct_requests, whole.runs[0].failed) == (16, 0)
 
 
 def test_a_request_that_only_another_presentation_got_an_answer_to_has_failed_and_counts_once(
@@ -141,7 +141,7 @@ def test_a_request_that_only_another_presentation_got_an_answer_to_has_failed_an
             )
         )
     run = sn.score(tmp_path / "r").runs[0]
-    assert (run.asked, run.failed) == (16, 4)
+    assert (run.distinct_requests, run.failed) == (16, 4)
     assert sum(p.error is not None for p in run.benchmarks[0].predictions) == 4
 
 

@@ -22,7 +22,7 @@ from snellen.installation import install_line
 from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.key_removal import KEY_REMOVED
 from snellen.records import Failure, Usage
-from snellen.runs.drivers import BudgetTaken
+from snellen.runs.drivers import BudgetUse
 from snellen.runs.journal import read_exchanges
 from snellen.runs.locks import locked_run
 from snellen.runs.mending import mend_run
@@ -32,9 +32,7 @@ from test_openai import ask, ask_one, model_at, question
 from test_resume import same_as, whole  # noqa: F401
 
 KEY = "sk-very-secret-0123456789"
-NO_PICTURES = (
-    r"12 of 12 requests failed .*: bad_request: HTTP 400: no pictures, please; they are counted"
-)
+NO_IMAGES = r"12 of 12 requests failed .*: bad_request: HTTP 400: no pictures, please; they count"
 
 
 class Other(Slow):
@@ -63,7 +61,7 @@ def test_a_run_without_its_manifest_is_not_adopted_by_another_model(
     other = Other()
     with pytest.raises(
         StoreError,
-        match=r"journal-0.jsonl:1: answered by slow#\w{8}, but this run is of other#\w{8}",
+        match=r"journal-0.jsonl:1: the reply is from slow#\w{8}, but this run belongs to other#\w{8}",
     ):
         run(other, questions, tmp_path)
     assert other.asked == []
@@ -78,7 +76,8 @@ def test_a_run_without_its_manifest_goes_on_with_its_own_model(
     run(Slow(), questions, tmp_path)
     (tmp_path / "run" / RUN_MANIFEST).unlink()
     with pytest.raises(
-        StoreError, match=r"manifest.json is missing\); its journals hold answers: the command of"
+        StoreError,
+        match=r"manifest.json is missing\); its journals contain replies: repeat the call of",
     ):
         sn.score(tmp_path / "run")
     model = Slow()
@@ -94,7 +93,7 @@ def test_an_empty_manifest_says_the_remedy(questions: Benchmark, tmp_path: Path)
     for act in (lambda: run(Slow(), questions, tmp_path), lambda: sn.score(tmp_path / "run")):
         with pytest.raises(
             StoreError,
-            match=r"manifest.json is damaged \(it is empty, .*; `snellen mend .*` restores it",
+            match=r"manifest.json is damaged \(it is empty, .*; run `snellen mend .*` to restore it",
         ):
             act()
     manifest.unlink()
@@ -110,7 +109,7 @@ def test_a_journal_of_another_run_is_not_scored_as_this_one(
         run(model, questions, tmp_path / name)
     theirs = (tmp_path / "theirs/run/journal-0.jsonl").read_bytes()
     (tmp_path / "mine/run/journal-1.jsonl").write_bytes(theirs)
-    with pytest.raises(StoreError, match=r"journal-1.jsonl:1: answered by other#"):
+    with pytest.raises(StoreError, match=r"journal-1.jsonl:1: the reply is from other#"):
         sn.score(tmp_path / "mine/run")
     assert len(mend_run(tmp_path / "mine/run")) == theirs.count(b"\n")
     assert (
@@ -195,10 +194,11 @@ def test_a_worker_whose_parent_was_killed_ends_quietly(
     job = {
         "number": 0,
         "spec": spec,
-        "others": [],
+        "reusable_runs": [],
         "parts": {},
         "earlier": {},
-        "taken": BudgetTaken(),
+        "budget_used": BudgetUse(),
+        "is_command_line": True,
     }
     nobody_reads, output = os.pipe()
     os.close(nobody_reads)
@@ -267,11 +267,11 @@ def test_a_damaged_line_is_named_set_aside_and_asked_again(
     journal.write_bytes(b"".join([*lines[:4], broken_line, *lines[5:]]))
     with pytest.raises(
         StoreError,
-        match=rf"journal-0.jsonl:5: {fault}.*; `snellen mend .*run` sets such lines aside",
+        match=rf"journal-0.jsonl:5: {fault}.*; run `snellen mend .*run` to move damaged lines aside",
     ):
         sn.score(tmp_path / "run")
     code, printed, _ = small.command(capsys, "mend", str(tmp_path / "run"))
-    assert code == 0 and "journal-0.jsonl:5: " in printed and "1 lines set aside" in printed
+    assert code == 0 and "journal-0.jsonl:5: " in printed and "1 lines were moved aside" in printed
     assert (tmp_path / "run/damaged/journal-0.jsonl").read_bytes() == broken_line
     model = Slow()
     run(model, questions, tmp_path, ("vanilla",))
@@ -312,7 +312,7 @@ def test_a_reply_without_end_is_a_typed_failure_and_the_others_go_on() -> None:
         == [
             Failure(
                 "too_long",
-                "the reply is longer than 4,096 bytes; raise reply_bytes= if that is right",
+                "the reply is longer than 4,096 bytes; raise reply_bytes= if replies can be that long",
             )
         ]
         * 2
@@ -347,7 +347,7 @@ def test_a_server_that_answers_nobody_is_left_alone_soon(tmp_path: Path) -> None
         model = model_at(server.url)
         with pytest.raises(
             ModelError,
-            match=r"stopped, since the last \d+ requests all failed \(HTTP 500: it broke\)",
+            match=r"stopped, because the last \d+ requests all failed \(HTTP 500: it broke\)",
         ):
             run(model, benchmark, tmp_path, ("vanilla",))
         # In flight, sent until the sixteenth failed, probes, and the one that a later run would begin with, which is
@@ -408,13 +408,13 @@ def test_a_few_rate_limits_cost_one_more_request_each() -> None:
 
 def test_failures_are_told_with_their_reasons(questions: Benchmark, tmp_path: Path) -> None:
     script = [broken(400, times=1000, message="no pictures, please")]
-    with start_server(script=script) as server, pytest.raises(ErrorBudgetError, match=NO_PICTURES):
+    with start_server(script=script) as server, pytest.raises(ErrorBudgetError, match=NO_IMAGES):
         run(model_at(server.url), questions, tmp_path, ("vanilla",))
 
 
 def test_workers_tell_the_reasons_of_failures_too(questions: Benchmark, tmp_path: Path) -> None:
     script = [broken(400, times=1000, message="no pictures, please")]
-    with start_server(script=script) as server, pytest.raises(ErrorBudgetError, match=NO_PICTURES):
+    with start_server(script=script) as server, pytest.raises(ErrorBudgetError, match=NO_IMAGES):
         sn.evaluate(
             f"openai:any@{server.url}", str(questions.folder), runs=tmp_path, name="run", workers=2
         )

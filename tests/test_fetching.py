@@ -33,7 +33,7 @@ from place_servers import (
 )
 from snellen.errors import DataError
 from snellen.fetching.archives import extract_archive
-from snellen.fetching.download import Content, PlaceError, fetch_file
+from snellen.fetching.download import Content, FetchError, fetch_file
 from snellen.fetching.hub import fetch_dataset
 
 CONTENT = bytes(range(256)) * 2_000
@@ -105,7 +105,7 @@ def test_what_broke_off_goes_on(ranges: bool, tmp_path: Path) -> None:
 def test_a_file_that_changed_meanwhile_is_not_glued_to_what_was_there(tmp_path: Path) -> None:
     faults = (Faults("cut", after=1000), Faults("vanish", times=None))
     with FileServer({"a.bin": CONTENT}, faults=faults) as server:
-        with pytest.raises(PlaceError, match="is gone"):
+        with pytest.raises(FetchError, match="no longer exists"):
             fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", Content())
         assert (tmp_path / "a.bin.part").stat().st_size == 1000
         server.faults = ()
@@ -119,17 +119,17 @@ def test_a_file_that_changed_meanwhile_is_not_glued_to_what_was_there(tmp_path: 
     [
         (
             Faults("flipped", times=None),
-            "fetched twice: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}",
+            "in two downloads: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}",
         ),
         (Faults("short", times=None), "it has [0-9,]+ bytes, not 512,000"),
-        (Faults("html", times=None), "gave a page for people, not data; sign in at the proxy"),
+        (Faults("html", times=None), "returned a web page instead of data; sign in to the proxy"),
         (
             Faults("vanish", times=None),
-            r"is gone \(404\); name the files that you have with --source",
+            r"no longer exists \(404\); give files that you already have with sn\.build\(NAME, source=FOLDER\)",
         ),
         (
             Faults("storm", times=None, retry_after="0"),
-            r"gives no more for now \(429, too many requests\)",
+            r"has rate-limited this client \(429, too many requests\)",
         ),
         (
             Faults("storm", times=None, retry_after="3600"),
@@ -144,7 +144,7 @@ def test_a_place_that_does_not_give_it_is_one_line(
 ) -> None:
     with (
         FileServer({"a.bin": CONTENT}, faults=faults) as server,
-        pytest.raises(PlaceError, match=said) as caught,
+        pytest.raises(FetchError, match=said) as caught,
     ):
         fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", KNOWN)
     assert "\n" not in str(caught.value)
@@ -164,27 +164,25 @@ def test_places_that_cannot_be_reached_say_why(
     with (
         server,
         pytest.raises(
-            PlaceError, match=r"the certificate of 127.0.0.1:\d+ is not trusted .* SSL_CERT_FILE"
+            FetchError, match=r"the certificate of 127.0.0.1:\d+ is not trusted .* SSL_CERT_FILE"
         ),
     ):
         fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", KNOWN)
     for name in ("http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(PlaceError, match=r"nowhere\.invalid is not known to this network"):
+    with pytest.raises(FetchError, match=r"cannot resolve nowhere\.invalid"):
         fetch_file(["http://nowhere.invalid/a.bin"], tmp_path / "a.bin", KNOWN)
     with (
         FileServer({"a.bin": Blob.vast(10**15)}, dates=False) as server,
         pytest.raises(
             DataError,
-            match=r"takes 1,000.0 TB more, and .* free; free some space, or name another fold",
+            match=r"needs 1,000.0 TB more, but .* free; free some space, or set another folder",
         ),
     ):
         fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", Content())
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with FileServer({"a.bin": CONTENT}) as server:
-        with pytest.raises(
-            PlaceError, match="is not on this machine, and HF_HUB_OFFLINE forbids the network"
-        ):
+        with pytest.raises(FetchError, match="is not on this machine, and HF_HUB_OFFLINE is set"):
             fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", KNOWN)
         assert not server.log
 
@@ -204,7 +202,7 @@ def test_at_the_end_are_the_right_bytes_or_one_line(seed: int, tmp_path: Path) -
     with FileServer({"a.bin": CONTENT}, faults=drawn(seed)) as server:
         try:
             fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", KNOWN)
-        except PlaceError as error:
+        except FetchError as error:
             assert "\n" not in str(error)
             assert not (tmp_path / "a.bin").exists()
             server.faults = ()
@@ -295,8 +293,8 @@ def test_what_another_program_fetched_is_used_and_checked(
         blob.write_bytes(OTHER)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(
-        PlaceError,
-        match=r"a.parquet does not hold what it should: its SHA-256 is \w{64}, not \w{64}",
+        FetchError,
+        match=r"a.parquet has unexpected content: its SHA-256 is \w{64}, not \w{64}",
     ):
         fetch_dataset((NAME,), PATTERNS)
 
@@ -307,22 +305,22 @@ def test_what_another_program_fetched_is_used_and_checked(
         (
             Repo(FILES, state="gated"),
             "",
-            "is gated; accept its terms at http.*/owner/name, then `hf auth login`",
+            "is gated; accept its terms at http.*/owner/name, then run `hf auth login`",
         ),
         (
             Repo(FILES, state="gated", tokens=("one",)),
             "two",
-            "is gated; your login may not read it .yet.; ask for it",
+            "is gated; your login does not have access; request it",
         ),
         (
             Repo(FILES, state="private"),
             "",
-            "no dataset owner/name at .* for you: it is private, gone, or",
+            "no dataset owner/name at .*: it may be private, deleted or",
         ),
         (
             Repo(FILES, state="gone"),
             "",
-            "no dataset owner/name at .* for you: it is private, gone, or",
+            "no dataset owner/name at .*: it may be private, deleted or",
         ),
         (
             Repo(FILES, rate_limited=10**6, retry_after=3600),
@@ -332,12 +330,12 @@ def test_what_another_program_fetched_is_used_and_checked(
         (
             Repo({"other.txt": b"a"}),
             "",
-            "owner/name has no file called data/.*; has its layout changed",
+            "owner/name has no file named data/.*; has its layout changed",
         ),
         (
             Repo({**FILES, "data/c.parquet": Blob.vast(10**15)}),
             "",
-            "the dataset owner/name takes 1,000.0 TB more, and",
+            "the dataset owner/name needs 1,000.0 TB more, but",
         ),
     ],
 )
@@ -366,16 +364,16 @@ def test_a_login_opens_what_is_gated(
 def test_a_moved_dataset_is_followed_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from snellen.fetching.attendance import Attendance, attended
+    from snellen.fetching.attendance import Attendance, attending
 
     said: list[str] = []
     with (
         HubServer({"old/name": Repo(FILES, moved_to=NAME), NAME: Repo(FILES)}) as hub,
-        attended(Attendance(said.append)),
+        attending(Attendance(said.append)),
     ):
         point_at(hub, tmp_path, monkeypatch)
         assert is_right(fetch_dataset(("old/name",), PATTERNS)[0])
-    assert said[0] == "old/name is called owner/name now" and re.match(
+    assert said[0] == "old/name has been renamed to owner/name" and re.match(
         r"fetching 1.0 MB of old/name from http", said[1]
     )
 
@@ -397,7 +395,7 @@ def test_a_dataset_is_right_or_one_line(
         point_at(hub, tmp_path, monkeypatch)
         try:
             folder, _ = fetch_dataset((NAME,), PATTERNS)
-        except PlaceError as error:
+        except FetchError as error:
             assert "\n" not in str(error)
             hub.faults = ()
             folder, _ = fetch_dataset((NAME,), PATTERNS)
@@ -443,7 +441,7 @@ def test_nothing_is_unpacked_outside_its_folder(name: str, tmp_path: Path) -> No
     try:
         extract_archive(archive, (), tmp_path / "unpacked" / "deep")
     except DataError as error:
-        assert "cannot be unpacked" in str(error)
+        assert "cannot unpack" in str(error)
     assert not [
         path
         for path in tmp_path.rglob("out.txt")
@@ -454,9 +452,7 @@ def test_nothing_is_unpacked_outside_its_folder(name: str, tmp_path: Path) -> No
 def test_a_broken_archive_is_one_line(tmp_path: Path) -> None:
     archive = pack(tmp_path / "digest" / "a.zip", ["1.txt"] * 1)
     archive.write_bytes(archive.read_bytes()[:60])
-    with pytest.raises(
-        DataError, match=r"is not an archive of a supported format|cannot be unpacked"
-    ):
+    with pytest.raises(DataError, match=r"is not an archive of a supported format|cannot unpack"):
         extract_archive(archive, (), tmp_path / "unpacked")
     assert not [*(tmp_path / "unpacked").iterdir()]
 
@@ -485,9 +481,7 @@ def test_an_archive_unpacks_within_limits(
     archive = bomb(tmp_path / "digest" / name)
     monkeypatch.setattr("snellen.fetching.archives.UNPACKED_BYTES", 10e6)
     monkeypatch.setattr("snellen.fetching.archives.UNPACKED_TIMES", 10)
-    with pytest.raises(
-        DataError, match=rf"{name} unpacks to more than 10.0 MB; .*SNELLEN_LIMITS=10"
-    ):
+    with pytest.raises(DataError, match=rf"{name} is more than 10.0 MB; .*SNELLEN_LIMITS=10"):
         extract_archive(archive, (), tmp_path / "unpacked")
     assert not [*(tmp_path / "unpacked").iterdir()]
     monkeypatch.setenv("SNELLEN_LIMITS", "10")
@@ -501,14 +495,14 @@ def test_an_archive_may_have_so_many_members(
 ) -> None:
     archive = pack(tmp_path / "digest" / name, ["1.txt", "2.txt", "3.txt"])
     monkeypatch.setattr("snellen.fetching.archives.MEMBERS", 2)
-    with pytest.raises(DataError, match="unpacks to more than 2 parts"):
+    with pytest.raises(DataError, match="contains more than 2 files"):
         extract_archive(archive, (), tmp_path / "unpacked")
 
 
 def test_a_file_of_unknown_size_is_fetched_within_limits(tmp_path: Path) -> None:
     with (
         endless() as server,
-        pytest.raises(PlaceError, match=r"/a.bin has more than 3.0 MB; if you trust it"),
+        pytest.raises(FetchError, match=r"/a.bin has more than 3.0 MB; if you trust the file"),
     ):
         fetch_file([f"{server}/a.bin"], tmp_path / "a.bin", Content(), most=3e6)
     assert not [path for path in tmp_path.iterdir() if path.suffix != ".lock"]
@@ -517,7 +511,7 @@ def test_a_file_of_unknown_size_is_fetched_within_limits(tmp_path: Path) -> None
 def test_a_file_of_known_size_is_not_read_far_beyond_it(tmp_path: Path) -> None:
     with (
         endless() as server,
-        pytest.raises(PlaceError, match="does not hold what it should: it has more than 1,000"),
+        pytest.raises(FetchError, match="has unexpected content: it is larger than 1,000"),
     ):
         fetch_file([f"{server}/a.bin"], tmp_path / "a.bin", Content(1000))
 
@@ -537,18 +531,18 @@ def test_a_folder_that_others_filled_is_only_read(
 def test_a_locked_commit_in_the_cache_is_used_where_the_hub_cannot_be_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from snellen.fetching.attendance import Attendance, attended
+    from snellen.fetching.attendance import Attendance, attending
 
     with HubServer({NAME: Repo(FILES)}) as hub:
         point_at(hub, tmp_path, monkeypatch)
         folder, commit = fetch_dataset((NAME,), PATTERNS)
     said: list[str] = []
-    with attended(Attendance(said.append)):
+    with attending(Attendance(said.append)):
         assert fetch_dataset((NAME,), PATTERNS, commit) == (folder, commit)
-        with pytest.raises(PlaceError, match="cannot be reached"):
+        with pytest.raises(FetchError, match="cannot be reached"):
             fetch_dataset((NAME,), PATTERNS)
     assert "cannot be reached" in said[0] and said[0].endswith(
-        "what the hub's cache holds of this commit is used"
+        "using the files of this commit in the hub's cache"
     )
 
 

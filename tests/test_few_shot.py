@@ -64,7 +64,7 @@ def ids(examples: list[Example]) -> list[str]:
 
 
 def test_whole_pictures_are_set_apart_and_never_asked() -> None:
-    benchmark = built(small.rows(20), "made", "5")  # two questions share a picture
+    benchmark = built(small.rows(20), "made", "5")  # two questions share an image
     examples, asked = benchmark.examples(), list(benchmark.samples())
     assert len(examples) == benchmark.manifest.counts.examples == 6
     assert {one.id for one in (*examples, *asked)} == {f"q{i:03d}" for i in range(20)}
@@ -98,7 +98,7 @@ def test_a_condition_or_all_sets_apart_what_it_names() -> None:
     assert len(everything.examples()) == 8 and everything.count() == 0
     with pytest.raises(
         DataError,
-        match="mine has examples alone and nothing to ask; show them with --few-shot-from",
+        match="mine contains only few-shot examples; use them with few_shot_from=",
     ):
         sn.evaluate("snellen:oracle", "everything")
 
@@ -106,10 +106,10 @@ def test_a_condition_or_all_sets_apart_what_it_names() -> None:
 @pytest.mark.parametrize(
     ("examples", "fault"),
     [
-        ("0", "--examples 0 sets nothing apart"),
-        ("9", "mine: only 8 questions have a known answer, so 9 cannot be set apart as examples"),
-        ("level == 'none'", "mine: no question fits --examples \"level == 'none'\""),
-        ("level =", "--examples 'level =' is not a condition"),
+        ("0", "examples=0 reserves nothing"),
+        ("9", "mine: only 8 questions have an answer, so 9 cannot be reserved as examples"),
+        ("level == 'none'", "mine: no question meets the condition examples=\"level == 'none'\""),
+        ("level =", "examples='level =' is not a condition"),
     ],
 )
 def test_what_cannot_be_set_apart_is_refused_and_nothing_is_left(examples: str, fault: str) -> None:
@@ -135,7 +135,7 @@ def test_examples_that_have_changed_are_refused() -> None:
     benchmark = built(small.rows(8), "made", "2")
     path = benchmark.folder / EXAMPLES
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"examples.jsonl.gz is not the file that was built"):
+    with pytest.raises(DataError, match=r"examples.jsonl.gz has changed since the build"):
         benchmark.examples()
 
 
@@ -173,25 +173,25 @@ def test_neither_the_sample_nor_its_pictures_are_ever_drawn(
     ]
     few_shot = FewShot(pool, count, seed, same)
     if len(fit) < count:
-        with pytest.raises(DataError, match=f"but --few-shot {count} needs as many"):
-            few_shot.drawn_for(sample)
+        with pytest.raises(DataError, match=f"fewer than few_shot={count} needs"):
+            few_shot.examples_for(sample)
         return
-    drawn = few_shot.drawn_for(sample)
+    drawn = few_shot.examples_for(sample)
     assert len({(one.benchmark, one.id) for one in drawn}) == count and set(
         ids(list(drawn))
     ) <= set(ids(fit))
-    assert drawn == FewShot(pool, count, seed, same).drawn_for(sample)
+    assert drawn == FewShot(pool, count, seed, same).examples_for(sample)
 
 
 def test_samples_are_shown_examples_of_their_own_or_the_same_ones() -> None:
     benchmark = built(small.rows(40), "made", "20")
     samples, pool = list(benchmark.samples()), benchmark.examples()
-    own = [FewShot(pool, 3).drawn_for(sample) for sample in samples]
-    shared = [FewShot(pool, 3, shared=True).drawn_for(sample) for sample in samples]
+    own = [FewShot(pool, 3).examples_for(sample) for sample in samples]
+    shared = [FewShot(pool, 3, shared=True).examples_for(sample) for sample in samples]
     assert len(set(map(str, own))) == len(samples) and len(set(map(str, shared))) == 1
-    assert own != [FewShot(pool, 3, seed=1).drawn_for(sample) for sample in samples]
-    assert shared[0] != FewShot(pool, 3, seed=1, shared=True).drawn_for(samples[0])
-    assert shared[0] == FewShot(pool, 4, shared=True).drawn_for(samples[0])[:3]
+    assert own != [FewShot(pool, 3, seed=1).examples_for(sample) for sample in samples]
+    assert shared[0] != FewShot(pool, 3, seed=1, shared=True).examples_for(samples[0])
+    assert shared[0] == FewShot(pool, 4, shared=True).examples_for(samples[0])[:3]
 
 
 # --- shown -------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def asked(benchmarks: str, protocols: str, **how: Any) -> list[Request]:
 
 
 def said(request: Request) -> list[tuple[str, str, int]]:
-    """Role, text and number of pictures of each message."""
+    """Role, text and number of images of each message."""
     return [
         (message.role, message.text, len(message.content) - 1 if message.role == "user" else 0)
         for message in request.messages
@@ -312,7 +312,7 @@ def test_a_server_gets_the_pictures_in_the_order_in_which_they_are_shown() -> No
     built(small.rows(8, pictures=8), "train", "all")
     built(
         small.rows(3, pictures=3), "asked", "1", name="other"
-    )  # its pictures are among those of `train`
+    )  # its images are among those of `train`
     with start_server() as server:
         sn.evaluate(
             f"openai:m@http://127.0.0.1:{server.port}/v1",
@@ -379,11 +379,9 @@ def test_a_run_goes_on_with_the_same_examples_and_refuses_others() -> None:
     assert len(asked("made", "vanilla", limit=2, **how)) == 2
     assert len(asked("made", "vanilla", **how)) == 2  # the other two
     for other in ({}, {"few_shot": 1}, {**how, "few_shot_seed": 1}, {**how, "few_shot_same": True}):
-        with pytest.raises(
-            StoreError, match="runs/r holds a run with other examples before its questions"
-        ):
+        with pytest.raises(StoreError, match="runs/r contains a run with other few-shot examples"):
             asked("made", "vanilla", **{"name": "r", **other})
-    with pytest.raises(StoreError, match="runs/r: mine was shown other examples"):
+    with pytest.raises(StoreError, match="runs/r: mine was run with other few-shot examples"):
         asked("made", "vanilla", few_shot_from="train", **how)
     assert read_manifest(Path("runs/r")).few_shot == (2, 0, 0)
     assert len(journals(Path("runs/r"))) == 1
@@ -394,19 +392,19 @@ def test_a_run_goes_on_with_the_same_examples_and_refuses_others() -> None:
     [
         (
             {"few_shot": 2},
-            r"^mine was built without examples; build it again with some of its questions set apart",
+            r"^mine has no few-shot examples; rebuild it with some of its questions reserved",
         ),
         (
             {"few_shot": 5, "few_shot_from": "train"},
-            r"^mine q000: 4 examples with options are about something else",
+            r"^mine q000: only 4 examples with options have a different subject",
         ),
         (
             {"few_shot_from": "train"},
-            r"^--few-shot-from train: say how many are shown, as in --few-shot 4",
+            r"^few_shot_from='train' needs the number of examples, such as few_shot=4",
         ),
         (
             {"few_shot": 1, "few_shot_from": "open"},
-            r"^mine q000: 0 examples with options are about something else",
+            r"^mine q000: only 0 examples with options have a different subject",
         ),
         (
             {
@@ -415,7 +413,7 @@ def test_a_run_goes_on_with_the_same_examples_and_refuses_others() -> None:
                 "protocols": "reasoning",
                 "roles": {"questioner": "snellen:oracle", "reasoner": "snellen:oracle"},
             },
-            r"^reasoning asks in steps of its own, without examples; leave --few-shot out",
+            r"^reasoning has its own prompting steps and does not support examples; remove few_shot=",
         ),
     ],
 )

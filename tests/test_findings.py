@@ -13,12 +13,13 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from snellen.analysis.paired.comparison import ComparedRuns
-from snellen.analysis.paired.differences import PairedDifference
+from snellen.analysis.paired.differences import PairedDifference, is_shown
 from snellen.building.benchmark import Benchmark
 from snellen.common.seeds import rng_for
 from snellen.records import Estimate, Failure, Request
-from snellen.report.findings import DimensionShare, ModelNumbers, findings, is_shown, sentences
+from snellen.report.findings import findings, sentences
 from snellen.report.markdown import markdown_report
+from snellen.report.model_numbers import DimensionShare, ModelNumbers
 from snellen.report.run_view import run_views
 from snellen.scoring.scored_run import ScoredRun
 
@@ -105,7 +106,7 @@ def test_the_worst_benchmark_is_named_where_it_is_shown_to_be_that() -> None:
         said = sentences([model("a", 0.6, by_benchmark=by_benchmark)], {})
         return next((sentence for sentence in said if "is worst in" in sentence), "")
 
-    opening, end = "a is worst in ", ": shown to be below every other benchmark."
+    opening, end = "a is worst in ", ": significantly below every other benchmark."
     assert (
         lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.6, 0.05))
         == f"{opening}y (20.0%, 15.0 to 25.0%){end}"
@@ -137,7 +138,7 @@ def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() 
 def test_models_with_too_few_questions_in_common_are_not_told_apart_for_that_reason() -> None:
     few = replace(difference("a", "b", 0.4), difference=Estimate(0.4, None, None, None, 7))
     assert sentences([model("a", 0.9), model("b", 0.3)], {"generation": [few]}) == [
-        "a is not significantly different from b: with 7 questions in common, there are too few pictures for an interval."
+        "a is not significantly different from b: the 7 common questions have too few images for an interval."
     ]
 
 
@@ -206,7 +207,7 @@ def test_models_that_guess_in_different_dimensions_are_not_said_to_guess_in_all(
 def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
     careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
     assert sentences([careful], {})[-1] == (
-        "Unparsed replies, scored as wrong: a 3.0% (2.0 to 4.0%); 3 questions got no answer "
+        "Unparsed replies, scored as wrong: a 3.0% (2.0 to 4.0%); 3 questions received no reply "
         "from a. The results cover only part of the benchmarks or questions."
     )
 
@@ -216,7 +217,7 @@ def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
 
 @pytest.fixture
 def hundred(make: Callable[..., Benchmark]) -> str:
-    """A hundred questions, a picture each; the first option is always right."""
+    """A hundred questions, an image each; the first option is always right."""
     return str(
         make([{**row, "answer": 0} for row in small.rows(100, pictures=100)], dimension="CG").folder
     )
@@ -287,7 +288,7 @@ def test_instruments_that_were_run_beside_models_make_no_difference_of_theirs_le
     )
     page = markdown_report(run_views(together.runs, together.rows))
     assert (
-        "pairs with snellen:oracle, snellen:uniform, no models but instruments, are corrected apart"
+        "pairs with snellen:oracle, snellen:uniform, which are instruments and not models, are corrected separately"
         in page
     )
     assert words(together).split(";")[0].split("(")[0] == words(models).split(";")[0].split("(")[0]
@@ -323,7 +324,7 @@ def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
     # 15 of the 95 that came
     assert "Unparsed replies, scored as wrong: shy 15.8% (" in whole
     assert (
-        "; 5 questions got no answer from shy. The results cover only part of the benchmarks or questions."
+        "; 5 questions received no reply from shy. The results cover only part of the benchmarks or questions."
         in whole
     )
     results = sn.evaluate(
@@ -358,8 +359,11 @@ def test_what_the_order_of_options_does_to_a_lead_is_said_where_it_is_shown(hund
         )
     )
     # 95 and 35 of 100 first answers are right, 95 and none in every order: 60 points, of which nothing is the order's.
-    assert "right in every order of the options, steady leads drifting by " in said
-    assert "points more than by first answers: drifting's change more often with the order." in said
+    assert "correctly in every option order count, steady leads drifting by " in said
+    assert (
+        "points more than by first replies, because the replies of drifting depend more on the order."
+        in said
+    )
 
     def leaning(request: Request) -> str:
         """Right in the first order of all questions; in the others of 6 in 10."""
@@ -372,12 +376,12 @@ def test_what_the_order_of_options_does_to_a_lead_is_said_where_it_is_shown(hund
             [sn.Scripted(leaning, name="leaning"), of_accuracy(0.2, "weaker")], hundred, protocols
         )
     )
-    assert "right in every order of the options, leaning leads weaker by " in said
-    assert "points, comes from answers that change with the order." in said
+    assert "correctly in every option order count, leaning leads weaker by " in said
+    assert "points, comes from replies that change with the order." in said
     said = words(
         sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak")], hundred, protocols)
     )
-    assert "strong is better than weak" in said and "Counting only answers" not in said
+    assert "strong is better than weak" in said and "If only questions" not in said
 
 
 def test_runs_on_other_builds_of_a_benchmark_are_not_compared(
@@ -399,7 +403,14 @@ def test_open_questions_and_hidden_answers_make_no_claim(make: Callable[..., Ben
     assert words(sn.evaluate("snellen:uniform", str(make(hidden).folder))) == ""
     texts = sn.evaluate("snellen:uniform", ["eyechart/word", "eyechart/caption"], limit=5)
     assert words(texts).startswith(
-        "snellen:uniform has no number over all 2 benchmarks: word accuracy, CIDEr have no common scale; the table has"
+        "snellen:uniform has no overall score for its 2 benchmarks, because word accuracy, CIDEr have no common scale; "
     )
     captions = sn.evaluate("snellen:uniform", "eyechart/caption", limit=5)
     assert words(captions).startswith("snellen:uniform scores 0.")
+
+
+def test_long_right_answers_need_a_judge_before_any_number() -> None:
+    facts = [model("A", 0.19, metric="rouge_l", chance=None, counts_replies=False)]
+    [advice, level, *_] = sentences(facts, {})
+    assert "metrics='judged_correct' and judge=MODEL" in advice
+    assert level == "A scores 19.0% in ROUGE-L (95% interval 15.0 to 23.0%)."

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,8 +21,8 @@ import yaml
 import small
 import snellen as sn
 from small import command
+from snellen.analysis.group_means import estimate_mean
 from snellen.analysis.paired.gate import GateRule, RuleData, check_gate, judge_release, plan_gate
-from snellen.analysis.statistics import estimate_mean
 from snellen.records import Failure, Request
 from test_docs import ROOT
 
@@ -108,16 +109,16 @@ def test_rules_are_read_from_a_file(runs: None, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--fail-if-worse", "1"), "say how many points of a share, such as 1pt"),
+        (("--fail-if-worse", "1"), "give percentage points of a share, such as 1pt"),
         (("--fail-if-worse", "-1pt"), "is not a margin above 0"),
         (
             ("--fail-if-worse", "1pt", "--on", "mine"),
-            "both runs have no such number; they share many",
+            "the runs do not both have this value; they share many",
         ),
         (("--gate", "none.toml"), "cannot read none.toml"),
-        (("--gate", "empty.toml"), "there are no rules"),
+        (("--gate", "empty.toml"), "has no rules"),
         (("--gate", "wrong.toml"), "unknown field `worst`"),
-        (("--gate", "empty.toml", "--fail-if-worse", "1pt"), "leave them out, or --gate"),
+        (("--gate", "empty.toml", "--fail-if-worse", "1pt"), "or remove --gate"),
         (
             ("--fail-if-worse", "1pt", "-o", "gate.txt"),
             "a gate is written as one of .xml, .md, .json",
@@ -237,3 +238,54 @@ def test_the_examples_of_the_page_run_as_scripts(
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert (tmp_path / "gate.md").read_text("utf-8").startswith("### Snellen: ")
+
+
+# --- the commands of the page --------------------------------------------------------------------------------------
+
+STAND_INS = {
+    "modern/mmmu": "eyechart/colour",
+    "modern/docvqa:anls": "eyechart/count:accuracy",
+}
+"""Benchmarks that need no download, in the place of those that the page names."""
+
+
+def with_stand_ins(text: str) -> str:
+    for name, stand_in in STAND_INS.items():
+        assert name in PAGE
+        text = text.replace(name, stand_in)
+    return text
+
+
+def comparisons() -> list[str]:
+    """The commands in the plain blocks of the page that compare runs."""
+    found = []
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
+        if language:
+            continue
+        for line in block.splitlines():
+            if line.startswith("snellen compare "):
+                found.append(line)
+    return found
+
+
+def test_the_comparisons_of_the_page_give_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    benchmarks = ["eyechart/colour", "eyechart/count"]
+    models = {"new": "snellen:oracle", "old": "snellen:oracle", "older": "snellen:always-a"}
+    for name, model in models.items():
+        sn.evaluate(model, benchmarks, "vanilla", limit=20, name=name)
+    [rules] = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    Path("gate.toml").write_text(with_stand_ins(rules))
+    lines = comparisons()
+    assert len(lines) == 4
+
+    for line in lines:
+        words = shlex.split(with_stand_ins(line))
+        code, _, error = command(capsys, *words[1:])
+        assert code in (0, 1, 2), f"{line}\n{error}"
+
+    assert {path.name for path in Path().glob("gate.*")} == {
+        "gate.toml",
+        "gate.xml",
+        "gate.md",
+        "gate.json",
+    }

@@ -9,7 +9,6 @@ import pytest
 import small
 from snellen import Scripted, evaluate
 from snellen.extraction.grader_address import grader_address
-from snellen.extraction.hard_replies import hard_replies
 from snellen.report.run_view import count_replies
 
 ADDRESSES = (
@@ -69,11 +68,6 @@ def test_words_about_the_picture_are_not_taken_for_them(reply: str) -> None:
 def test_words_of_the_question_are_no_address() -> None:
     assert grader_address("Judge: a man in black", "Who is the judge?") == ""
     assert grader_address("Judge: a man in black") == "judge:"
-
-
-def test_of_the_labelled_hard_replies_only_those_that_do_are_flagged() -> None:
-    flagged = [one.reply for one in hard_replies() if grader_address(one.reply, one.question)]
-    assert flagged == []
 
 
 def test_a_flagged_reply_is_read_as_it_was_and_counted_everywhere(

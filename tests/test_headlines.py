@@ -55,7 +55,7 @@ def test_the_head_of_a_report_counts_each_reply_once_and_the_benchmarks_that_wer
     head = (
         results.report("both.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
     )
-    assert "<b>10</b> of 10 replies to multiple-choice questions could not be read" in head
+    assert "<b>10</b> of 10 replies to multiple-choice questions could not be parsed" in head
     assert (
         "<b>2</b> benchmarks evaluated" in head
         and "<b>14</b> requests" in head
@@ -341,7 +341,7 @@ def test_choices_as_published_are_read_by_the_first_label_and_each_unparsed_text
     }
     text = published.report("r.md").read_text("utf-8")
     assert (
-        "As published: replies are read by legacy:reform-eval; instability is legacy instability."
+        "As published: replies are parsed with legacy:reform-eval; instability is legacy instability."
         in text
     )
     assert "| 50.00 [" in text and f"| {0.5 * math.log(2) + 0.5 * math.log(4):.3f} [" in text

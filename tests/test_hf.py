@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from snellen.errors import ModelError
-from snellen.fetching.attendance import Attendance, attended
+from snellen.fetching.attendance import Attendance, attending
 from snellen.installation import install_line
 from snellen.models.base import Model
 from snellen.models.loading import load_model
@@ -204,7 +204,7 @@ def test_the_fingerprint_follows_the_weights(folder: Path, model: Model, tmp_pat
         ("hf:{empty}", "has no config.json"),
         ("hf:{folder}?batch_size=none", "positive number or auto"),
         ("hf:{folder}?dtype=float99", "dtype"),
-        ("hf:{folder}?device=cuda:7", "sees no GPU"),
+        ("hf:{folder}?device=cuda:7", "finds no GPU"),
         ("hf:{folder}?load_in_4bit=true", "bitsandbytes"),
     ],
 )
@@ -227,7 +227,7 @@ def test_a_model_that_is_not_in_the_cache_says_so_when_offline(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(ModelError, match="not in the local cache and HF_HUB_OFFLINE is set"):
+    with pytest.raises(ModelError, match="not in the local cache, and HF_HUB_OFFLINE is set"):
         load_model("hf:nobody/nothing")
 
 
@@ -258,12 +258,12 @@ def test_a_model_in_the_cache_is_loaded_without_the_hub_and_a_line_says_so(
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(commit)
     lines: list[str] = []
-    with attended(Attendance(say=lines.append)):
+    with attending(Attendance(say=lines.append)):
         assert load_model("hf:nobody/something").name == "hf:nobody/something"
     [line] = lines
     assert (
         "127.0.0.1:9 cannot be reached" in line
-        and "nobody/something is loaded from the hub's cache" in line
+        and "loading nobody/something from the hub's cache" in line
     )
 
 
@@ -280,7 +280,7 @@ def test_a_process_that_loads_a_model_prints_nothing_and_says_what_is_not_in_the
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     loaded, fault = done.stdout.splitlines()
-    assert loaded == "loaded" and "not in the local cache and HF_HUB_OFFLINE is set" in fault
+    assert loaded == "loaded" and "not in the local cache, and HF_HUB_OFFLINE is set" in fault
     assert done.stderr == ""
 
 

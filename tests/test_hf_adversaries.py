@@ -62,7 +62,7 @@ def checked(model: Any, facts: ModelFacts | None = None) -> tuple[Engine, SelfCh
 
 
 def requests(lengths: tuple[int, ...]) -> list[ContinuedPrompt]:
-    """Questions of these lengths about two pictures, with continuations of 1, 4 and 120 tokens."""
+    """Questions of these lengths about two images, with continuations of 1, 4 and 120 tokens."""
     drawn, prompts = random.Random(0), []
     for i, length in enumerate(lengths):
         context = replace(
@@ -131,7 +131,7 @@ def test_active_dropout_is_refused_since_no_score_repeats() -> None:
     model = llava()
     for layer in text_of(model).layers:
         layer.mlp.__class__ = Dropout
-    with pytest.raises(UnrepeatableError, match="scored twice differs by"):
+    with pytest.raises(UnrepeatableError, match="two scores of the same prompt differ by"):
         checked(model)
 
 
@@ -366,7 +366,7 @@ def test_a_group_in_which_a_spot_check_finds_a_difference_is_asked_again(
                 assert score_.sum == pytest.approx(expected_score.sum, abs=1e-4)
 
     assert caplog.text.count("differs from the same request run alone") == 1
-    assert "answered again one row at a time: 2" in "; ".join(model.findings())
+    assert "answered one row at a time: 3" in "; ".join(model.findings())
 
 
 def test_a_model_with_active_dropout_is_refused_when_it_is_loaded(

@@ -133,7 +133,7 @@ def test_a_hybrid_shares_a_picture_and_runs_questions_together() -> None:
     paths = verdict.fast_paths
     assert paths.shared and paths.batch and not (paths.ragged or paths.tree or paths.prefix_cache)
     assert off <= verdict.tolerance.token
-    # One prefill for the picture of the first two questions, one for the other picture.
+    # One prefill for the image of the first two questions, one for the other image.
     prefills = []
     engine.layout.model.register_forward_pre_hook(
         lambda *given: prefills.append("pixel_values" in given[2]), with_kwargs=True
@@ -146,7 +146,7 @@ def test_inputs_per_token_are_found_by_their_length_and_not_by_their_names() -> 
     engine, probe, _ = probed("ernie4_5_vl_moe")
     assert probe[0].context.per_token == {"mm_token_type_ids", "moe_mm_token_type_ids"}
     verdict = choose_fast_paths(engine, probe)
-    # The experts of the last block are told which tokens are a picture's, also where few of them are run.
+    # The experts of the last block are told which tokens are an image's, also where few of them are run.
     assert verdict.fast_paths.tree and verdict.fast_paths.shared
     assert (
         largest_difference(
@@ -176,7 +176,7 @@ def test_idefics_is_asked_and_sees_its_picture() -> None:
 
 def test_an_input_that_is_as_long_as_the_prompt_by_chance_is_not_per_token() -> None:
     class Chance:
-        """A processor whose pictures have as many tiles as one prompt has tokens."""
+        """A processor whose images have as many tiles as one prompt has tokens."""
 
         tokenizer = SimpleNamespace(bos_token=None, is_fast=False)
         image_processor = SimpleNamespace()
@@ -234,7 +234,7 @@ def test_a_token_that_the_processor_puts_behind_a_prompt_belongs_to_the_prompt()
 
 
 def test_pictures_of_two_shapes_share_no_batch() -> None:
-    """Emu3 turns a picture into tokens, padding included: a padded batch of two shapes is a nat off."""
+    """Emu3 turns an image into tokens, padding included: a padded batch of two shapes is a nat off."""
     engine, probe, _ = probed("emu3")
     probe = [ContinuedPrompt(prompt.context, prompt.tails[:1]) for prompt in probe[1:3]]
     contexts = [prompt.context for prompt in probe]
@@ -280,7 +280,7 @@ def test_a_block_that_mixes_places_after_its_feed_forward_part_shares_pictures()
 
 
 def test_a_model_that_puts_a_picture_before_its_places_keeps_its_cache() -> None:
-    """GIT's logits are those of the picture's places, and then of the text's."""
+    """GIT's logits are those of the image's places, and then of the text's."""
     model, head = make("GIT")
     engine, window = Engine(read_layout(model, 0), 8, 4096), asked(head)
     verdict = choose_fast_paths(engine, window)
@@ -305,7 +305,7 @@ def test_a_model_that_makes_no_cache_is_given_one() -> None:
 
 
 def test_features_of_a_tower_that_puts_all_pictures_into_one_row_are_not_merged_by_rows() -> None:
-    """Pixtral's: pictures that were seen one by one are then asked together."""
+    """Pixtral's: images that were seen one by one are then asked together."""
     engine, window = by_hand("mistral3", of_pixtral())
     paths = FastPaths(vision_cache=True, batch=True)
     for prompt in window[1:3]:

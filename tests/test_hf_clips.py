@@ -66,7 +66,7 @@ class Videos:
         return {"pixel_values_videos": torch.stack([torch.stack(clip) for clip in frames])}
 
     def _patches(self, videos: Any) -> dict[str, Any]:
-        """Patches through two frames each, as the Qwen-VL family has them; a still picture's hold it twice."""
+        """Patches through two frames each, as the Qwen-VL family has them; a still image's hold it twice."""
         patches, grids = [], []
         for clip in videos:
             made = [self._pixels(frame) for frame in (*clip, *clip[-1:] * (len(clip) % 2))]
@@ -80,11 +80,11 @@ class Videos:
 
 
 def opened(name: str, **options: Any) -> tuple[HFModel, Videos]:
-    """A small model of type `name`, whose template has places for pictures and for video."""
+    """A small model of type `name`, whose template has places for images and for video."""
     small = make_registered(name)
     processor = small.processor
     processor.video_processor = videos = Videos(processor.image_processor)
-    # Between two pictures something stands, as in the templates of these models.
+    # Between two images something stands, as in the templates of these models.
     picture = getattr(processor, "image_token", "<image>")
     marks = f"[{picture}]{{% elif c['type'] == 'video' %}}[{processor.video_token}]"
     processor.chat_template = CHAT.replace("<image>", marks)
@@ -187,7 +187,7 @@ def test_the_manifest_says_how_clips_were_given(
 
 
 def test_an_option_gives_frames_as_pictures() -> None:
-    model, videos = opened("qwen2_vl", clips="pictures")
+    model, videos = opened("qwen2_vl", clips="images")
     pictures = Pictures()
     [response] = model.loglikelihood(
         [ask("What?", *clip(pictures, ["red", "green", "blue", "white"]), continuations=REPLIES)],
@@ -228,9 +228,7 @@ def test_clips_that_the_model_cannot_take_fail_with_the_way_out_and_are_tried_on
         [response] = model.loglikelihood(
             [ask("What?", *clip(pictures, colours), continuations=REPLIES)], pictures
         )
-        assert response.error is not None and response.error.detail.endswith(
-            "write ?clips=pictures"
-        )
+        assert response.error is not None and response.error.detail.endswith("use ?clips=images")
         tried.append(len(videos.seen))
     assert tried[1] == tried[0] + 1
 
@@ -242,5 +240,5 @@ def test_a_model_that_takes_no_video_is_shown_pictures_and_refuses_to_be_given_v
     frames = clip(Pictures(), ["red"] * 4)
     prompt = conversation.write([Message("user", (*map(ImagePart, frames), TextPart("What?")))])
     assert prompt.images == tuple(frames) and not prompt.clips
-    with pytest.raises(ModelError, match="takes no video; write clips=pictures"):
+    with pytest.raises(ModelError, match="does not support video; use clips=images"):
         HFModel("hf:llava", LoadedModel(small.model, small.processor, {}), HfOptions(clips="video"))

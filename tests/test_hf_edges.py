@@ -201,7 +201,7 @@ def test_a_conversation_that_the_template_refuses_fails_alone(folder: Path, tmp_
     assert good.error is None
     assert (bad.error.kind, bad.error.detail) == (
         "bad_request",
-        "the chat template refuses the conversation: no opened replies",
+        "the chat template rejects the conversation: no opened replies",
     )
 
 
@@ -250,7 +250,7 @@ def test_options_score_as_their_tokens_do_in_the_finished_talk(
         ("{{ m['content'] | e if 'x' not in m['content'] else m['content'] }}", ""),
         ("{{ m['content'][:9] }}", ""),
         ("", "the chat template changes or drops replies"),
-        ("{{ raise_exception('no replies') }}", "refuses the conversation: no replies"),
+        ("{{ raise_exception('no replies') }}", "rejects the conversation: no replies"),
         ("{{ '<think></think>' + m['content'] }}", ""),
         ("{% if loop.length > 2 %}{{ 'And: ' }}{% endif %}{{ m['content'] }}", ""),
     ],
@@ -271,7 +271,7 @@ def test_a_reply_that_the_template_does_not_write_as_it_is_is_refused_in_one_lin
         if "| e" in change or ":9" in change:
             bad = model.loglikelihood(changed[":9" in change :], PICTURES)[0]
             assert (
-                "cannot be scored: in a finished talk the chat template writes it"
+                "cannot be scored: in a complete conversation, the chat template changes the reply"
                 in bad.error.detail
             )
         return
@@ -308,7 +308,7 @@ def test_what_stands_before_a_reply_is_proved_for_each_shape_of_a_talk(
     model = with_template(folder, tmp_path / "titled", titled)
     short, long = model.loglikelihood([first, replace(first, messages=history)], PICTURES)
     assert short.error is None
-    assert "or what stands before it, otherwise" in long.error.detail
+    assert "or the text before it" in long.error.detail
 
 
 def test_a_closing_that_makes_one_token_with_a_reply_is_refused(
@@ -323,16 +323,14 @@ def test_a_closing_that_makes_one_token_with_a_reply_is_refused(
         [ask("Which?", RED, continuations=(o,)) for o in ("no (", "dark gre")], PICTURES
     )
     assert good.error is None
-    assert "are one token" in bad.error.detail
+    assert "form a single token" in bad.error.detail
 
 
 def test_a_question_that_the_template_leaves_out_is_refused(folder: Path, tmp_path: Path) -> None:
     first_part = CHAT.replace("{% for c in m['content'] %}", "{% for c in m['content'][:2] %}")
     model = with_template(folder, tmp_path / "odd", first_part)
     [cut] = model.generate([ask("Which?", RED, RED)], PICTURES)
-    assert (
-        cut.error.detail == "the chat template leaves out or changes what the user says: 'Which?'"
-    )
+    assert cut.error.detail == "the chat template drops or changes the user message 'Which?'"
 
 
 @pytest.mark.parametrize("option", ["<image>", "<|end|>", "<eos>"])
@@ -392,7 +390,7 @@ def test_a_prompt_that_is_too_long_fails_alone(name: str, model_of: Callable[[st
 
 def test_broken_pictures_fail_alone(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = PICTURES[RED.digest]
-    for i, content in enumerate((b"", b"no picture", whole[:60], whole[:40] + b"\0" * 60)):
+    for i, content in enumerate((b"", b"no image", whole[:60], whole[:40] + b"\0" * 60)):
         PICTURES[f"{i}" * 64] = content
     huge = kept(Image.new("1", (3000, 10)))
     monkeypatch.setenv("SNELLEN_MAX_PIXELS", "20000")
@@ -421,7 +419,7 @@ def test_a_request_that_does_not_fit_in_memory_fails_alone(folder: Path, kind: s
         first, bad, last = getattr(model, kind)(asked, PICTURES)
     assert first.error is last.error is None
     assert bad.error.kind == "model"
-    assert bad.error.detail.startswith("a single question does not fit in memory")
+    assert bad.error.detail.startswith("a single question does not fit into memory")
 
 
 @pytest.mark.parametrize("exact", ["", "&scoring=exact"])
@@ -485,7 +483,7 @@ def test_weights_in_a_pickle_are_read_when_asked_for(
     folder: Path, model: Model, tmp_path: Path
 ) -> None:
     place = _pickled(folder, tmp_path / "pickled", lambda path, tensors: torch.save(tensors, path))
-    with pytest.raises(ModelError, match=r"weights in pickles \(.bin\) alone.*\?pickle=true"):
+    with pytest.raises(ModelError, match=r"only pickled weights \(.bin\).*\?pickle=true"):
         load_model(f"hf:{place}")
     asked = ask("Which?", RED, continuations=("red", "no"))
     [pickled] = sums(load_model(f"hf:{place}?pickle=true"), asked)
@@ -552,7 +550,7 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
 
 def test_a_picture_that_fails_in_the_background_fails_its_own_request(model: Any) -> None:
     broken = ImageRef("9" * 64, "image/png", 4, 4)
-    PICTURES[broken.digest] = b"no picture"
+    PICTURES[broken.digest] = b"no image"
     model._encoder.expect([broken, RED], PICTURES)
     bad, good = model.generate([ask("Which?", broken), ask("Which?", RED)], PICTURES)
     assert good.error is None
@@ -645,7 +643,8 @@ def test_a_processor_that_makes_pixels_at_random_is_refused(
     at_random(monkeypatch, folder, change)
     torch.manual_seed(0)
     with pytest.raises(
-        ModelError, match="its processor makes other inputs of the same picture and question"
+        ModelError,
+        match="its processor produces different inputs when it processes the same image and question again",
     ):
         load_model(f"hf:{folder}")
 
@@ -655,7 +654,8 @@ def test_words_that_are_split_at_random_are_refused(folder: Path, tmp_path: Path
     file = tmp_path / "dropout" / "tokenizer.json"
     file.write_text(re.sub(r'"dropout": null', '"dropout": 0.3', file.read_text()))
     with pytest.raises(
-        ModelError, match="its processor makes other inputs of the same picture and question"
+        ModelError,
+        match="its processor produces different inputs when it processes the same image and question again",
     ):
         load_model(f"hf:{tmp_path / 'dropout'}")
 

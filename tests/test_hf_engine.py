@@ -154,7 +154,7 @@ def test_a_prefix_of_an_earlier_call_serves_its_own_picture_and_no_other(name: s
     able = checked(name).fast_paths
     assert able.prefix_cache
     plain = engine_of(model, rows=1).score(window, PLAIN)
-    # One by one, as waves ask; the third is about another picture, and the whole window comes last.
+    # One by one, as waves ask; the third is about another image, and the whole window comes last.
     for i, one in enumerate(window):
         assert largest_difference(plain[i : i + 1], engine.score([one], able)) < 1e-4
     before = engine.prefix_cache.served

@@ -1,4 +1,4 @@
-"""Requests with different numbers of pictures in one window, against a reference that shares no code with Snellen.
+"""Requests with different numbers of images in one window, against a reference that shares no code with Snellen.
 
 The reference writes the prompt itself, has a processor and a model that transformers loaded, and runs one row.
 """
@@ -34,7 +34,7 @@ class Witness:
     """A model and its processor as transformers loads them, asked one row at a time."""
 
     def __init__(self, folder: Path, prompt: str, placeholder: str) -> None:
-        """`prompt` has {pictures} and {question}; `placeholder` stands for each picture."""
+        """`prompt` has {images} and {question}; `placeholder` stands for each image."""
         self.prompt, self.placeholder = prompt, placeholder
         self.processor = tf.AutoProcessor.from_pretrained(folder)
         self.model = tf.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
@@ -114,10 +114,10 @@ ARCHITECTURES = {
     "LLaVA-NeXT": ("User: {pictures}{question}\nAssistant:", "<image>\n", (1, 2, 0, 3, 1, 2, 3, 0, 2)),
     "Idefics2": ("User: {pictures}{question}\nAssistant:", "<image>\n", (1, 2, 0, 3, 1, 2, 3, 0, 2)),
     "Idefics3": ("User: {pictures}{question}\nAssistant:", "<image>\n", (1, 2, 0, 3, 1, 2, 3, 0, 2)),
-    # Its forward pass needs a picture.
+    # Its forward pass needs an image.
     "BLIP-2 OPT": ("{pictures}Question: {question} Answer:", "", (1, 2, 3, 1, 2, 1, 2, 3)),
 }  # fmt: skip
-"""The prompt as the format of each model says, what stands for a picture, and how many pictures are shown."""
+"""The prompt as the format of each model says, what stands for an image, and how many images are shown."""
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

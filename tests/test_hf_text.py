@@ -32,7 +32,7 @@ PICTURE = ImageRef("0" * 64, "image/png", 4, 4)
 
 
 class Processor:
-    """A processor of text alone: a tokenizer, and nothing to do with pictures."""
+    """A processor of text alone: a tokenizer, and nothing to do with images."""
 
     image_processor = None
     chat_template: str | None = None
@@ -106,7 +106,7 @@ def test_an_empty_continuation_is_refused() -> None:
 
 def test_what_a_processor_adds_unasked_is_noticed() -> None:
     encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
-    with pytest.raises(ValueError, match="ends the prompt with other tokens"):
+    with pytest.raises(ValueError, match="end the prompt with different tokens"):
         encoder.continue_with(
             ChatPrompt("The answer is", (), " "), encoded(encoder, "The answer is\n"), ["red"]
         )
@@ -219,5 +219,5 @@ def test_a_processor_that_drops_words_is_refused() -> None:
     red = pictures.add("red")
     for shown in ((), (red,)):
         prompt = conversation.write(ask("What colour is it?", *shown).messages)
-        with pytest.raises(ValueError, match="writes the prompt with other tokens"):
+        with pytest.raises(ValueError, match="encode the prompt with different tokens"):
             encoder.encode(prompt, pictures)

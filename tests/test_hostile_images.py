@@ -17,7 +17,7 @@ import small
 from snellen.api import build
 from snellen.common import decoding
 from snellen.common.decoding import MAX_PIXELS, inspect_image
-from snellen.common.drafts import PictureSpec
+from snellen.common.drafts import ImageSpec
 from snellen.common.drawing import image_content
 from snellen.errors import BuildLimitError, DataError
 from snellen.formats.rows import read_rows
@@ -75,7 +75,7 @@ def bmp() -> bytes:
 
 FORMS = pytest.mark.parametrize("bomb", [png, tiff, webp, gif, jpeg, bmp])
 TWO = {"question": "Which?", "A": "cat", "B": "dog", "answer": "A"}
-REFUSED = f"t.jsonl:2: the image unpacks to {SIDE} x {SIDE} pixels, over the limit of {MAX_PIXELS}"
+REFUSED = f"t.jsonl:2: the image has {SIDE} x {SIDE} pixels, above the limit of {MAX_PIXELS}"
 
 
 @FORMS
@@ -121,8 +121,8 @@ def test_all_images_of_a_build_together_have_a_limit_that_can_be_raised(
     monkeypatch.setattr(decoding, "BUILD_PIXELS", 6 * 48 - 1)
     monkeypatch.setenv("SNELLEN_LIMITS", "1")
     fault = (
-        "t.jsonl:6: the images of this build have more than 287 pixels; if you trust it, raise all limits tenfold with "
-        "SNELLEN_LIMITS=10"
+        "t.jsonl:6: the images of this build have more than 287 pixels; if you trust the file, set "
+        "SNELLEN_LIMITS=10 to raise all limits tenfold"
     )
     for lenient in ((), ("--lenient",)):
         code, _, errors = small.command(capsys, "build", str(table), "--to", "made", *lenient)
@@ -142,12 +142,12 @@ def test_an_image_of_which_many_parts_are_shown_counts_as_often(
     content = small.picture(1, "PNG", (100, 100))
     with decoding.limited_pixels():
         for left in range(3):
-            part = PictureSpec(content, crop=(left, 0, 1, 1))
+            part = ImageSpec(content, crop=(left, 0, 1, 1))
             image_content(part, "here")
     monkeypatch.setattr(decoding, "BUILD_PIXELS", 25_000)
     with pytest.raises(BuildLimitError, match="more than 25,000 pixels"), decoding.limited_pixels():
         for left in range(3):
-            part = PictureSpec(content, crop=(left, 0, 1, 1))
+            part = ImageSpec(content, crop=(left, 0, 1, 1))
             image_content(part, "here")
 
 
@@ -160,7 +160,7 @@ def test_a_table_that_a_library_opens_is_a_file(name: str, target: str) -> None:
         list(read_rows(Path(name)))
 
 
-HALF = "a text holds '\\\\ud83d', half of a surrogate pair; replace it with the whole character"
+HALF = "a text contains '\\\\ud83d', an unpaired surrogate; replace it with the complete character"
 
 
 @pytest.mark.parametrize("field", ["question", "B", "answer", "id"])
@@ -170,7 +170,7 @@ def test_half_of_a_surrogate_pair_in_a_question_is_one_line_with_its_row(field: 
     Path("t.json").write_text(json.dumps(rows))
     for name, where in (("t.jsonl", "t.jsonl:2"), ("t.json", "t.json: record 2")):
         with pytest.raises(DataError, match=f"{where}: {HALF}"):
-            build(name, to="made", no_pictures=True)
+            build(name, to="made", no_images=True)
 
 
 @pytest.mark.parametrize("form", ["lines", "list", "lmms-eval"])
@@ -178,7 +178,7 @@ def test_half_of_a_surrogate_pair_in_a_reply_is_read_as_that_of_a_served_model(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [{**TWO, "id": "1"}, {**TWO, "id": "2"}]
-    build(str(small.write(rows, Path("t.jsonl"))), to="made", no_pictures=True)
+    build(str(small.write(rows, Path("t.jsonl"))), to="made", no_images=True)
     replies = [{"id": "1", "prediction": "B"}, {"id": "2", "prediction": "A \ud83d"}]
     path, words, place = Path("p.jsonl"), ("--benchmark", "./made"), "p.jsonl:2"
     if form == "lines":
@@ -187,7 +187,7 @@ def test_half_of_a_surrogate_pair_in_a_reply_is_read_as_that_of_a_served_model(
         path, place = Path("p.json"), "p.json: record 2"
         path.write_text(json.dumps(replies))
     else:
-        words, place = (), "line 2"
+        words, place = (), "p.jsonl:2"
         samples = [
             {
                 "doc_id": number,

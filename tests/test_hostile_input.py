@@ -35,7 +35,7 @@ def test_a_flipped_bit_in_a_built_benchmark_is_refused(part: str, place: float) 
     content = bytearray((folder / part).read_bytes())
     content[int(place * len(content))] ^= 4
     (folder / part).write_bytes(content)
-    with pytest.raises(sn.DataError, match=f"{part} is not the file that was built"):
+    with pytest.raises(sn.DataError, match=f"{part} has changed since the build"):
         sn.score("runs/r")
 
 
@@ -45,7 +45,8 @@ def test_a_part_that_is_gone_is_not_taken_for_a_hidden_one(part: str) -> None:
     sn.evaluate("snellen:always-a", "./mine", "vanilla", name="r")
     (folder / part).unlink()
     with pytest.raises(
-        sn.DataError, match=r"cannot be scored, as the answers of mine are not here|cannot be read"
+        sn.DataError,
+        match=r"cannot score runs/r, because the answers of mine are not available|cannot be read",
     ):
         sn.score("runs/r")
 
@@ -64,7 +65,7 @@ def test_a_changed_picture_fails_the_questions_about_it_and_no_others() -> None:
     assert (row.estimate.n, row.estimate.errors) == (8, 4)
     errors = {one.error.detail for one in results.runs[0].benchmarks[0].predictions if one.error}
     assert len(errors) == 2 and all(
-        "is not the image that was stored" in detail for detail in errors
+        "has changed since it was stored" in detail for detail in errors
     )
 
 
@@ -73,7 +74,8 @@ def test_a_build_of_an_earlier_format_says_to_build_again() -> None:
     manifest = folder / "benchmark.json"
     manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
     with pytest.raises(
-        sn.DataError, match=rf"built in format 1, this Snellen reads \d to {FORMAT}; build it again"
+        sn.DataError,
+        match=rf"built in format 1, but this version of Snellen reads \d to {FORMAT}; build it again",
     ):
         Benchmark(folder)
 
@@ -118,7 +120,7 @@ def test_a_picture_outside_the_tables_folder_is_refused(image: str) -> None:
     write([{**row, "image": None, "image_path": image} for row in rows(1)], Path("table/t.jsonl"))
     with pytest.raises(
         sn.DataError,
-        match=r"t.jsonl:1: the image .* lies outside table; .* with --images|none of the",
+        match=r"t.jsonl:1: the image .* is outside table; .* with images=|none of the",
     ):
         sn.build("table/t.jsonl", to="mine")
 
@@ -179,9 +181,29 @@ def test_a_line_of_a_received_journal_is_not_read_without_end() -> None:
 )
 def test_an_address_that_cannot_be_one_is_refused_before_anything_is_asked(address: str) -> None:
     built(rows(4), Path("mine"))
-    with pytest.raises(sn.ModelError, match=r"no usable address|cannot be read"):
+    with pytest.raises(sn.ModelError, match=r"is not a valid address|cannot be read"):
         sn.evaluate(f"openai:x@{address}", "./mine", "vanilla")
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "snellen:oracle", "~nobody-here/benchmark"),
+        ("run", "~nobody-here/model.py:Model", "eyechart/colour"),
+        ("run", "hf:~nobody-here/model", "eyechart/colour"),
+        ("run", "snellen:oracle", "eyechart/colour", "--metric", "~nobody-here/mine.py:metric"),
+        ("report", "~nobody-here/run"),
+        ("--suites", "~nobody-here/suites", "list", "suites"),
+    ],
+)
+def test_the_home_of_nobody_is_a_place_where_nothing_is(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "~nobody-here" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_debug_keeps_the_exit_code() -> None:

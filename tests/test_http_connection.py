@@ -453,7 +453,7 @@ def test_a_proxy_opens_a_way_to_a_server_that_speaks_tls(
         b"Proxy-A", b"proxy-a"
     )
     assert b"Bearer" not in head
-    with pytest.raises(TransportError, match=r"the proxy 127\.0\.0\.1:\d+ answers 403"):
+    with pytest.raises(TransportError, match=r"the proxy 127\.0\.0\.1:\d+ returned 403"):
         asyncio.run(play(b"403 Forbidden"))
 
 

@@ -50,7 +50,7 @@ def front_matter(card: Path) -> list[str]:
 
 
 def benchmark(**facts: Any) -> Benchmark:
-    """Six questions about three pictures; the second is open, the third has a tag that gives its answer away."""
+    """Six questions about three images; the second is open, the third has a tag that gives its answer away."""
     rows = small.rows(6)
     del rows[1]["options"]
     rows[1]["answer"] = "a dog"
@@ -82,12 +82,17 @@ def test_golds_are_written_where_they_are_asked_for() -> None:
     made = benchmark()
     sn.export_benchmark("made", path="out", answers=True)
     rows = {row["id"]: row for row in loaded("out")}
-    assert rows["q000"]["gold"] == [{"turn": 0, "options": [0], "texts": []}]
-    assert rows["q001"]["gold"] == [{"turn": 0, "options": [], "texts": ["a dog"]}]
+    assert rows["q000"]["gold"] == [
+        {"turn": 0, "options": [0], "texts": [], "relevance": [], "candidates": []}
+    ]
+    assert rows["q001"]["gold"] == [
+        {"turn": 0, "options": [], "texts": ["a dog"], "relevance": [], "candidates": []}
+    ]
     assert (rows["q002"]["gold_tag_kind"], rows["q000"]["gold_tag_kind"]) == ("ruminant", None)
     (made.folder / ANSWERS).unlink()
     with pytest.raises(
-        DataError, match="the answers of mine are not here; build it again, or leave --answers out"
+        DataError,
+        match=r"the answers of mine are not here; build it again, or leave answers=... out",
     ):
         sn.export_benchmark("made", path="again", answers=True)
 
@@ -135,7 +140,7 @@ def test_replies_are_read_by_the_hubs_library_with_pictures_where_they_are_asked
     benchmark()
     results = sn.evaluate("snellen:oracle", "made", name="run")
     for pictures in (False, True):
-        results.export("dataset", f"out-{pictures}", pictures=pictures)
+        results.export("dataset", f"out-{pictures}", images=pictures)
         rows = loaded(f"out-{pictures}")
         assert [row["reply"] for row in rows] == results.samples()["reply"].to_list()
         assert all(isinstance(row["images"][0], Image.Image if pictures else str) for row in rows)
@@ -331,17 +336,17 @@ def test_a_hub_that_cannot_be_reached_is_one_line() -> None:
     [
         (
             ("runs/r", "--as", "samples", "--push", "me/eyes"),
-            "--push is for datasets of the hub, not for samples",
+            "--push uploads datasets to the hub, not samples",
         ),
         (
             ("runs/r", "--as", "dataset", "--private"),
-            "--private is of a repository that --push makes",
+            "--private applies to the repository that --push creates",
         ),
         (("runs/typo",), "runs/typo is not a run"),
         (("eyechart/shap", "--as", "dataset"), "did you mean eyechart/shape"),
         (
             ("made", "--as", "inspect"),
-            "inspect is a form of runs; a benchmark is written as dataset",
+            "inspect is an export format for runs; benchmarks can be written as dataset",
         ),
     ],
 )

@@ -31,7 +31,7 @@ FORMS = {
 
 
 def png_claiming(width: int, height: int) -> bytes:
-    """A few bytes that say they are a picture of that size."""
+    """A few bytes that say they are an image of that size."""
 
     def chunk(name: bytes, content: bytes) -> bytes:
         return (
@@ -65,7 +65,7 @@ def test_an_image_is_known_by_its_digest_type_and_size(form: str, media_type: st
         (small.picture(1, "JPEG")[:-40], "not a readable image"),
         (small.picture(1, "PPM"), "PPM is not supported; convert it to PNG or JPEG"),
         (png_claiming(30_000, 30_000), "decompression bomb"),
-        (png_claiming(12_000, 12_000), "12000 x 12000 pixels, over the limit of 100000000"),
+        (png_claiming(12_000, 12_000), "12000 x 12000 pixels, above the limit of 100000000"),
     ],
 )
 def test_what_is_no_usable_image_is_refused_with_its_place(content: bytes, fault: str) -> None:
@@ -77,7 +77,7 @@ def test_what_is_no_usable_image_is_refused_with_its_place(content: bytes, fault
 
 def test_the_limit_of_pixels_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNELLEN_MAX_PIXELS", "40")
-    with pytest.raises(DataError, match="8 x 6 pixels, over the limit of 40"):
+    with pytest.raises(DataError, match="8 x 6 pixels, above the limit of 40"):
         inspect_image(small.picture(), "here")
     monkeypatch.setenv("SNELLEN_MAX_PIXELS", "48")
     assert inspect_image(small.picture(), "here").width == 8

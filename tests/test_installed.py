@@ -6,6 +6,7 @@ Run by `make installed`, not by `make test`, as the environment is installed fro
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.fixture(scope="session")
 def work(core: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A newcomer's folder: a table with pictures, an own model, files that verbs take, a benchmark and two runs."""
+    """A newcomer's folder: a table with images, an own model, files that verbs take, a benchmark and two runs."""
     folder = tmp_path_factory.mktemp("work")
     write_inputs(folder)
     for line in (
@@ -51,17 +52,20 @@ VERBS: dict[str, tuple[Line, ...]] = {
         ),
         ("run ocr:rapidocr questions", r"pip install '.*\[ocr\] "),
         ("run nothing.py:Model questions", "nothing.py"),
-        ("run my_model.py:sentence questions", r"name a class with generate\(requests, images\)"),
+        "run my_model.py:sentence questions",
     ),
     "report": (
         "report runs/sentences runs/oracle -o r.html -o r.md -o r.tex -o r.csv -o r.json -o r.parquet",
         "report runs/sentences --figures figures --tables tables",
         ("report runs/sentences --figures figures --figure-format png", r"\[figures\] "),
-        ("report questions", "comes with another package: pip install "),
+        ("report questions", "are part of another package: pip install "),
     ),
     "view": (("view --port 0", r"snellen view needs the package \w+: pip install '.*\[view\] "),),
     "compare": ("compare runs/sentences runs/exam -o c.md -o c.csv -o c.json",),
+    "reproduce": (("reproduce snellen:tiny eyechart/shape", "no recipe is of the model tiny"),),
+    "card": ("card runs/sentences runs/oracle -o card.md -o card.tex",),
     "reconcile": ("reconcile runs/sentences runs/oracle -o why.md",),
+    "batches": ("batches runs/sentences", "batches runs/sentences --cancel"),
     "build": (
         "build eyechart/shape",
         ("build hf://nobody/nothing", r"pip install '.*\[hub\] "),
@@ -91,7 +95,7 @@ VERBS: dict[str, tuple[Line, ...]] = {
         ("export runs/sentences --as dataset -o dataset", r"pip install '.*\[frames\] "),
         ("export runs/sentences --track mlflow:tracked", r"pip install '.*\[mlflow\] "),
     ),
-    "pack": ("pack runs/sentences runs/oracle --pictures --answers -o packed.zip",),
+    "pack": ("pack runs/sentences runs/oracle --images --answers -o packed.zip",),
     "submit": (
         "build abilities.tsv",
         "run snellen:always-a abilities -p circular?all_passes=true --name whole",
@@ -123,7 +127,7 @@ def test_a_verb_of_the_wheel_alone_works_or_names_the_extra(
 def test_without_other_packages_their_verbs_name_them(
     verb: str, core: Environment, tmp_path: Path
 ) -> None:
-    check_lines(core, ((verb, "comes with another package: pip install "),), tmp_path)
+    check_lines(core, ((verb, "is part of another package: pip install "),), tmp_path)
 
 
 # --- a newcomer's walk -----------------------------------------------------------------------------------------------
@@ -136,7 +140,7 @@ def test_the_first_page_and_an_unknown_word_say_what_there_is(
     finished = core.snellen(["evaluate"], tmp_path)
     assert (finished.code, finished.err) == (
         2,
-        "snellen: unknown command 'evaluate'; it is `snellen run`\n",
+        "snellen: unknown command 'evaluate'; use `snellen run`\n",
     )
 
 
@@ -204,10 +208,22 @@ def test_every_module_imports_or_belongs_to_an_extra(core: Environment, tmp_path
     finished = core.run([str(core.bin / "python"), "-c", code], tmp_path)
     assert finished.code == 0, finished.err
     failing = {tuple(line.split()) for line in finished.out.splitlines()}
-    assert {package for _, package in failing} <= {"starlette", "uvicorn"}
+    assert {package for _, package in failing} <= {"starlette", "transformers", "uvicorn"}
     assert {module for module, _ in failing} == {
+        "snellen.trainer_callback",
         "snellen.viewing.local_pages",
         "snellen.viewing.pages",
         "snellen.viewing.patience",
         "snellen.viewing.serving",
     }
+
+    code = (
+        "import snellen as sn\n"
+        "try:\n"
+        "    sn.EvaluationCallback\n"
+        "except sn.SnellenError as error:\n"
+        "    print(error)\n"
+    )
+    finished = core.run([str(core.bin / "python"), "-c", code], tmp_path)
+    line = r"sn\.EvaluationCallback needs the package transformers: pip install '.*\[hf\]"
+    assert re.search(line, finished.out)

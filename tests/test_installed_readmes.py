@@ -114,6 +114,11 @@ def test_the_commands_of_the_readme_work(with_extras: Environment, tmp_path: Pat
             continue
         assert line.startswith("snellen "), f"a new kind of line, which nothing tries: {line}"
         words = [SUBSTITUTES.get(word, word) for word in shlex.split(line)[1:]]
+        if words == ["view"]:  # it serves until it is interrupted
+            words += ["--port", "0"]
+            with with_extras.serving(words, tmp_path, r"http://127\S+token=\S+") as address:
+                assert get(address)[0] == 200
+            continue
         finished = with_extras.snellen(words, tmp_path, OMP_NUM_THREADS="1")
         assert finished.code == 0, (line, finished.err)
 

@@ -120,13 +120,13 @@ def test_replies_on_their_way_are_kept(
     with holding_server() as server:
         process = started(server, many, tmp_path)
         process.send_signal(number)
-        line = wait_for_line(process, "on the way")
+        line = wait_for_line(process, "still pending")
         assert f"{IN_FLIGHT} replies" in line
         server.release.set()
         _, error = process.communicate(timeout=60)
 
         assert process.returncode == 128 + number
-        assert f"all answers so far are kept in {tmp_path / 'run'}" in error
+        assert f"all replies so far are stored in {tmp_path / 'run'}" in error
         assert "Traceback" not in error
         exchanges = list(read_exchanges(tmp_path / "run"))
         assert len(exchanges) == server.answered == server.asked == IN_FLIGHT
@@ -154,7 +154,7 @@ def test_a_second_signal_stops_at_once(many: Benchmark, tmp_path: Path) -> None:
     with holding_server() as server:
         process = started(server, many, tmp_path)
         process.send_signal(signal.SIGINT)
-        wait_for_line(process, "on the way")
+        wait_for_line(process, "still pending")
         while process.poll() is None:  # the first half second counts as the same signal
             process.send_signal(signal.SIGINT)
             time.sleep(0.2)
@@ -213,7 +213,7 @@ def test_the_journal_has_whole_lines_after_a_stop(many: Benchmark, tmp_path: Pat
     with holding_server() as server:
         process = started(server, many, tmp_path)
         process.send_signal(signal.SIGTERM)
-        wait_for_line(process, "on the way")
+        wait_for_line(process, "still pending")
         server.release.set()
         process.communicate(timeout=60)
     lines = (tmp_path / "run/journal-0.jsonl").read_bytes().splitlines()

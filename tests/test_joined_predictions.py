@@ -1,4 +1,4 @@
-"""Files of predictions joined to a benchmark: by ids, by text and picture, by place; what is missing is not right."""
+"""Files of predictions joined to a benchmark: by ids, by text and image, by place; what is missing is not right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import small
 import snellen as sn
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
-from snellen.interchange.predictions.joining import PictureNames
+from snellen.interchange.predictions.joining import ImageNames
 from snellen.interchange.predictions.rows import is_empty_cell, is_failure
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
@@ -30,7 +30,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def benchmark(count: int = 10, *, ids: bool = True, folders: int = 1) -> list[dict[str, Any]]:
-    """A choice about each of `count` pictures; of two folders the pictures have the same names."""
+    """A choice about each of `count` images; of two folders the images have the same names."""
     rows = []
     for n in range(count):
         picture = f"img/{'ab'[n % folders]}/{n // folders:03d}.png"
@@ -77,7 +77,7 @@ def test_the_right_half_of_the_rows_is_half_right(capsys: pytest.CaptureFixture[
     assert values["unparsed_rate"] == 0.0
     code, out, err = small.command(capsys, "score", str(path), "--benchmark", "./bench")
     assert code == 0 and "questions of 20 without any row: 10" in err
-    assert "questions without an answer count as not right" in " ".join(out.split())
+    assert "questions have no reply and are scored as wrong" in " ".join(out.split())
 
 
 def test_failed_and_empty_rows_are_not_right() -> None:
@@ -171,9 +171,7 @@ def test_a_cell_without_anything_is_no_reply_unless_an_option_says_so() -> None:
 
 
 def test_pictures_are_told_by_name_and_folder_whatever_the_system_and_the_suffix() -> None:
-    names = PictureNames(
-        {"a": ["day/000.png"], "b": ["night/000.png"], "c": ["x/one.jpg"], "d": []}
-    )
+    names = ImageNames({"a": ["day/000.png"], "b": ["night/000.png"], "c": ["x/one.jpg"], "d": []})
     assert names.samples("C:\\pictures\\night\\000.PNG") == ["b"]
     assert names.samples("000.png") == ["a", "b"]
     assert names.samples("/data/one.png") == ["c"]
@@ -204,7 +202,7 @@ def test_a_question_about_another_picture_is_not_joined_by_its_text() -> None:
         {"image": "img/a/099.png", "question": row["question"], "prediction": row["answer"]}
         for row in rows
     ]
-    with pytest.raises(sn.DataError, match=r"no row fits table .*asked, but of other pictures: 4"):
+    with pytest.raises(sn.DataError, match=r"no row fits table .*asked, but of other images: 4"):
         sn.import_run(write("p.jsonl", said), "./bench")
 
 
@@ -212,7 +210,7 @@ def test_rows_that_several_questions_fit_are_refused() -> None:
     rows = benchmark(4)
     said = [{"question": row["question"], "prediction": row["answer"]} for row in [*rows, rows[0]]]
     with pytest.raises(
-        sn.DataError, match=r"5 of 5 rows fit several questions of table .*name of its picture"
+        sn.DataError, match=r"5 of 5 rows fit several questions of table .*name of its image"
     ):
         sn.import_run(write("p.jsonl", said), "./bench")
 
@@ -236,7 +234,7 @@ def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agr
         with pytest.raises(sn.DataError, match="fit several questions"):
             sn.import_run(write("q.jsonl", spoilt), "./bench")
     with pytest.raises(
-        sn.DataError, match=r"if they are replies: snellen score p\.jsonl --benchmark"
+        sn.DataError, match=r"if they are replies: sn.import_run\('p\.jsonl', benchmark="
     ):
         sn.import_run(path)
 
@@ -301,7 +299,7 @@ def test_options_in_another_order_in_every_row_are_read_in_that_order() -> None:
 
 
 def test_record_files_of_a_benchmark_whose_questions_repeat_are_joined_by_their_pictures() -> None:
-    """LVLM-eHub's own records of POPE: neither text nor picture alone is unique, and none has an id."""
+    """LVLM-eHub's own records of POPE: neither text nor image alone is unique, and none has an id."""
     folder = mini_ehub.official("pope-popular", Path("files"))
     built = build_benchmark(entries()["lvlm-ehub/pope-popular"], source=folder, to=Path("bench"))
     asked = json.loads(

@@ -146,7 +146,7 @@ def test_a_corrupt_line_in_the_middle_is_named_with_its_file_and_line(
     path = fill(tmp_path, 3)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], garbage, *lines[1:]]))
-    fault = r"journal-0.jsonl:2: not an exchange of this version .*; `snellen mend .*` sets such lines aside"
+    fault = r"journal-0.jsonl:2: not an exchange of this version .*; run `snellen mend .*` to move damaged lines aside"
     with pytest.raises(StoreError, match=fault) as caught:
         list(read_exchanges(tmp_path))
     assert "\n" not in str(caught.value)
@@ -233,7 +233,7 @@ def test_a_disk_that_takes_no_more_is_one_line_and_keeps_the_whole_lines(tmp_pat
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        StoreError, match=r"cannot write .*; choose a folder you can write with --runs"
+        StoreError, match=r"cannot write .*; choose a folder you can write with runs=..."
     ):
         RunStore(tmp_path / "file")
     with pytest.raises(StoreError, match=r"cannot write .*; choose a folder you can write$"):
@@ -281,8 +281,8 @@ def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         read_manifest(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} is a run of format 7, this Snellen reads 3; choose another --name, "
-        "or use the Snellen that made it"
+        f"{tmp_path} is a run of format 7, but this version of Snellen reads 3; choose another name=..., "
+        "or use the version that created it"
     )
 
 
@@ -436,12 +436,12 @@ def test_a_folder_in_place_of_a_journal_is_said(tmp_path: Path) -> None:
     journal = tmp_path / "journal-0.jsonl"
     journal.mkdir()
     with pytest.raises(
-        StoreError, match=rf"^{journal} is a folder and no journal; `snellen mend {tmp_path}`$"
+        StoreError, match=rf"^{journal} is a folder, not a journal; run `snellen mend {tmp_path}`$"
     ):
         RunStore(tmp_path)
     with pytest.raises(
         StoreError,
-        match=rf"^{journal}: cannot be read \(it is a folder, not a file\); `snellen mend {tmp_path}` sets",
+        match=rf"^{journal}: cannot be read \(it is a folder, not a file\); run `snellen mend {tmp_path}` to move",
     ):
         replies(tmp_path)
 
@@ -452,7 +452,8 @@ def test_a_line_that_was_damaged_since_the_folder_was_opened_is_named(tmp_path: 
         path.write_bytes(path.read_bytes().replace(b"reply 2", b"reply 9"))
         assert store.find(P, ask("0-1")) == Response(text="reply 1")
         with pytest.raises(
-            StoreError, match=rf"^{path}:3: .*; `snellen mend {tmp_path}` sets such lines aside$"
+            StoreError,
+            match=rf"^{path}:3: .*; run `snellen mend {tmp_path}` to move damaged lines aside$",
         ):
             store.find(P, ask("0-2"))
 
@@ -483,7 +484,7 @@ def test_a_journal_that_went_away_after_its_index_was_read_is_said(tmp_path: Pat
 
 def test_a_journal_that_is_gone_is_said(tmp_path: Path) -> None:
     with pytest.raises(
-        StoreError, match=r"cannot be read \(No such file or directory\); see that it can be read"
+        StoreError, match=r"cannot be read \(No such file or directory\); check its permissions"
     ):
         list(read_journal(tmp_path / "journal-0.jsonl"))
 
@@ -493,8 +494,8 @@ def test_a_manifest_that_a_loss_of_power_emptied_is_said(content: bytes, tmp_pat
     (tmp_path / RUN_MANIFEST).write_bytes(content)
     with pytest.raises(StoreError) as caught:
         read_manifest(tmp_path)
-    fault = "is damaged (it is empty, as after a loss of power)"
-    advice = f"`snellen mend {tmp_path}` restores it"
+    fault = "is damaged (it is empty, perhaps because of a power failure)"
+    advice = f"run `snellen mend {tmp_path}` to restore it"
     assert str(caught.value) == f"{tmp_path / RUN_MANIFEST} {fault}; {advice}"
 
 
@@ -504,19 +505,15 @@ def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> N
     for filled in (False, True):
         with pytest.raises(StoreError) as caught:
             read_manifest(folder)
-        again = "its journals hold answers: the command of the run, given again, goes on"
-        again = (
-            again
-            if filled
-            else "make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"
-        )
+        again = "its journals contain replies: repeat the call of the run to resume it"
+        again = again if filled else "create one with sn.evaluate(MODEL, BENCHMARK)"
         assert str(caught.value) == f"{folder} is not a run (manifest.json is missing); {again}"
         fill(folder, 1)
 
 
 def test_a_folder_in_place_of_a_journal_holds_no_answers(tmp_path: Path) -> None:
     (tmp_path / "run" / "journal-0.jsonl").mkdir(parents=True)
-    with pytest.raises(StoreError, match=r"\(manifest.json is missing\); make one with"):
+    with pytest.raises(StoreError, match=r"\(manifest.json is missing\); create one with"):
         read_manifest(tmp_path / "run")
 
 
@@ -535,9 +532,9 @@ def test_a_line_says_who_answered_and_another_model_is_refused(tmp_path: Path) -
         {"model": "n"},
         {"fingerprint": {"a": "2"}},
         {"templates": "u"},
-        {"asked": (QuestionSpec(models=("m",), temperature=1.0),)},
-        {"asked": (QuestionSpec(models=("m",), prefix=False),)},
-        {"asked": (QuestionSpec(models=("m",), few_shot=2),)},
+        {"question_specs": (QuestionSpec(models=("m",), temperature=1.0),)},
+        {"question_specs": (QuestionSpec(models=("m",), prefix=False),)},
+        {"question_specs": (QuestionSpec(models=("m",), few_shot=2),)},
     ]
     others = [msgspec.structs.replace(manifest, **change) for change in changes]
     assert len({other.authors[""] for other in (manifest, *others)}) == len(changes) + 1
@@ -576,11 +573,11 @@ def test_other_models_answer_in_their_roles(tmp_path: Path) -> None:
 
 
 def test_predictions_made_elsewhere_were_asked_by_nobody() -> None:
-    elsewhere = msgspec.structs.replace(a_manifest(), asked=())
+    elsewhere = msgspec.structs.replace(a_manifest(), question_specs=())
     assert (elsewhere.made_elsewhere, a_manifest().made_elsewhere) == (True, False)
     assert (elsewhere.decoding, elsewhere.prefix, elsewhere.few_shot) == (Decoding(), False, ())
     spec = QuestionSpec(models=("m",), temperature=0.5, prefix=True, few_shot=2, few_shot_seed=7)
-    asked = msgspec.structs.replace(a_manifest(), asked=(spec,))
+    asked = msgspec.structs.replace(a_manifest(), question_specs=(spec,))
     assert (asked.decoding.temperature, asked.prefix, asked.few_shot) == (0.5, True, (2, 0, 7))
 
 

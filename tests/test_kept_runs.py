@@ -63,19 +63,19 @@ def test_the_table_joins_question_gold_request_reply_reading_and_scores(tmp_path
         [2],
     )
     assert third["reply"] == "(C)" and third["chosen"] == 2 and third["chosen_text"] == "horse"
-    assert (third["right"], third["score_accuracy"], third["tag_level"]) == (True, 1.0, "easy")
+    assert (third["correct"], third["score_accuracy"], third["tag_level"]) == (True, 1.0, "easy")
     sent = {e.request.sample_id: e.request for e in read_exchanges(Path("runs/run"))}["q002"]
     assert [turn["role"] for turn in third["request"]] == [
         message.role for message in sent.messages
     ]
     said = "".join(turn["text"] for turn in third["request"])
-    assert "Which animal is number 2?" in said and "[picture]" in said
+    assert "Which animal is number 2?" in said and "[image]" in said
     assert third["images"] == [
         p.image.digest for m in sent.messages for p in m.content if isinstance(p, ImagePart)
     ]
     unread = rows["q003"]
-    assert (unread["chosen"], unread["right"]) == (None, False) and unread["reason"] is not None
-    assert table["right"].mean() == sn.load_run("runs/run").value("accuracy", benchmark="mine")
+    assert (unread["chosen"], unread["correct"]) == (None, False) and unread["reason"] is not None
+    assert table["correct"].mean() == sn.load_run("runs/run").value("accuracy", benchmark="mine")
 
 
 def test_the_table_is_the_same_as_parquet_and_its_columns_do_not_depend_on_the_run(
@@ -146,18 +146,18 @@ def test_a_run_is_opened_as_it_was_scored_and_a_notebook_shows_its_summary(tmp_p
 
 def test_what_was_not_scored_or_was_asked_more_since_is_not_opened(tmp_path: Path) -> None:
     made(tmp_path, limit=4)
-    with pytest.raises(StoreError, match="runs/run has no scoring strict; kept: the standard one"):
+    with pytest.raises(StoreError, match="runs/run has no scoring strict; it has the standard one"):
         sn.load_run("runs/run", "strict")
     with Path("runs/run/journal-0.jsonl").open("ab") as file:
         file.write(Path("runs/run/journal-0.jsonl").read_bytes().splitlines(keepends=True)[0])
-    fault = "was asked more, or given ratings, since it was scored; score it again: snellen score runs/run"
+    fault = "has new replies or ratings since it was scored; score it again: snellen score runs/run"
     with pytest.raises(StoreError, match=fault):
         sn.load_run("runs/run")
     sn.score("runs/run")
     assert sn.load_run("runs/run").runs
     Path("runs/run/scoring.json").unlink()
     with pytest.raises(
-        StoreError, match="runs/run was not scored yet; score it: snellen score runs/run"
+        StoreError, match="runs/run has not been scored yet; score it: snellen score runs/run"
     ):
         sn.load_run("runs/run")
 
@@ -223,8 +223,8 @@ def test_a_report_of_several_runs_bears_their_names_and_a_misspelt_run_is_not_ta
     ("runs", "named", "advice"),
     [
         ("abcde", "runs/nope", "there are runs/e, runs/d, runs/c and 2 more"),
-        ("a", "runs", "name runs in it: runs/a"),
-        ("", "runs/nope", "make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"),
+        ("a", "runs", "it contains the runs runs/a; use one of them"),
+        ("", "runs/nope", "create one with sn.evaluate(MODEL, BENCHMARK)"),
     ],
 )
 def test_whoever_names_no_run_is_told_which_there_are_or_how_to_make_one(
@@ -272,7 +272,7 @@ def test_a_run_that_cannot_be_written_is_reported_and_keeps_nothing(
         with unprivileged(Path("runs")):
             results = sn.score("runs/run", unparsed="legacy-random", announce=lines.append)
             assert results.report("report.html").exists()
-        assert lines == ["runs/run is read-only: its scores are shown and not kept"]
+        assert lines == ["runs/run is read-only; its scores are shown but not saved"]
         assert (
             results.value("accuracy", benchmark="mine") is not None
             and results.runs[0].kept_in is None
@@ -319,23 +319,23 @@ def test_a_run_is_reported_after_its_benchmark_was_rebuilt_and_not_scored_by_oth
     code, _, err = small.command(
         capsys, "report", "runs/run", "-o", "again.html", "-o", "again.json"
     )
-    assert (
-        code == 0 and "the answers of mine are not here; these are the scores that were kept" in err
-    )
+    now = Benchmark(tmp_path / "made").manifest.version
+    rebuilt = f"(mine was rebuilt since: the run used version {before_version}, now it is {now})"
+    assert code == 0
+    assert f"the answers of mine are not available {rebuilt}; these are the scores saved" in err
     assert sn.load_run("runs/run").rows == before
     assert json.loads(Path("again.json").read_text())[0]["value"] == before[0].estimate.value
     assert "Which animal is number 2?" in Path("again.html").read_text("utf-8")
-    now = Benchmark(tmp_path / "made").manifest.version
     with pytest.raises(DataError) as refused:
         sn.score("runs/run")
     assert str(refused.value) == (
-        "runs/run cannot be scored, as the answers of mine are not here as they were when it was asked (mine has been "
-        f"built again: its version was {before_version} and is {now}): `snellen report runs/run` shows the scores that "
-        "were kept, or build that version again, of a table of your own from the table as it was then, or have the run "
-        "packed with its answers (`snellen pack --answers`)"
+        "cannot score runs/run, because the answers of mine are not available in the version that was run (mine was "
+        f"rebuilt since: the run used version {before_version}, now it is {now}): use sn.load_run('runs/run') to show "
+        "the saved scores, or rebuild that version (for your own table, from the table as it was then), or pack the run "
+        "with its answers (on the command line: `snellen pack --answers`)"
     )
     with pytest.raises(
-        DataError, match=r"cannot be scored, as the answers of mine are not here .* --answers"
+        DataError, match=r"because the answers of mine are not available .* --answers"
     ):
         sn.score("runs/run", extractor="strict")
 
@@ -354,7 +354,7 @@ def test_of_a_table_that_was_built_again_a_cache_has_what_did_not_change(tmp_pat
     small.built(changed, tmp_path / "made")
     with pytest.raises(
         StoreError,
-        match=r"choose another --name, which runs everything again except what a --cache of both",
+        match=r"choose another name=... \(a shared cache=... avoids sending the same requests again\), or rebuild",
     ):
         sn.evaluate(sn.Scripted(telling), str(benchmark.folder), "vanilla", name="run")
     asked.clear()
@@ -378,12 +378,12 @@ def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_w
             announce=lines.append,
         )
         report = results.report("r.md").read_text("utf-8")
-        partial[limit] = "Partial: only part of the questions of mine was asked." in report
+        partial[limit] = "Partial: only some of the questions of mine were run." in report
         assert results.runs[0].manifest.benchmarks[0].limit == (5 if limit == 5 else None)
     assert partial == {12: False, 5: True, 20: False}
     assert [line for line in lines if "earlier" in line] == 2 * [
-        "runs/run: an earlier call chose 12 samples of mine, this one 5; these alone are scored, answers to the others "
-        "are kept for a call that chooses them again"
+        "runs/run: an earlier call selected 12 samples of mine, this one 5; only these are scored, and replies to the "
+        "others stay stored for later calls"
     ]
     # What was built for a limit may lack others.
     table = small.write(small.rows(12), tmp_path / "t.jsonl")
@@ -391,7 +391,7 @@ def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_w
         small.spec_of(table, "mine"), source=tmp_path, to=tmp_path / "part", limit=5
     )
     results = sn.evaluate(sn.Scripted(told), str(part.folder), "vanilla", name="part", limit=5)
-    assert "Partial: only part" in results.report("r.md").read_text("utf-8")
+    assert "Partial: only some" in results.report("r.md").read_text("utf-8")
 
 
 def test_changed_answers_are_told_before_they_change_numbers(
@@ -400,7 +400,7 @@ def test_changed_answers_are_told_before_they_change_numbers(
     made(tmp_path)
     corrected = [{**row, "answer": 0} for row in small.rows(8)]
     benchmark = small.built(corrected, tmp_path / "made")
-    said = "the answers of mine have changed since it was last asked; it is scored by those of now"
+    said = "the answers of mine have changed since the run; it is scored with the current ones"
     assert said in small.command(capsys, "score", "runs/run")[2]
     lines: list[str] = []
     for _ in range(2):
@@ -417,19 +417,19 @@ def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     benchmark = made(tmp_path)
     rows = sn.load_run("runs/run").rows
     assert small.command(capsys, "report", "runs/run")[0] == 0
-    code, out, err = small.command(capsys, "pack", "runs/run", "--pictures")
+    code, out, err = small.command(capsys, "pack", "runs/run", "--images")
     assert (
         code == 0
-        and "4 pictures" in out
-        and "because they show the right answers: answers, run/report.html" in err
+        and "4 images" in out
+        and "because they reveal the correct answers: answers, run/report.html" in err
     )
     assert (
-        "to open it on another machine: `python -m zipfile -e run.zip received`, then `snellen view received`"
+        "to open it on another machine, run `python -m zipfile -e run.zip received`, then `snellen view received`"
         in err
     )
     for verb in ("report", "view"):
         code, _, err = small.command(capsys, verb, "run.zip")
-        assert code and "unpack it first with `python -m zipfile -e run.zip received`" in err
+        assert code and "unpack it with `python -m zipfile -e run.zip received`" in err
     with zipfile.ZipFile("run.zip") as archive:
         assert not [name for name in archive.namelist() if "answers" in name or "report" in name]
     run = elsewhere(Path("run.zip"), tmp_path / "other", benchmark)
@@ -439,7 +439,7 @@ def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     table = opened.samples()
     assert table["gold"].null_count() == 8 and table["score_accuracy"].null_count() == 0
     page = opened.report("r.html").read_text("utf-8")
-    assert "data:image/png" in page and "the answers are not here" in page
+    assert "data:image/png" in page and "the answers are not available" in page
 
 
 def test_several_runs_are_packed_into_one_file_each_in_its_folder(
@@ -470,5 +470,5 @@ def test_a_run_packed_with_its_answers_is_scored_again_elsewhere(
     with pytest.raises(DataError, match=r"image .* is missing"):
         from snellen.interchange.exports.packing import pack_runs
 
-        pack_runs([run], Path("no.zip"), pictures=True)
+        pack_runs([run], Path("no.zip"), images=True)
     assert not Path("no.zip").exists()

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from slow_model import Slow
-from snellen.analysis.aggregate import results_of
+from snellen.analysis.aggregate import aggregate_run
 from snellen.api import evaluate
 from snellen.building.benchmark import Benchmark
 from snellen.errors import StoreError
@@ -79,7 +79,7 @@ def scored_whole(
 ) -> tuple[ScoredRun, list[tuple[object, ...]], list[Result]]:
     """A run scored in one part, with all its records and its rows."""
     whole = score_run(folder, spec)
-    return whole, everything(whole), results_of(whole)
+    return whole, everything(whole), aggregate_run(whole)
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -99,13 +99,13 @@ def test_scored_in_parts_a_run_has_the_very_same_numbers(
     whole, records, rows = scored_whole(folder, spec)
     parts = score_run(folder, spec, samples_at_once=size)
     assert everything(parts) == records
-    assert (parts.asked, parts.reused, parts.roles, parts.costs) == (
-        whole.asked,
+    assert (parts.distinct_requests, parts.reused, parts.roles, parts.costs) == (
+        whole.distinct_requests,
         whole.reused,
         whole.roles,
         whole.costs,
     )
-    assert results_of(parts) == rows
+    assert aggregate_run(parts) == rows
     assert len(rows) > 100 and any(row.estimate.errors for row in rows)
     assert any(one.tallies for one in whole.benchmarks)
 
@@ -121,7 +121,7 @@ def test_a_run_is_kept_and_opened_again_with_all_its_records(
     records = everything(scored)
     again = load_scoring(folder, scored.kept_in.name)
     assert everything(again) == records
-    assert results_of(replace(again, kept_rows=None)) == results_of(scored)
+    assert aggregate_run(replace(again, kept_rows=None)) == aggregate_run(scored)
     # Whoever holds it goes on reading what it was, also after another scoring has taken the file's place.
     path = scored.kept_in / PREDICTIONS
     path.with_suffix(".new").write_bytes(b"")
@@ -352,7 +352,7 @@ def test_of_a_large_benchmark_a_report_shows_samples_of_a_random_part_and_counts
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored = score_run(folder)
-    views = run_views([scored], results_of(scored))
+    views = run_views([scored], aggregate_run(scored))
     whole = gallery.choose_gallery(views)
     monkeypatch.setattr(gallery, "MOST_SAMPLES", 6)
     monkeypatch.setattr(gallery, "RANDOM_PART", 4)

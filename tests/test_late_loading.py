@@ -71,7 +71,7 @@ def test_an_entry_that_has_another_name_than_its_file_is_refused_with_the_file(
     code, line = shown(package, "made/wrong")
     assert code
     assert "wrong.toml" in line
-    assert "name = 'made/other'; a benchmark in this file is called 'made/wrong'" in line
+    assert "name = 'made/other', but a benchmark in this file must be named 'made/wrong'" in line
 
 
 @pytest.mark.parametrize("method", ["search", "match", "fullmatch", "finditer", "findall", "split"])

@@ -1,4 +1,4 @@
-"""Scoring rules by name and baselines without the picture: every reduction from one journal, worked out by hand."""
+"""Scoring rules by name and baselines without the image: every reduction from one journal, worked out by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RAISED = {"cat": -1.0, "dog": -2.0, "horse": -2.0, "cow": -3.0}
 
 
 class Prior:
-    """Finds cats likely whatever is shown; the picture raises cows by 3 nats, and horses by 1."""
+    """Finds cats likely whatever is shown; the image raises cows by 3 nats, and horses by 1."""
 
     name = fingerprint = "prior"
 
@@ -84,7 +84,7 @@ def test_every_rule_reads_the_same_journal(
         model, str(questions.folder), ["likelihood", pmi], runs=tmp_path, name="run"
     )
     assert choices(results) == {"likelihood": {CAT}, pmi: {COW}}
-    # 12 questions with the picture, once for both protocols; without it they share what stands in its place.
+    # 12 questions with the image, once for both protocols; without it they share what stands in its place.
     assert len([request for request in model.asked if not request.variant.baseline]) == 12
     expected = {
         "mean": (COW, COW),
@@ -180,7 +180,7 @@ def test_a_presentation_without_its_baseline_is_left_out_of_accuracy_and_makes_n
     )
     scores = {s.metric: s for s in results.runs[0].benchmarks[0].scores if s.sample_id == "q003"}
     told = {name: (s.value, s.reason, s.n_presentations) for name, s in scores.items()}
-    assert told["accuracy"] == (1.0, None, 1)  # q003 is about the cow, which the picture raises
+    assert told["accuracy"] == (1.0, None, 1)  # q003 is about the cow, which the image raises
     for name in ("instability", "legacy_instability"):
         assert told[name] == (None, "no baseline", 1)
 

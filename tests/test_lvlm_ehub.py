@@ -22,7 +22,7 @@ from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.entries import parse_entry
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
-from snellen.suites.lvlm_ehub.readers import person_names, written
+from snellen.suites.lvlm_ehub.readers import caption_text, person_names
 
 TABLE_A6 = {
     "Perception": 8,
@@ -79,7 +79,7 @@ NUMBERS = {
 }
 """Questions by Table A.6."""
 DOCUMENTS = {"sroie": 347, "funsd": 50, "imagenetvc": 10000}
-"""Pictures by Table A.6, which does not count their questions."""
+"""Images by Table A.6, which does not count their questions."""
 
 
 def spec(name: str) -> BenchmarkSpec:
@@ -327,7 +327,7 @@ def test_the_paper_s_lists_of_ids_say_which_questions_are_read(tmp_path: Path) -
     listed = built("snli-ve", snli, tmp_path / "listed")
     # The third has no label.
     assert list(listed.samples()) == [whole[name] for name in names[:2]]
-    assert listed.manifest.warnings[-1].endswith("1 left out: its annotators agree on no label")
+    assert listed.manifest.warnings[-1].endswith("1 skipped: its annotators agree on no label")
     (snli / "ve_dev_random500_pairid.yaml").write_text("- 4000.jpg#0r77\n")
     with pytest.raises(DataError, match=r"ve_dev_random500_pairid.yaml:1: "):
         built("snli-ve", snli, tmp_path / "again")
@@ -354,7 +354,7 @@ def test_persons_are_called_by_where_they_are(tmp_path: Path) -> None:
     assert person_names([5, 500, 10], 900) == [
         f"the person {place}" for place in ("on the left", "on the right", "in the middle")
     ]
-    assert written(("Is", (3,), ",", "here", "?"), {3: "dog"}) == "Is dog, here?"
+    assert caption_text(("Is", (3,), ",", "here", "?"), {3: "dog"}) == "Is dog, here?"
 
 
 def test_options_of_vcr_that_become_the_same_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_options_of_vcr_that_become_the_same_are_left_out_and_counted(tmp_path: 
     assert benchmark.manifest.counts.samples == 2
     assert (
         benchmark.manifest.warnings[-1]
-        == "val.jsonl: 1 left out: two options are the same once tags are words"
+        == "val.jsonl: 1 skipped: two options are the same once tags are words"
     )
 
 
@@ -448,7 +448,7 @@ NO_LABEL: Break = (
     "test_label.txt",
     "test/1.png RONALDO",
     "test/1.png",
-    r"test_label.txt:1: 'test/1.png' is not a pic",
+    r"test_label.txt:1: 'test/1.png' is not an image's path",
 )
 
 

@@ -148,7 +148,7 @@ ROWS: list[dict[str, Any]] = [
             {"records": {"fields": {**FIELDS, "grade": "txt"}}},
             "grade = 'txt' is not a type; a type is text, integer",
         ),
-        ({"pictures": "x"}, "unknown field 'pictures'; did you mean picture"),
+        ({"images": "x"}, "unknown field 'images'; did you mean image"),
         ({"answer": "{choices[answer]}", "options": {"yes": "Yes"}}, "'no' is none of yes"),
         ({"each": ["choices", "question"]}, "each: 'question' is not a field with a list"),
         (
@@ -192,7 +192,7 @@ def test_what_is_left_out_is_counted_and_what_should_have_been_is_told(tmp_path:
     found = drafts(tmp_path, ROWS, answer="{choices[answer]}", leave_out=rules)
     assert [draft.id for draft in found] == ["0?", "2?"]
     assert found[-1].notes == (
-        "rows.jsonl: 2 left out: of grade b",
+        "rows.jsonl: 2 skipped: of grade b",
         "rows.jsonl: no question says never",
     )
 

@@ -1,4 +1,4 @@
-"""What tables on the hub hold in ways of their own: several pictures, bytes, lists as texts, options in a text."""
+"""What tables on the hub hold in ways of their own: several images, bytes, lists as texts, options in a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import small
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue.entries import BenchmarkSpec, SourceSpec
-from snellen.catalogue.places import HubPlace
+from snellen.catalogue.places import HubSource
 from snellen.errors import DataError
 from snellen.protocols.prompts.rendering import place_images
 from snellen.readers.mapped.questions import InlineOptions, OptionSplitter
@@ -33,7 +33,7 @@ def built(
 ) -> Benchmark:
     """A benchmark whose entry has its mapping once, from a dataset with these rows."""
     mini_hub.write(folder / "hub" / file, rows, types)
-    place = HubPlace(repo="a/b", files=("*/test-*.parquet",))
+    place = HubSource(repo="a/b", files=("*/test-*.parquet",))
     source = SourceSpec(
         "hub-rows", {"id": "{id}", "question": "{question}", **params}, places=(place,)
     )
@@ -63,7 +63,7 @@ def golds(benchmark: Benchmark) -> dict[str, tuple[tuple[str, ...], str | tuple[
     }
 
 
-# --- pictures ----------------------------------------------------------------------------------------------------
+# --- images ----------------------------------------------------------------------------------------------------
 
 
 def test_numbered_columns_are_the_pictures_of_a_question_in_order_but_for_empty_ones(
@@ -90,9 +90,9 @@ def test_numbered_columns_are_the_pictures_of_a_question_in_order_but_for_empty_
     fields = {"id": "text", "question": "text", "answer": "text"}
     params = {"answer": "{answer}", "records": {"fields": fields}}
     columns = {"columns": ["image_1", "image_2"]}
-    with pytest.raises(DataError, match="row 2: image_1 holds no picture"):
-        built(tmp_path / "strict", rows, types, {**params, "picture": columns})
-    benchmark = built(tmp_path, rows, types, {**params, "picture": {**columns, "optional": True}})
+    with pytest.raises(DataError, match="row 2: image_1 holds no image"):
+        built(tmp_path / "strict", rows, types, {**params, "image": columns})
+    benchmark = built(tmp_path, rows, types, {**params, "image": {**columns, "optional": True}})
     assert {name: len(found) for name, found in digests(benchmark).items()} == {
         "a": 2,
         "b": 1,
@@ -146,7 +146,7 @@ def test_a_list_of_pictures_is_a_question_about_all_of_them(tmp_path: Path) -> N
     ]
     types = {"id": TEXT, "question": TEXT, "answer": TEXT, "images": pa.list_(PICTURE)}
     params = {
-        "answer": "{answer}", "picture": {"column": "images"},
+        "answer": "{answer}", "image": {"column": "images"},
         "records": {"fields": {"id": "text", "question": "text", "answer": "text"}},
     }  # fmt: skip
     benchmark = built(tmp_path, rows, types, params)
@@ -159,7 +159,7 @@ def test_a_text_that_is_not_a_picture_is_refused_by_its_place(tmp_path: Path, ce
     rows = [{"id": "a", "question": "?", "answer": "x", "image": cell}]
     types = {"id": TEXT, "question": TEXT, "answer": TEXT, "image": TEXT}
     fields = {"id": "text", "question": "text", "answer": "text"}
-    with pytest.raises(DataError, match="row 0: image is a text, but not a picture in base64"):
+    with pytest.raises(DataError, match="row 0: image is a text, but not an image in base64"):
         built(tmp_path, rows, types, {"answer": "{answer}", "records": {"fields": fields}})
 
 
@@ -318,14 +318,14 @@ def test_where_no_options_are_inside_the_question_is_open(tmp_path: Path) -> Non
     }
 
 
-# --- where pictures stand in a text ------------------------------------------------------------------------------
+# --- where images stand in a text ------------------------------------------------------------------------------
 
 
 def test_numbered_marks_place_pictures_as_often_as_they_are_told(tmp_path: Path) -> None:
     types = {"id": TEXT, "question": TEXT, "answer": TEXT, "images": pa.list_(PICTURE)}
     row = {"id": "a", "question": "?", "answer": "x", "images": [picture(1), picture(2)]}
     params = {
-        "answer": "{answer}", "picture": {"column": "images"},
+        "answer": "{answer}", "image": {"column": "images"},
         "records": {"fields": {"id": "text", "question": "text", "answer": "text"}},
     }  # fmt: skip
     [sample] = built(tmp_path, [row], types, params).samples()
@@ -341,7 +341,7 @@ def test_numbered_marks_place_pictures_as_often_as_they_are_told(tmp_path: Path)
         TextPart("?"),
     )
     assert place_images(sample.images[:1], "<image 1> What?") == (first, TextPart(" What?"))
-    # A picture without a mark, or a mark without a picture: pictures first, the text as it is.
+    # An image without a mark, or a mark without an image: images first, the text as it is.
     for text in ("Is <image 1> it?", "Is <image 1>, <image 2> or <image 3>?"):
         assert place_images(sample.images, text) == (first, second, TextPart(text))
 
@@ -386,8 +386,8 @@ def test_so_many_questions_as_an_entry_says_may_be_left_out_when_they_cannot_be_
         built(tmp_path / "strict", rows, types, params)
     lenient = built(tmp_path / "lenient", rows, types, {**params, "unreadable": 0.03})
     assert lenient.manifest.counts.samples == 39
-    [note] = [text for text in lenient.manifest.warnings if "left out" in text]
-    assert "1 left out: it cannot be read, the first as" in note and "row 7: the answer 'Z'" in note
+    [note] = [text for text in lenient.manifest.warnings if "skipped" in text]
+    assert "1 skipped: it cannot be read, the first as" in note and "row 7: the answer 'Z'" in note
     rows[8]["answer"] = "Y"
     with pytest.raises(DataError, match=r"(?s)row 7: .*row 8: the answer 'Y' is none of"):
         built(tmp_path / "many", rows, types, {**params, "unreadable": 0.03})

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 import small
 from servers import Server, start_server
 from snellen import registry
+from snellen.analysis.headline import leading_headline
 from snellen.api import Results, evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError
+from snellen.interchange.predictions.taking import import_run
 from snellen.metrics.declaration import find_metric
 from snellen.models.embedded import Scripted
 from snellen.protocols.prompts.role_prompts import judge_prompt, prompt_versions, shortened
@@ -158,7 +160,7 @@ def test_what_cannot_be_marked_is_unscored_and_counted(run: Path) -> None:
 
 def test_the_share_of_failures_that_is_put_up_with_can_be_raised(run: Path) -> None:
     marks = by_sample({"q0": "5", "q1": "none", "q2": "1", "q3": "3"})
-    with pytest.raises(ErrorBudgetError, match=r"--judge-failures 0\.05"):
+    with pytest.raises(ErrorBudgetError, match=r"more than failures=0\.05"):
         score(run, metrics=["mark"], judge=marks)
     assert (
         row(
@@ -211,6 +213,48 @@ def test_a_tie_of_votes_abstains(run: Path) -> None:
     assert (found.value, found.unscored) == (None, 4)
 
 
+def test_a_judge_gives_the_headline_of_long_texts(tmp_path: Path) -> None:
+    path = tmp_path / "essays.jsonl"
+    answer = (
+        "The sky is blue because air scatters short waves of light more than it scatters long ones"
+    )
+    rows = [
+        {"question": f"Why is sky {n} blue?", "answer": answer, "response": "Light is scattered."}
+        for n in range(4)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_run(path, to=tmp_path / "run")
+    assert leading_headline(score(run).runs[0].benchmarks[0]) == "rouge_l"
+    judged = score(run, metrics=["judged_correct"], judge=judge(lambda request: "1"))
+    assert leading_headline(judged.runs[0].benchmarks[0]) == "judged_correct"
+
+
+def test_a_judged_metric_that_was_asked_for_gives_the_headline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "short.jsonl"
+    rows = [
+        {"question": f"What animal is number {n}?", "answer": "cat", "response": "feline"}
+        for n in range(4)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_run(path, to=tmp_path / "run")
+    typed = score(run).runs[0].benchmarks[0]
+    assert leading_headline(typed) == "typed_match"
+
+    judge_spec = JudgeSpec(models=("snellen:uniform",), failures=1.0)
+    judged = score(run, metrics=["judged_correct"], judge=judge_spec)
+    [benchmark] = judged.runs[0].benchmarks
+    assert leading_headline(benchmark) == "judged_correct"
+    assert "typed_match" in {metric for _, _, metric in benchmark.score_rows}
+
+    for verb in ("card", "report"):
+        code, _, err = small.command(capsys, verb, str(run), "-o", str(tmp_path / "out.md"))
+        assert code == 0
+        shown = "also has a scoring by other settings; add --metric judged_correct --judge snellen:uniform"
+        assert shown in err
+
+
 def test_a_judged_caption_has_its_own_wording(run: Path) -> None:
     asked: list[str] = []
 
@@ -231,7 +275,9 @@ def test_marks_are_kept_too(run: Path) -> None:
 
 
 def test_a_judged_metric_without_a_judge_is_refused(run: Path) -> None:
-    with pytest.raises(DataError, match="the metric mark needs a judge; name a model with --judge"):
+    with pytest.raises(
+        DataError, match="the metric mark needs a judge; name a model with judge=MODEL"
+    ):
         score(run, metrics=["mark"])
 
 
@@ -246,7 +292,7 @@ def test_a_benchmark_may_name_a_judged_metric_and_waits_for_a_judge(tmp_path: Pa
     [why] = {
         (s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "mark"
     }
-    assert why == ("no judge", "score with --judge MODEL")
+    assert why == ("no judge", "score with --judge MODEL (judge=MODEL)")
     assert row(score(tmp_path / "run", judge=judge(lambda request: "5")), "mark").value == 5.0
 
 
@@ -273,9 +319,10 @@ def test_all_judged_metrics_say_what_they_are() -> None:
         "simplevqa",
         "worldvqa",
         "llava_bench",
+        "mia_bench",
     }
     for name, metric in judged.items():
-        assert metric.what
+        assert metric.description
         assert name in metric.names
 
 
@@ -311,3 +358,33 @@ def test_verdicts_that_failed_are_asked_again_of_a_repaired_judge(run: Path) -> 
         assert asked > 0
         assert judged_correct(run, judge) == 1.0
         assert requests_of(server) == asked  # verdicts that were given are kept
+
+
+@pytest.mark.parametrize("door", ["evaluate", "score"])
+def test_a_judge_without_effect_is_refused_before_anything_is_asked(
+    run: Path, tmp_path: Path, door: str
+) -> None:
+    calls: list[Request] = []
+
+    def say(request: Request) -> str:
+        calls.append(request)
+        return "5"
+
+    made = str(tmp_path / "made")
+    with pytest.raises(DataError, match=r"has no effect: .*; remove it, or add metrics='judged_"):
+        if door == "evaluate":
+            evaluate(judge(say), made, "vanilla", runs=tmp_path, name="other", judge=judge(say))
+        else:
+            score(run, judge=judge(say))
+    assert calls == []
+    score(run, metrics=["mark"], judge=judge(say))
+    assert {request.sample_id for request in calls} >= set(GOLDS)
+
+
+def test_a_judge_of_likelihoods_is_refused(tmp_path: Path) -> None:
+    made = small.built(small.rows(4), tmp_path / "made", name="animals")
+    model = "snellen:uniform"
+    with pytest.raises(DataError, match="has no effect"):
+        evaluate(model, str(made.folder), "likelihood", runs=tmp_path, judge="snellen:always-a")
+    # Written replies to questions with options may need a judge.
+    evaluate(model, str(made.folder), "vanilla", runs=tmp_path, judge="snellen:always-a")

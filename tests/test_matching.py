@@ -419,7 +419,10 @@ def test_a_judge_reads_unsure_replies_and_never_certain_ones(unsure_run: Path) -
     assert len(unsure) == 8 and set(judge.replies) == unsure
     [use] = results.runs[0].judges
     assert (use.replies, use.unsure) == (8, 4)
-    assert "8 replies (4 of them with an unsure reading), 0 judged before; 8 calls" in lines[0]
+    assert (
+        "8 replies (4 of them with an uncertain reading), 0 judged earlier; about 8 calls"
+        in lines[0]
+    )
     read = predictions(results)
     for name, prediction in by_rules.items():
         if name not in unsure:
@@ -471,7 +474,7 @@ def test_verdicts_are_kept_and_asked_for_again_only_in_other_words(
 ) -> None:
     run, lines = hard_run(questions, tmp_path), []
     first = score(run, judge=Judge(cow), announce=lines.append)
-    assert "6 replies, 0 judged before; 6 calls to make" in lines[0]
+    assert "6 replies, 0 judged earlier; about 6 calls with" in lines[0]
     assert "6 calls made, 0 replies without a verdict" in lines[1]
     again = Judge(lambda request: "X")
     assert score(run, judge=again, announce=lines.append).rows == first.rows
@@ -520,7 +523,7 @@ def test_a_judge_that_cannot_answer_fails_the_scoring_before_anything_is_written
     before = (run / "results.json").read_bytes()
     mute = Judge(lambda request: Response(error=Failure("auth", "no key")))
     with pytest.raises(
-        ModelError, match=r"judge snellen:judge cannot answer \(auth: no key\); nothing was scored"
+        ModelError, match=r"judge snellen:judge failed \(auth: no key\), and nothing was scored"
     ):
         score(run, judge=mute)
     assert len(mute.asked) == 1
@@ -748,7 +751,7 @@ def test_the_command_scores_with_a_judge(
     with pytest.raises(SystemExit, match="0"):
         main(["score", str(run), "--judge", f"snellen:scripted?file={script}", "--json"])
     said = capsys.readouterr()
-    assert "6 calls to make" in " ".join(said.err.split())
+    assert "about 6 calls with" in " ".join(said.err.split())
     rows = [json.loads(line) for line in said.out.splitlines()]
     [row] = [
         r
@@ -773,7 +776,7 @@ def test_what_a_judge_is_to_read_is_estimated_before_it_is_asked() -> None:
     again = replace(request, sample_id="t", messages=(user_message(text + "!"),))
     most = 2 * (len(text) + 64) + 1  # a chat template adds 64 at most
     line = (
-        f"1 calls to make, some {read:,} tokens to read and {written:,} to write; at most 2 calls, {most:,} and "
+        f"about 1 calls with {read:,} input and {written:,} output tokens; at most 2 calls with {most:,} and "
         f"{2 * written:,} tokens"
     )
     assert (
@@ -803,7 +806,7 @@ def test_what_is_announced_bounds_what_a_judge_spends_that_never_gives_a_verdict
     lines: list[str] = []
     judge = JudgeSpec(models=(Judge(chatter),), price=price, failures=1.0)
     score(hard_run(questions, tmp_path), judge=judge, announce=lines.append)
-    assert "6 calls to make" in lines[0]
+    assert "about 6 calls with" in lines[0]
     assert "at most 13 calls" in lines[0]
     announced = float(lines[0].rpartition("at most ")[2].split()[0].replace(",", ""))
     assert 0.8 * announced < spent <= announced
@@ -860,7 +863,7 @@ def test_as_published_a_suite_s_judge_is_asked_in_the_paper_s_words(tmp_path: Pa
 
 def test_a_letter_beyond_ascii_counts_as_a_token() -> None:
     plain, chinese = request_of(matching("a cat")), request_of(matching("一只猫在睡觉"))
-    more = int(estimate_cost([[chinese]]).split()[5]) - int(estimate_cost([[plain]]).split()[5])
+    more = int(estimate_cost([[chinese]]).split()[4]) - int(estimate_cost([[plain]]).split()[4])
     assert more in (4, 5)  # six signs for the one or two tokens of `a cat`
 
 
@@ -879,6 +882,6 @@ def test_the_tokens_that_a_judge_counted_are_said_after(
     score(hard_run(questions, tmp_path), judge=Counting(cow), announce=lines.append)
     # Those of the start-up check too.
     assert (
-        "6 calls made (700 tokens read, 7 written, as it counts them), 0 replies without"
+        "6 calls made (700 input tokens, 7 output tokens, as counted by the judge), 0 replies without"
         in lines[1]
     )

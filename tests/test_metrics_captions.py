@@ -121,7 +121,7 @@ def test_five_hundred_pictures_score_as_in_the_coco_evaluation():
 
 
 def test_cider_of_two_pictures_by_hand():
-    """Words a | b in the first picture, c | d in the second; idf of each is log 2, so each reply is its reference."""
+    """Words a | b in the first image, c | d in the second; idf of each is log 2, so each reply is its reference."""
     score = cider(["a b", "c e"], [["a b"], ["c d"]])
     # One reply is its reference at n = 1 and 2 (no longer n-grams): (1 + 1 + 0 + 0) / 4 * 10.
     assert score.per_caption[0] == pytest.approx(5.0)
@@ -292,7 +292,7 @@ def test_a_meteor_program_that_ends_without_an_answer_is_told(tmp_path, monkeypa
     (tmp_path / "java").write_text("#!/bin/sh\nread line\n")
     (tmp_path / "java").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(DataError, match="ended without an answer; run `java -jar` on it"):
+    with pytest.raises(DataError, match="ended without a result; run it with `java -jar`"):
         meteor_counts(["a dog"], [["a cat"]])
 
 
@@ -331,7 +331,7 @@ def test_a_program_that_failed_is_not_asked_again(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with programs_kept():
         for _ in range(2):
-            with pytest.raises(DataError, match="ended without an answer"):
+            with pytest.raises(DataError, match="ended without a result"):
                 meteor_counts(["a dog"], [["a cat"]])
     assert started.read_text().count("\n") == 2
 

@@ -18,8 +18,9 @@ from pycocoevalcap.bleu.bleu import Bleu
 
 import small
 from snellen import registry
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.intervals import UNIT_INTERVAL
 from snellen.analysis.linearisation import linearised_estimates, trend_estimates
-from snellen.analysis.statistics import UNIT_INTERVAL, estimate_mean
 from snellen.api import Results, evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
@@ -79,7 +80,10 @@ GOLDS = {
     "number": "3",
     "math": "3",
     "boxes": "[1, 2, 3, 4]",
+    "mask_points": "mask 2x1 in 1: 1 1",
     "points": "[1, 2, 3, 4]",
+    "clicks": "box 1 2 3 4",
+    "moments": "3 - 5",
 }
 """What a metric has to have read of a gold, by a part of its name."""
 
@@ -387,7 +391,7 @@ def test_a_ranking_without_likelihoods_is_unscored_and_says_why(tmp_path: Path) 
     }
     assert why == (
         "metric undefined",
-        "ranking: 0 candidate scores, or some not a number; score all candidates again",
+        "ranking: 0 candidate scores, or some that are not numbers; score all candidates again",
     )
 
 
@@ -506,7 +510,7 @@ def test_exact_match_comes_by_field_and_as_the_mean_of_the_fields(
 
 def test_every_metric_is_listed_and_a_wrong_name_gets_a_suggestion() -> None:
     for name in (*POOLED, "ranking"):
-        assert find_metric(name).what
+        assert find_metric(name).description
     with pytest.raises(UnknownNameError, match="unknown metric 'bleu4'; did you mean bleu_4"):
         find_metric("bleu4")
 
@@ -639,7 +643,7 @@ def test_a_mean_as_a_ratio_of_sums_has_the_interval_of_a_mean(pairs: list[tuple[
 
 @pytest.mark.parametrize(("pictures", "questions"), [(3, 6), (10, 6), (80, 1)])
 def test_the_interval_covers_as_often_as_it_says(pictures: int, questions: int) -> None:
-    """F1 of simulated benchmarks: right 0.6, said 0.8. A bootstrap of 3 pictures held it 73 % of the time."""
+    """F1 of simulated benchmarks: right 0.6, said 0.8. A bootstrap of 3 images held it 73 % of the time."""
     draw, covered = random.Random(1), 0
     for _ in range(1000):
         counts = []

@@ -14,7 +14,13 @@ from snellen.metrics.hallucination import POPE, pope_counts, pope_rows, pope_yes
 from snellen.metrics.normalise import vqa_normalise
 from snellen.metrics.numbers import relaxed_accuracy
 from snellen.metrics.ocr import exact_match
-from snellen.metrics.vqa import gqa_accuracy, legacy_vqa_accuracy, typed_match, vqa_accuracy
+from snellen.metrics.vqa import (
+    direct_answer_accuracy,
+    gqa_accuracy,
+    legacy_vqa_accuracy,
+    typed_match,
+    vqa_accuracy,
+)
 from snellen.suites.lvlm_ehub.extraction import vqa_match
 
 
@@ -237,3 +243,41 @@ def test_pope_does_not_depend_on_order_or_repetition_and_its_f1_follows_from_p_a
     precision, recall = score["pope_precision"], score["pope_recall"]
     if precision and recall:
         assert score["pope_f1"] == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("22/03/2026", 1.0),
+        ("It was 03-22-2026.", 1.0),
+        ("2026.3.22", 1.0),
+        ("2026-03-22", 1.0),
+        ("23/03/2026", 0.0),
+        ("From 22/03/2026 to 24/03/2026", 0.0),
+        ("22/2026", 0.0),
+    ],
+)
+def test_a_date_is_the_same_in_any_order(reply: str, value: float) -> None:
+    assert typed_match(reply, ["2026-03-22"]) == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "value"),
+    [
+        ("Twenty dozen = 20 × 12 = 240 cups\n\n$34,800 ÷ 240 = $145\n\n**145**", "145", 1.0),
+        ("First = 3\nSecond = 4\n- Total = 20 + 60 + 240 = **320 cards**", "320", 1.0),
+        ("First = 3\nSecond = 4\n- Total = 20 + 60 + 240 = **320 cards**", "240", 0.0),
+        ("The answer is 7.\n\n(The 20 groups are not needed to answer the question.)", "7", 1.0),
+        ("2 dogs\n3 cats", "3", 0.0),
+    ],
+)
+def test_a_calculation_answers_with_the_number_of_its_last_line(reply, gold, value):
+    assert typed_match(reply, [gold]) == value
+
+
+def test_direct_answers_count_three_annotators_without_leaving_one_out():
+    answers = ["thirty"] * 8 + ["30th"] * 2
+    assert direct_answer_accuracy("30th.", answers) == pytest.approx(2 / 3)
+    assert direct_answer_accuracy("Thirty", answers) == 1.0
+    with pytest.raises(DataError, match="needs at least 4"):
+        direct_answer_accuracy("30th", ["30th"])

@@ -236,7 +236,7 @@ def test_references_may_point_forwards_and_legacy_files_repeat_the_picture(tmp_p
         for rows in (rotated(*bases), [*bases, *rotated(*bases)[:1:-1]], legacy)
     }
     assert len(versions) == 1
-    # The picture in a rotation, the base row referring forwards.
+    # The image in a rotation, the base row referring forwards.
     turned = rotated(row(1))
     turned[0]["image"], turned[2]["image"] = "2000001", turned[0]["image"]
     turned[1]["image"] = turned[3]["image"] = "2000001"
@@ -342,7 +342,7 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
     "half a group": (
         rotated(row(1))[:3] + rotated(row(2)),
         "t.tsv:2: index 1 has 4 options, but 3 of its 4 rotations (1, 1000001, 2000001); "
-        "add the missing rows, or build with --lenient",
+        "add the missing rows, or build with lenient=True",
     ),
     "no base row": (
         rotated(row(1), row(2))[1:],
@@ -403,17 +403,16 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
     ),
     "other picture": (
         [*rotated(row(1))[:3], rotation(row(1), 3, image=small.cell(77))],
-        "t.tsv:5: the picture of index 3000001 differs from that of its base row 1 (t.tsv:2)",
+        "t.tsv:5: the image of index 3000001 differs from that of its base row 1 (t.tsv:2)",
     ),
-    "no picture": ([row(1, image="")], "t.tsv:2: index 1 has no image"),
+    "no image": ([row(1, image="")], "t.tsv:2: index 1 has no image"),
     "dangling": (
         [row(1, image="77")],
         "t.tsv:2: the image of index 1 refers to index 77, which is not there",
     ),
-    "file name": (
+    "file that is not there": (
         [row(1, image="cat.png")],
-        "t.tsv:2: the image of index 1 refers to index cat.png, which is not there; name files in the column "
-        "image_path",
+        "t.tsv:2: cannot read the image cat.png (No such file or directory)",
     ),
     "second hop": (
         [row(1), row(2, image="1"), row(3, image="2")],
@@ -429,15 +428,15 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
     ),
     "empty list": (
         [row(1, image="[]")],
-        't.tsv:2: image \'[]\' is not a list of pictures; write ["...", "..."]',
+        't.tsv:2: image \'[]\' is not a list of images; write ["...", "..."]',
     ),
     "list of calls": (
         [row(1, image="[__import__('os').getcwd()]")],
-        't.tsv:2: image "[__import__(\'os\').getcwd()]" is not a list of pictures; write ["...", "..."]',
+        't.tsv:2: image "[__import__(\'os\').getcwd()]" is not a list of images; write ["...", "..."]',
     ),
     "deep list": (
         [row(1, image="[" * 100_000)],
-        f't.tsv:2: image \'{"[" * 60}...\' is not a list of pictures; write ["...", "..."]',
+        f't.tsv:2: image \'{"[" * 60}...\' is not a list of images; write ["...", "..."]',
     ),
     "bad base64": (
         [row(1, image="?" * 80)],
@@ -523,12 +522,12 @@ def test_leniently_wrong_questions_are_left_out_and_counted_by_kind(tmp_path: Pa
     assert told[:-1] == [
         "1 question without all rotations, tagged rotations=incomplete",
         "1 question left out, an answer without its option: t.tsv:4: the answer 'Z' is not one of the letters A-D",
-        "2 questions left out, without a picture: t.tsv:3: index 2 has no image",
+        "2 questions left out, without an image: t.tsv:3: index 2 has no image",
         "1 question left out, a dangling reference: t.tsv:20: the image of index 6 refers to index 66, which is not "
         "there",
     ]
     assert told[-1].startswith(
-        "1 question left out, a picture that cannot be read: t.tsv:5: not a readable image"
+        "1 question left out, an image that cannot be read: t.tsv:5: not a readable image"
     )
 
 
@@ -558,7 +557,7 @@ def test_copies_that_nothing_marks_as_such_are_told(tmp_path: Path) -> None:
     rows = [{**cells, "image": small.cell(1)} for cells in rows]
     made = built(write(rows, tmp_path / "t.tsv"))
     assert made.manifest.warnings[2] == (
-        "3 questions with the picture and options of another; where these are circular copies, say so by the "
+        "3 questions with the image and options of another; where these are circular copies, say so by the "
         "column g_index"
     )
 
@@ -570,7 +569,7 @@ PAPER = {"CP": (298, 470, 296), "FP-S": (297, 400, 293), "FP-C": (145, 250, 143)
 
 
 def test_the_counts_of_leaves_add_up_to_those_of_the_paper() -> None:
-    shipped = taxonomy.shipped()
+    shipped = taxonomy.packaged_taxonomy()
     leaves = {
         second.short: [leaf for leaf in shipped.leaf if leaf.l2 == second.name]
         for second in shipped.l2
@@ -589,7 +588,7 @@ def test_the_counts_of_leaves_add_up_to_those_of_the_paper() -> None:
 
 
 def test_titles_fall_back_to_the_raw_string() -> None:
-    shipped = taxonomy.shipped()
+    shipped = taxonomy.packaged_taxonomy()
     assert shipped.title("ocr", "finegrained_perception (instance-level)") == "OCR"
     assert shipped.title("attribute_reasoning") == "Attribute reasoning"
     assert shipped.title("perception") == "Perception"
@@ -655,7 +654,7 @@ def test_an_entry_is_built_from_a_folder_or_the_file_itself(name: str, tmp_path:
     path.unlink()
     with pytest.raises(DataError, match=r"MMBench_DEV_EN.tsv or .* is missing"):
         build_benchmark(spec, source=tmp_path, to=tmp_path / "made2")
-    with pytest.raises(DataError, match="name it with --source"):
+    with pytest.raises(DataError, match=r"name it with sn\.build\(NAME, source=FOLDER\)"):
         build_benchmark(spec, to=tmp_path / "made2")
 
 
@@ -671,7 +670,7 @@ def test_any_benchmark_of_choices_can_be_written_with_all_rotations(tmp_path: Pa
         s.id: (s.question, s.options, s.images) for s in made.samples()
     }
     assert again.manifest.warnings[0].endswith("15 rows are 5 questions")
-    # Pictures that questions share stand once.
+    # Images that questions share stand once.
     assert (tmp_path / "t.tsv").read_text().count(small.cell(0)) == 1
 
 
@@ -691,7 +690,7 @@ def test_numbers_over_a_million_get_a_larger_step_and_say_so(tmp_path: Path) -> 
     ("row", "fault"),
     [
         ({"options": None, "answer": "x"}, "is not multiple choice"),
-        ({"image": None}, "has no picture"),
+        ({"image": None}, "has no image"),
         ({"id": "007"}, "would be read again as '7'"),
         ({"options": [str(i) for i in range(27)]}, "has 27 options, over the 26 that have letters"),
     ],
@@ -812,7 +811,7 @@ def test_a_file_of_ones_own_is_built_written_and_run(tmp_path: Path) -> None:
     results = sn.evaluate("snellen:oracle", str(made.folder), "circular", runs=tmp_path / "runs")
     assert results.value("circular_accuracy", benchmark="own") == 1.0
     table = small.write(small.rows(2), tmp_path / "plain.jsonl")
-    with pytest.raises(DataError, match="are for files of MMBench's form"):
+    with pytest.raises(DataError, match="a separate file of answers works only with"):
         sn.build(table, answers=table)
 
 
@@ -823,12 +822,12 @@ def test_the_command_says_how_a_file_is_read_and_what_was_left_out(
     with pytest.raises(SystemExit):
         main(["build", str(path), "--to", str(tmp_path / "own")])
     said = " ".join(capsys.readouterr().err.split())
-    assert "is read in MMBench's form, circular copies as one question" in said
+    assert "is read as MMBench's form, circular copies as one question" in said
     assert "3 of its 4 rotations" in said and "index 2 has no image" in said
     with pytest.raises(SystemExit):
         main(["build", str(path), "--lenient", "--to", str(tmp_path / "own")])
     said = " ".join(capsys.readouterr().err.split())
-    assert "note: 1 question left out, without a picture" in said
+    assert "note: 1 question left out, without an image" in said
     with pytest.raises(SystemExit, match="2"):
         main(["build", "eyechart/shape", "--lenient"])
     assert "--lenient: for `snellen build FILE` and MMBench's form" in " ".join(
@@ -860,7 +859,7 @@ def test_a_samples_own_split_wins_over_that_of_its_benchmark(tmp_path: Path) -> 
 
 
 def as_parquet(cells: list[Cells], to: Path) -> Path:
-    """The dataset on the hub that holds a table: cells without a text are "nan" there, pictures are not base64."""
+    """The dataset on the hub that holds a table: cells without a text are "nan" there, images are not base64."""
     own = {one["index"]: one["image"] for one in cells if len(one["image"]) > 64}
     texts = [name for name in cells[0] if name not in ("index", "image")]
     rows: mini_hub.Rows = []
@@ -890,3 +889,44 @@ def test_the_hubs_dataset_is_the_same_benchmark_as_the_toolkits_table(tmp_path: 
         spec.from_hub("c0ffee"), source=tmp_path / "hub", to=tmp_path / "theirs"
     )
     assert theirs.manifest.version == ours.manifest.version and ours.manifest.counts.samples == 5
+
+
+@pytest.mark.parametrize("folder", ["", "pictures"])
+def test_a_table_in_the_columns_of_the_form_may_name_files(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / folder).mkdir(exist_ok=True)
+    lines = ["index\timage\tquestion\tA\tB\tC\tD\tanswer\tcategory"]
+    for number in range(4):
+        (tmp_path / folder / f"p{number:02d}.png").write_bytes(small.picture(number))
+        lines.append(f"{number}\tp{number:02d}.png\tWhat is it?\tcat\tdog\tcow\tgoat\tB\tanimals")
+    (tmp_path / "questions.tsv").write_text("\n".join(lines) + "\n")
+    images = ["--images", f"{folder}/"] if folder else []
+
+    code, _, err = small.command(capsys, "build", "questions.tsv", *images, "--to", "made")
+
+    assert code == 0, err
+    made = Benchmark(tmp_path / "made")
+    assert made.manifest.counts.samples == 4
+    shown = {picture for sample in made.samples() for picture in sample.images}
+    assert len(shown) == 4
+
+
+def test_circular_copies_may_name_files(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "cat.png").write_bytes(small.picture(3))
+    path = write(rotated(row(1, image="cat.png")), tmp_path / "t.tsv")
+    assert recognises(path)
+    [draft] = read({"files": [path.name], "images": str(tmp_path / "pictures")}, tmp_path)
+    assert len(draft.rows) == 4
+    assert draft.images == (tmp_path / "pictures" / "cat.png",)
+
+
+def test_the_usual_name_of_a_column_suggests_its_role(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write([row(1)], tmp_path / "t.tsv")
+    code, _, err = small.command(capsys, "build", str(path), "--column", "image_path=image")
+    assert code != 0
+    assert "unknown role of a column 'image_path'; write --column image=image" in err

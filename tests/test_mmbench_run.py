@@ -42,7 +42,7 @@ def bases(count: int, options: int = 4) -> list[Cells]:
 
 
 def hand_in(rows: list[Cells], reply: Reply, name: str = "p.tsv") -> Path:
-    """A file of predictions to these rows, as a toolkit writes it: all columns but the pictures."""
+    """A file of predictions to these rows, as a toolkit writes it: all columns but the images."""
     columns = [
         name for name in dict.fromkeys(name for cells in rows for name in cells) if name != "image"
     ]
@@ -71,7 +71,7 @@ def value(results: Results, metric: str, part: str = "") -> Estimate:
 
 
 def import_predictions(path: Path, answers: str, to: Path | None = None, model: str = "") -> Path:
-    return import_run(path, answers, "mmbench", to, model)
+    return import_run(path, answers, "mmbench" if answers.endswith(".tsv") else "", to, model)
 
 
 def correct(cells: Cells) -> str:
@@ -158,7 +158,7 @@ def test_stopping_early_gives_the_verdicts_of_all_passes_for_fewer_calls(
     metrics = ("circular_accuracy", "circular_drop", "consistency", "accuracy", "unparsed_rate")
     for metric in metrics:
         assert verdicts(early, metric) == verdicts(whole, metric), metric
-    assert whole.runs[0].asked == 4 * len(said) >= early.runs[0].asked
+    assert whole.runs[0].distinct_requests == 4 * len(said) >= early.runs[0].distinct_requests
 
 
 def test_a_question_whose_options_must_not_be_turned_is_asked_once_and_has_no_circular_verdict(
@@ -168,7 +168,7 @@ def test_a_question_whose_options_must_not_be_turned_is_asked_once_and_has_no_ci
     rows = [turned, *(rotation(turned, turn) for turn in (1, 2, 3)), once]
     made = built(write(rows, tmp_path / "t.tsv"))
     results = evaluate("snellen:oracle", str(made.folder), ALL)
-    assert results.runs[0].asked == 5
+    assert results.runs[0].distinct_requests == 5
     assert value(results, "accuracy").n == 2
     circular = value(results, "circular_accuracy")
     assert (circular.value, circular.n, circular.unscored, circular.errors) == (1.0, 1, 1, 0)
@@ -231,12 +231,14 @@ def test_a_run_without_answers_is_scored_when_the_same_questions_are_built_with_
     assert again.manifest.version != made.manifest.version
     assert value(score("runs/r"), "accuracy").value == 0.25
     assert (
-        evaluate("snellen:always-a", str(made.folder), "circular", name="r").runs[0].asked
-        == first.runs[0].asked
+        evaluate("snellen:always-a", str(made.folder), "circular", name="r")
+        .runs[0]
+        .distinct_requests
+        == first.runs[0].distinct_requests
     )
     write(rotated(*bases(8)[:7], row(8, ("other", "dog", "cow", "hen"))), hidden)
     sn.build(hidden, to=tmp_path / "made")
-    with pytest.raises(DataError, match="cannot be scored, as the answers of t are not here"):
+    with pytest.raises(DataError, match="because the answers of t are not available"):
         score("runs/r")
 
 
@@ -281,7 +283,7 @@ def test_rows_that_were_never_asked_are_named_and_one_command_asks_for_them(
     assert "rows were never asked, as CircularEval ends a question that has failed (" in err
     assert f"run the same model again with -p '{ALL}'" in err
     code, _, err = small.command(capsys, "submit", "runs/r", "-o", "part.xlsx", "--partial")
-    assert code == 0 and "left out: " in err
+    assert code == 0 and "missing rows: 9 of 24 rows were never asked" in err
     asked = len(read_text_table(Path("part.xlsx")).rows)
     _, _, err = small.command(capsys, *run, ALL)
     assert f"{24 - asked} requests" in err
@@ -352,7 +354,7 @@ def test_a_run_and_the_file_it_hands_in_have_the_same_scores(form: str, tmp_path
         ]
         assert read_manifest(folder).notes[2:] == ("120 rows of 40 questions",)
         again.report("r.html")
-        assert "made elsewhere" in Path("r.html").read_text()
+        assert "imported" in Path("r.html").read_text()
 
 
 def test_a_row_is_read_against_its_own_options_whichever_way_it_was_turned() -> None:
@@ -544,7 +546,7 @@ def test_a_formula_is_a_reply_like_any_other(tmp_path: Path) -> None:
         book.active.append(cells)
     book.save("p.xlsx")
     folder = import_predictions(Path("p.xlsx"), "answers.tsv")
-    assert "cells that are formulas, taken as their text: 1" in read_manifest(folder).notes
+    assert "cells with formulas, read as text: 1" in read_manifest(folder).notes
     assert value(score(folder), "accuracy").value == 1.0
 
 
@@ -553,7 +555,7 @@ def test_a_formula_is_a_reply_like_any_other(tmp_path: Path) -> None:
     [
         (
             ("index", "answer"),
-            "p.tsv is not a table of predictions of MMBench's form: there is no column prediction",
+            "there is no column prediction",
         ),
         (("prediction", "A"), "there is no column index"),
     ],
@@ -587,11 +589,11 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(
         (["p.tsv", "--benchmark", "gone.tsv"], "gone.tsv: no such file"),
         (
             ["p.tsv", "--benchmark", "mmbench"],
-            "is not on this machine, and HF_HUB_OFFLINE forbids the network",
+            "is not on this machine, and HF_HUB_OFFLINE is set",
         ),
         (
             ["runs", "--benchmark", "answers.tsv"],
-            "--benchmark, --as, --column and --answer-is are for files of predictions",
+            "--benchmark, --as, --column and --answer-is apply to files of predictions",
         ),
         (
             ["p.tsv", "p.tsv", "--to", "x", "--benchmark", "answers.tsv"],
@@ -611,7 +613,7 @@ def test_the_same_file_is_the_same_run_and_another_one_does_not_take_its_place()
     assert (first / "journal-0.jsonl").read_bytes() == journal
     hand_in(rows, lambda cells: "A")
     assert import_predictions(Path("p.tsv"), "answers.tsv") != first
-    with pytest.raises(StoreError, match="holds another run"):
+    with pytest.raises(StoreError, match="contains another run"):
         import_predictions(Path("p.tsv"), "answers.tsv", first)
 
 
@@ -662,7 +664,7 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(
     assert "| mine | shy - a | 100.0% | 0.0% | 100.0 points [20.8, 100.0] n=8" in text
     words = ("--common-answered", "--where", "l1 == 'reasoning'", "-o", "c.html")
     assert small.command(capsys, "report", *map(str, folders), *words)[0] == 0
-    assert "Questions left out" in Path("c.html").read_text()
+    assert "Excluded questions" in Path("c.html").read_text()
 
 
 def test_fewer_questions_are_chosen_by_tag_and_wrong_names_are_refused() -> None:
@@ -688,7 +690,7 @@ def test_runs_on_other_questions_are_not_compared() -> None:
     other = score(
         import_predictions(hand_in(rotated(*bases(11)), correct), "./mine", Path("runs/other"))
     )
-    with pytest.raises(DataError, match="are on different builds of mine"):
+    with pytest.raises(DataError, match="used different builds of mine"):
         Results([*one.runs, *other.runs]).only(common_answered=True)
     nobody = [
         score(taken(name, lambda cells: "I cannot help with that, sorry.", 11))

@@ -30,7 +30,7 @@ LEAVES = {"ocr": 30, "image_style": 20, "bar_charts": 11}
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Sixty-one questions of three abilities, one of them not MMBench's, and their pictures."""
+    """Sixty-one questions of three abilities, one of them not MMBench's, and their images."""
     (tmp_path / "pictures").mkdir()
     rows = []
     for leaf, count in LEAVES.items():
@@ -206,7 +206,7 @@ def test_balanced_questions_have_no_weakness_and_their_parts_add_up() -> None:
         ),
         (
             [BalanceItem(i.index, i.leaf, i.count, i.gold, "one") for i in items(80)],
-            "pictures in both splits: 1; whoever trains on dev has seen them",
+            "images in both splits: 1; whoever trains on dev has seen them",
         ),
     ],
 )
@@ -219,7 +219,7 @@ def test_what_would_make_numbers_weak_is_said(found: list[BalanceItem], line: st
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no question": ({"question": " "}, "q.csv:3: the question is empty"),
     "no category": ({"category": ""}, "q.csv:3: the category is empty"),
-    "no picture": ({"image": ""}, "q.csv:3: the image is empty"),
+    "no image": ({"image": ""}, "q.csv:3: the image is empty"),
     "no answer": ({"answer": ""}, "q.csv:3: the answer is empty"),
     "answer without option": (
         {"answer": "D"},

@@ -10,8 +10,8 @@ import pytest
 import mini_hub
 from place_servers import Faults, HubServer, ModelScopeServer, Repo
 from snellen.errors import DataError
-from snellen.fetching.attendance import Attendance, attended
-from snellen.fetching.download import PlaceError
+from snellen.fetching.attendance import Attendance, attending
+from snellen.fetching.download import FetchError
 from snellen.fetching.modelscope import fetch_from_modelscope
 from snellen.runs.finding import find_benchmarks
 from test_parts import ENTRY, TYPES, point_at, rows
@@ -52,9 +52,9 @@ def test_files_are_fetched_once_page_by_page_and_checked(
 @pytest.mark.parametrize(
     ("repo", "said"),
     [
-        (Repo(FILES, state="gone"), r"is gone \(404\)"),
-        (Repo(FILES, state="private", tokens=("mine",)), r"wants a sign-in \(403\)"),
-        (Repo({"else.txt": b"x"}), "has no file called data/test-"),
+        (Repo(FILES, state="gone"), r"no longer exists \(404\)"),
+        (Repo(FILES, state="private", tokens=("mine",)), r"requires a login \(403\)"),
+        (Repo({"else.txt": b"x"}), "has no file named data/test-"),
         (Repo(FILES, rate_limited=99, retry_after=600), "429, too many requests"),
     ],
 )
@@ -63,7 +63,7 @@ def test_what_cannot_be_had_is_one_line(
 ) -> None:
     with ModelScopeServer({NAME: repo}) as server:
         speak_to(server, monkeypatch)
-        with pytest.raises(PlaceError, match=said) as caught:
+        with pytest.raises(FetchError, match=said) as caught:
             fetch_from_modelscope(NAME, PATTERNS, {}, tmp_path)
     assert "\n" not in str(caught.value)
 
@@ -109,13 +109,12 @@ def test_a_benchmark_is_built_from_modelscope_when_the_hub_is_away(
     ):
         point_at(hub, monkeypatch)
         speak_to(server, monkeypatch)
-        with attended(Attendance(lines.append)):
+        with attending(Attendance(lines.append)):
             [use] = find_benchmarks(["large"])
         assert use.benchmark.manifest.counts.samples == 12
-        assert use.benchmark.manifest.made.origin == "owner/copy on ModelScope"
+        assert use.benchmark.manifest.build_info.origin == "owner/copy on ModelScope"
         assert any(
-            "there is no dataset owner/large" in line and "ModelScope is tried" in line
-            for line in lines
+            "no dataset owner/large" in line and "trying ModelScope" in line for line in lines
         )
 
 
@@ -125,7 +124,7 @@ def test_offline_what_was_fetched_is_taken(tmp_path: Path, monkeypatch: pytest.M
         fetch_from_modelscope(NAME, PATTERNS, {}, tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert content(fetch_from_modelscope(NAME, PATTERNS, {}, tmp_path)) == FILES
-    with pytest.raises(DataError, match="HF_HUB_OFFLINE forbids the network"):
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE is set"):
         fetch_from_modelscope(NAME, (*PATTERNS, "more/*"), {}, tmp_path)
 
 
@@ -133,6 +132,6 @@ def test_offline_it_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with ModelScopeServer({NAME: Repo(FILES)}) as server:
         speak_to(server, monkeypatch)
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-        with pytest.raises(DataError, match="HF_HUB_OFFLINE forbids the network"):
+        with pytest.raises(DataError, match="HF_HUB_OFFLINE is set"):
             fetch_from_modelscope(NAME, PATTERNS, {}, tmp_path)
         assert not server.log

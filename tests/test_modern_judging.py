@@ -21,7 +21,8 @@ from snellen.protocols.verdict import Verdict
 from snellen.records import Request
 
 PARTS = re.compile(
-    r"^(?:Reference|First answer): (.+?)$.*<words>(.+?)</words>", re.MULTILINE | re.DOTALL
+    r"^(?:Reference|First answer|Its components): (.+?)$.*<words>(.+?)</words>",
+    re.MULTILINE | re.DOTALL,
 )
 Mark = Callable[[str, str, str], str]
 """A judge's mark, from the prompt, the reference and the reply in it."""
@@ -85,6 +86,19 @@ def test_mm_vets_judge_marks_in_tenths(tmp_path: Path) -> None:
     assert asked.values == {"mm_vet": pytest.approx((1.0 + 5 * 0.5) / 6)}
     assert len(asked.prompts) == 6
     assert '"cat<AND>a pet"' in asked.prompts[0] and "Which animal is number 0?" in asked.prompts[0]
+
+
+def test_mia_benchs_judge_sees_the_components_of_an_instruction(tmp_path: Path) -> None:
+    marks = {"a": "10", "a pet": "4"}
+    asked = judged(
+        "mia-bench",
+        "mia_bench",
+        {"0": "a"},
+        lambda prompt, components, reply: marks[reply],
+        tmp_path,
+    )
+    assert asked.values == {"mia_bench": pytest.approx((1.0 + 5 * 0.4) / 6)}
+    assert 'Its components: "Names a cat."' in asked.prompts[0]
 
 
 def test_charxivs_judge_grades_reasoning_by_the_reference(tmp_path: Path) -> None:

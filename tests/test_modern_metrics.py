@@ -215,7 +215,7 @@ def test_formulas_are_compared_as_expressions(reply: str, gold: str, right: int 
 
 # --- groups --------------------------------------------------------------------------------------------------------
 
-GRID = [  # cluster, question, picture, right
+GRID = [  # cluster, question, image, right
     ("a", "q0", "i0", 1), ("a", "q0", "i1", 1), ("a", "q1", "i0", 1), ("a", "q1", "i1", 1),
     ("b", "q0", "i0", 1), ("b", "q0", "i1", 1), ("b", "q1", "i0", 1), ("b", "q1", "i1", 0),
     ("c", "q0", "i0", 0), ("c", "q0", "i1", 1), ("c", "q1", "i0", 0), ("c", "q1", "i1", 1),
@@ -324,7 +324,10 @@ RIGHT = {
     },
     "screenspot-v2": {"point_accuracy": 1.0},
     "screenspot-pro": {"point_accuracy": 1.0, "point_unparsed_rate": 0.0},
-    "refcoco": {"box_accuracy": 1.0, "box_iou": 1.0},
+    **{
+        name: {"box_accuracy": 1.0, "box_iou": 1.0}
+        for name in modern_metric_tables.EXPRESSION_SPLITS
+    },
 }
 
 
@@ -353,7 +356,8 @@ def test_an_entry_is_built_from_a_table_of_its_columns_and_the_oracle_is_right(
         pytest.importorskip("math_verify", reason="waits for math-verify (extra `math`)")
     benchmark = built(name, tmp_path)
     table = modern_metric_tables.TABLES[name]
-    rows = {"refcoco": 2 * table.rows, "ocrbench-v2": table.rows - 2}.get(name, table.rows)
+    expressions = dict.fromkeys(modern_metric_tables.EXPRESSION_SPLITS, 2 * table.rows)
+    rows = {**expressions, "ocrbench-v2": table.rows - 2}.get(name, table.rows)
     assert benchmark.manifest.counts.samples == rows
     found = values(benchmark, "snellen:oracle", tmp_path)
     assert {row: found[row] for row in RIGHT[name]} == pytest.approx(RIGHT[name])
@@ -480,7 +484,7 @@ class Constant:
 
 
 def test_a_yes_to_everything_has_a_hundred_points_a_category_of_mme(tmp_path: Path) -> None:
-    # Each picture has a yes and a no: accuracy 50 %, both right 0 %.
+    # Each image has a yes and a no: accuracy 50 %, both right 0 %.
     found = values(built("mme", tmp_path), Constant("Yes"), tmp_path)
     assert (found["mme_perception"], found["mme_cognition"]) == (
         pytest.approx(500),
@@ -540,14 +544,14 @@ def test_ocrbenchs_formulas_are_compared_without_blanks_and_case_and_its_buckets
 def test_coordinates_of_replies_are_declared_and_told(
     tmp_path: Path, coordinates: str, gold: str
 ) -> None:
-    # 0.5, 1 and 3.25 by 2.5 pixels on a picture of 8 by 6.
+    # 0.5, 1 and 3.25 by 2.5 pixels on an image of 8 by 6.
     spec = with_params(entries()["modern/refcoco"], {"coordinates": coordinates}).from_hub()
     source = modern_metric_tables.write("refcoco", tmp_path / "hub")
     benchmark = build_benchmark(spec, source=source, to=tmp_path / "built")
     first = samples(benchmark)["0-0-0"]
     assert open_answers(benchmark.folder)[first.id, 0].texts == (gold,)
     told = (
-        "in pixels of the picture, which is 8 wide and 6 high"
+        "in pixels of the image, which is 8 wide and 6 high"
         if coordinates == "pixels"
         else f"bottom {coordinates}."
     )

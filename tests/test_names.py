@@ -9,8 +9,9 @@ from pathlib import Path
 import snellen
 
 ROOT = Path(snellen.__file__).parent
-ALLOWED = {"read", "Params", "command", "upgrade"}
-"""What readers, verbs and migrations are called by the door that opens them: the module's name says which."""
+ALLOWED = {"read", "Params", "command", "upgrade", "load_model"}
+"""What readers, verbs and migrations are called by the door that opens them: the module's name says which. `api.load_model`
+is the model of `models.loading.load_model` with a method for single questions."""
 
 
 def public_names() -> dict[str, set[str]]:

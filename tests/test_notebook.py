@@ -73,9 +73,11 @@ def test_an_interrupted_cell_leaves_a_run_that_goes_on(
     notebook: Notebook, halting_server: Server, questions: Benchmark
 ) -> None:
     model = f"openai:any@{halting_server.url}?concurrency=4"
-    call = f'sn.evaluate("{model}", {str(questions.folder)!r}, "circular?all_passes=true", name="stopped", progress=show)'
+    call = f'sn.evaluate("{model}", {str(questions.folder)!r}, "circular?all_passes=true", name="stopped", progress=show, announce=str)'
     begin = f"""
 import snellen as sn
+from snellen.runs import async_driver, interrupts
+async_driver.GRACE_SECONDS = interrupts.GRACE_SECONDS = 2.0  # the four replies never come
 seen = []
 def show(state):
     seen.append(state)
@@ -84,9 +86,10 @@ def show(state):
 {call}
 """
     _, fault = notebook.run(begin, interrupted_by=lambda data: "five" in data["text/plain"])
-    assert "KeyboardInterrupt" in fault and "all answers so far are kept in runs/stopped" in fault
+    assert "KeyboardInterrupt" in fault and "all replies so far are stored in runs/stopped" in fault
     _, fault = notebook.run("first, asked = len(seen), seen[-1].requests; seen.clear()")
     assert not fault
+    halting_server.script()  # on a busy machine, fewer than four requests may have been sent
     shown, fault = notebook.run(
         f"{call}; print(seen[-1].done == seen[-1].total, asked, seen[-1].requests)"
     )

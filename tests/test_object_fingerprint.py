@@ -193,7 +193,7 @@ def test_an_object_with_a_connection_begins_a_run_and_goes_on_only_when_it_decla
         run(model, questions, tmp_path)
         with pytest.raises(
             StoreError,
-            match=r"nothing says whether it is still the same \(attribute.*`fingerprint`",
+            match=r"Snellen cannot tell whether the model is still the same \(attribute.*`fingerprint`",
         ) as refused:
             run(model, questions, tmp_path)
         assert "\n" not in str(refused.value)
@@ -230,7 +230,9 @@ def test_the_verdicts_of_a_judge_that_cannot_be_told_are_not_taken_for_its_own_l
             return Scripted(lambda request: "A" if log.writable() else "X", name="judge")
 
         score(tmp_path / "run", judge=judge())
-        with pytest.raises(StoreError, match="nothing says whether it is still the same"):
+        with pytest.raises(
+            StoreError, match="Snellen cannot tell whether the model is still the same"
+        ):
             score(tmp_path / "run", judge=judge())
 
 
@@ -266,7 +268,9 @@ def test_a_changed_checkpoint_gets_a_folder_of_its_own(
     first, second = folder_of(1), folder_of(2)
     assert second.name.startswith(f"{first.name}-")
     [line] = [line for line in lines if "from before it changed" in line]
-    assert f"{first} holds answers of checkpoint" in line and f"are in {second}" in line
+    assert (
+        f"{first} contains replies of checkpoint" in line and f"new replies go to {second}" in line
+    )
     assert "weights was step 1, is step 2" in line
 
     # Both are found again, and both are told apart in one table.

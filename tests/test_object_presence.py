@@ -1,4 +1,4 @@
-"""POPE made from one's own pictures: the rules by hand and by a second program, the files, the command."""
+"""POPE made from one's own images: the rules by hand and by a second program, the files, the command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import with_params
 from snellen.errors import DataError, UnknownNameError
-from snellen.readers.object_presence import Params, PictureObjects, object_questions
+from snellen.readers.object_presence import ImageObjects, Params, object_questions
 from snellen.scoring.answers import open_answers
 
 ROOM = [
@@ -32,8 +32,8 @@ ROOM = [
 def asked(
     rule: str, pictures: list[tuple[str, tuple[str, ...]]], **settings: Any
 ) -> list[list[str]]:
-    """The names that are asked for and are not there, by picture."""
-    drawn = [PictureObjects(image, objects) for image, objects in pictures]
+    """The names that are asked for and are not there, by image."""
+    drawn = [ImageObjects(image, objects) for image, objects in pictures]
     chosen = Params(negatives=rule, **settings)  # type: ignore[arg-type]
     return [
         [name for name, label in one if label == "no"]
@@ -115,7 +115,7 @@ def test_ranked_rules_agree_with_a_second_program(rule: str, seed: int) -> None:
 
 def test_of_the_upper_half_any_absent_name_is_drawn() -> None:
     names = [f"thing {n}" for n in range(20)]
-    # Thing 0 in all pictures, thing 1 in most, and so on.
+    # Thing 0 in all images, thing 1 in most, and so on.
     pictures = [
         (f"{n}.png", (*(names[k] for k in range(20) if n % (k + 1) == 0), "a", "b"))
         for n in range(1, 60)
@@ -128,7 +128,7 @@ def test_of_the_upper_half_any_absent_name_is_drawn() -> None:
 
 
 def coco(to: Path) -> Path:
-    """A COCO file of the four pictures, a name annotated twice in the first."""
+    """A COCO file of the four images, a name annotated twice in the first."""
     names = list(dict.fromkeys(name for _, objects in ROOM for name in objects))
     annotations = [
         (n, name) for n, (_, objects) in enumerate(ROOM) for name in (*objects, objects[0])
@@ -162,7 +162,7 @@ def jsonl(to: Path) -> Path:
 
 
 def built(source: Path, to: Path, rule: str = "popular", **params: Any) -> Benchmark:
-    return sn.build(f"pope/{rule}", source=source, to=to, params={"pictures": 0, **params})
+    return sn.build(f"pope/{rule}", source=source, to=to, params={"images": 0, **params})
 
 
 def test_cocos_file_and_a_list_of_names_give_the_same_questions(tmp_path: Path) -> None:
@@ -177,9 +177,7 @@ def test_cocos_file_and_a_list_of_names_give_the_same_questions(tmp_path: Path) 
     assert questions["4"] == "Is there an apple in the image?"
     assert [answers[str(n)] for n in range(1, 5)] == ["yes", "no", "yes", "no"]
     assert {s.group for s in one.samples()} == {"1.png", "2.png", "3.png"}
-    assert one.manifest.warnings == (
-        "instances_mine.json: 3 of 4 pictures; 1 have too few objects",
-    )
+    assert one.manifest.warnings == ("instances_mine.json: 3 of 4 images; 1 have too few objects",)
 
 
 def test_a_seed_draws_the_same_pictures_for_all_three_rules(tmp_path: Path) -> None:
@@ -187,7 +185,7 @@ def test_a_seed_draws_the_same_pictures_for_all_three_rules(tmp_path: Path) -> N
     drawn = {}
     for rule in ("random", "popular", "adversarial"):
         for seed in range(4):
-            made = built(source, tmp_path / f"{rule}{seed}", rule, pictures=3, objects=1, seed=seed)
+            made = built(source, tmp_path / f"{rule}{seed}", rule, images=3, objects=1, seed=seed)
             drawn[rule, seed] = tuple(dict.fromkeys(sample.group for sample in made.samples()))
     assert all(
         drawn["random", seed] == drawn["popular", seed] == drawn["adversarial", seed]
@@ -217,9 +215,9 @@ def test_the_authors_slip_is_kept_by_name(tmp_path: Path) -> None:
         ('{"image": "1.png"}', r"objects.jsonl:1: .*missing required field `objects`"),
         (
             '{"image": "9.png", "objects": ["chair", "dog", "cat"]}',
-            r"the picture 9.png is in none of",
+            r"the image 9.png is in none of",
         ),
-        ('{"image": "1.png", "objects": ["chair"]}', r"no picture has 3 objects or more"),
+        ('{"image": "1.png", "objects": ["chair"]}', r"no image has 3 objects or more"),
         (
             '{"image": "1.png", "objects": ["chair", "dog", "cat"]}',
             r"no name is left to ask for that is not in 1.png",
@@ -230,7 +228,7 @@ def test_a_broken_list_is_refused_with_its_place(line: str, fault: str, tmp_path
     source = jsonl(tmp_path / "own")
     others = (
         ""
-        if "no name" in fault or "no picture has" in fault
+        if "no name" in fault or "no image has" in fault
         else (source / "objects.jsonl").read_text()
     )
     kept = others.replace('"1.png"', '"4.png"', 1) if "9.png" not in fault else others
@@ -243,7 +241,7 @@ def test_a_broken_list_is_refused_with_its_place(line: str, fault: str, tmp_path
 
 def test_too_few_pictures_are_refused_with_what_to_set(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match="3 pictures have 3 objects or more, 500 are to be drawn; set pictures = 3"
+        DataError, match="3 images have 3 objects or more, 500 are to be drawn; set images = 3"
     ):
         sn.build("pope/random", source=jsonl(tmp_path / "own"), to=tmp_path / "x")
 
@@ -255,15 +253,15 @@ def test_the_command_builds_all_three_which_are_scored_together(
     monkeypatch.chdir(tmp_path)
     source = str(coco(tmp_path / "coco"))
     code, _, said = small.command(
-        capsys, "build", "pope", "--source", source, "--param", "pictures=3"
+        capsys, "build", "pope/*", "--source", source, "--param", "images=3"
     )
     assert code == 0, said
-    results = sn.evaluate("snellen:oracle", "pope", name="oracle")
+    results = sn.evaluate("snellen:oracle", "pope/*", name="oracle")
     assert results.value("pope_f1", benchmark="pope/pooled") == 1.0
     code, _, said = small.command(
-        capsys, "build", "pope", "--source", source, "--param", "pictures=many"
+        capsys, "build", "pope/*", "--source", source, "--param", "images=many"
     )
-    assert code != 0 and "pictures is 500 in the entry; 'many' is of another type" in said
+    assert code != 0 and "images is 500 in the entry; 'many' has another type" in said
 
 
 # --- choices of an entry -------------------------------------------------------------------------------------------

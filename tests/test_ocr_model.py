@@ -25,7 +25,7 @@ WORDS = ("RONALDO", "Snellen", "STOP", "New York", "62-03")
 
 
 def written(lines: tuple[str, ...], path: Path, size: int = 40) -> Path:
-    """A picture with lines of text."""
+    """An image with lines of text."""
     font = ImageFont.load_default(size=size)
     width = max(int(font.getlength(line)) for line in lines) + size
     picture = Image.new("RGB", (width, int(1.6 * size) * len(lines) + size // 2), "white")
@@ -63,8 +63,8 @@ def test_a_trained_reader_reads_drawn_words_of_an_official_layout(tmp_path: Path
     results = sn.evaluate("ocr:rapidocr", str(benchmark.folder), runs=tmp_path, name="ocr")
     assert results.value("word_accuracy", benchmark="lvlm-ehub/iiit5k") == 1.0
     assert results.value("exact_match", benchmark="lvlm-ehub/iiit5k") == 1.0
-    [note] = [note for note in read_manifest(tmp_path / "ocr").notes if "only reads" in note]
-    assert note.endswith("whatever was asked")
+    [note] = [note for note in read_manifest(tmp_path / "ocr").notes if "only recognises" in note]
+    assert note.endswith("whatever the question")
 
 
 @needs_reader
@@ -95,7 +95,7 @@ def test_a_picture_without_text_has_an_empty_reply_and_no_picture_is_a_failure(
     ]
     request = Request("b", "1", Variant(), (), kind="loglikelihood", continuations=("a", "b"))
     [scored] = reader.loglikelihood([request], ImageStore(tmp_path))
-    assert scored.error is not None and "only reads text" in scored.error.detail
+    assert scored.error is not None and "only recognises text" in scored.error.detail
 
 
 @needs_reader

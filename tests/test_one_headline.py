@@ -7,6 +7,7 @@ import io
 import json
 import re
 import statistics
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,7 +28,7 @@ from small import command
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
-from snellen.catalogue.places import HubPlace, locked_commit
+from snellen.catalogue.places import HubSource, locked_commit
 from snellen.common.seeds import rng_for
 from snellen.records import Request
 from snellen.report.findings import findings
@@ -313,7 +314,9 @@ def three_on_a_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
             if path.is_file()
         }
         [place] = [
-            each for each in entries()[f"modern/{name}"].source.places if isinstance(each, HubPlace)
+            each
+            for each in entries()[f"modern/{name}"].source.places
+            if isinstance(each, HubSource)
         ]
         commit = locked_commit(place)
         repos[place.repo] = Repo(files, older={commit: files} if commit else {})
@@ -331,7 +334,7 @@ def test_three_benchmarks_from_a_hub_fit_a_screen_with_a_number_each(
     three_on_a_hub: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MMStar has options, MMMU some, DocVQA none; their headlines are three different metrics."""
-    monkeypatch.setattr("snellen.cli.show.out.width", 100)
+    monkeypatch.setattr("snellen.cli.show.console.width", 100)
     names = ["modern/mmstar", "modern/mmmu", "modern/docvqa"]
     code, built, err = command(capsys, "build", *names)
     assert code == 0, built + err
@@ -522,3 +525,15 @@ def test_a_note_is_as_wide_as_the_terminal_and_not_as_its_table() -> None:
     console.print(plain_table(table))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert lines[-1].strip() == f"\N{SUPERSCRIPT ONE} {reason}"
+
+
+def test_figures_that_cannot_be_made_are_refused_before_the_report_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sn.evaluate("snellen:oracle", "eyechart/colour", limit=2, name="x", report=False)
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    words = ("report", "runs/x", "-o", "r.md", "--figures", "figs", "--figure-format", "pdf")
+    code, _, err = small.command(capsys, *words)
+    assert code == 2 and "needs the package cairosvg" in err
+    assert not (tmp_path / "r.md").exists()

@@ -163,6 +163,17 @@ def test_stored_image_bytes_are_sent_as_they_are() -> None:
     assert text == {"type": "text", "text": "Which? (A) one; (B) two."}
 
 
+def test_the_detail_of_images_is_sent_with_each_and_is_part_of_the_fingerprint() -> None:
+    with start_server() as server:
+        model = model_at(server.url, detail="low")
+        ask_one(model)
+        ask_one(model_at(server.url))
+        low, plain = [seen.asked["messages"][0]["content"][0] for seen in server.seen()]
+    assert low["image_url"]["detail"] == "low"
+    assert "detail" not in plain["image_url"]
+    assert model.fingerprint()["image detail"] == "low"
+
+
 def test_an_image_is_read_once_for_the_requests_that_travel_together(server: Server) -> None:
     shelf = Shelf()
     ask(
@@ -465,7 +476,7 @@ def test_a_refused_temperature_is_left_out_and_noted(server: Server) -> None:
     response = ask_one(model_at(server.url))
     assert (response.error, response.notes) == (
         None,
-        ("temperature left out: the server refuses it",),
+        ("temperature was not sent: the server rejects it",),
     )
 
 
@@ -558,7 +569,7 @@ def test_a_slow_reply_is_a_timeout() -> None:
 def test_a_server_that_is_not_there_is_a_connection_failure() -> None:
     with start_server() as server:
         url = server.url
-    error = failure(ask_one(model_at(url, retries=1)))
+    error = failure(ask_one(model_at(url, retries=1, stop_after=0)))
     assert (error.kind, error.attempts) == ("connection", 2)
     assert url in error.detail
 
@@ -585,8 +596,8 @@ def test_a_failure_that_would_stay_is_not_tried_again(
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (broken(401), "check the API key"),
-        (broken(403), "check the API key"),
+        (broken(401), 'no key was sent, .*; api_key_env="OPENAI_API_KEY" sends it here'),
+        (broken(403), "no key was sent"),
         (broken(404, message="The model `x` does not exist."), "`x` does not exist"),
         (broken(402, message="no credit"), "no credit"),
         (broken(429, code="insufficient_quota", message="over quota"), "over quota"),
@@ -600,6 +611,16 @@ def test_what_would_fail_every_request_ends_the_run(
     with pytest.raises(ModelError, match=words) as caught:
         ask_one(model_at(server.url))
     assert "\n" not in str(caught.value)
+
+
+def test_a_key_that_was_sent_is_to_be_checked(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_KEY", KEY)
+    server.script(broken(401))
+    model = load_model(f"openai:llava@{server.url}?api_key_env=OWN_KEY")
+    with pytest.raises(ModelError, match="check the API key"):
+        ask_one(model)
 
 
 def test_an_unknown_model_is_named() -> None:

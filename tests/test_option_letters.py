@@ -50,7 +50,7 @@ def test_questions_that_failed_early_do_not_count_less(results: sn.Results) -> N
     assert {label for _, label in letters} == set("ABCD")
     for protocol in ("vanilla", "circular"):
         liked = letters[protocol, "A"]
-        assert (liked.chosen.value, liked.correct.value, liked.difference.value) == (
+        assert (liked.choice_rate.value, liked.correct.value, liked.difference.value) == (
             0.625,
             0.25,
             0.375,
@@ -100,13 +100,13 @@ def test_the_verdict_allows_for_the_number_of_letters(results: sn.Results) -> No
     low, high = 0.375 - wider * (0.375 - liked.low), 0.375 + wider * (liked.high - 0.375)
     [sentence] = letter_sentences(letters)
     assert sentence == (
-        f"With four options, A is favoured, {100 * low:.1f} to {100 * high:.1f} points more often chosen than right."
+        f"With four options, A is favoured: chosen {100 * low:.1f} to {100 * high:.1f} points more often than it is correct."
     )
     [balanced] = letter_sentences([preferences(results, 1)["circular", label] for label in "ABCD"])
     assert balanced == "With four options, no letter is clearly favoured."
     [table] = letter_tables(run_views(results.runs, ()))
     assert (
-        f"half under circular, with four options: A is favoured, {100 * low:.1f} to"
+        f"half under circular, with four options: A is favoured: chosen {100 * low:.1f} to"
         in table.notes[0]
     )
     shown = {row[2]: row[-1].estimate for row in table.rows if row[:2] == ("half", "circular")}
@@ -124,7 +124,7 @@ def test_an_interval_that_is_clear_by_itself_alone_is_no_verdict() -> None:
         for label, (value, margin) in margins.items()
     ]
     assert letter_sentences(letters) == [
-        "With four options, A is avoided, 4.7 to 35.3 points less often chosen than right."
+        "With four options, A is avoided: chosen 4.7 to 35.3 points less often than it is correct."
     ]
 
 
@@ -160,7 +160,7 @@ def test_hidden_answers_leave_what_was_chosen(tmp_path: Path) -> None:
         answering(2, "half"), str(benchmark.folder), "circular", runs=tmp_path / "runs"
     )
     liked = preferences(results)["circular", "A"]
-    assert liked.chosen.value is not None and liked.difference.value is None
+    assert liked.choice_rate.value is not None and liked.difference.value is None
     assert (
         letter_sentences([liked]) == []
         and "favour" not in letter_tables(run_views(results.runs, ()))[0].notes[0]

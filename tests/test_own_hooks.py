@@ -14,7 +14,7 @@ import snellen as sn
 from snellen import registry
 from snellen.errors import HookError, SnellenError, SuiteWarning, UnknownNameError
 from snellen.extraction import find_extractor
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared_row
 from snellen.plugin_api import ExtractedChoice, NamedExtractor
 
 
@@ -83,7 +83,7 @@ FILE = "own_code.py"
             r"mine: the metric 'own' \(own_code.py:shortnes\) cannot be loaded: AttributeError: unknown attribute "
             r"'shortnes'; did you mean shortness\?",
         ),
-        (3, "mine: the metric 'own' is 3; it has to be a declared metric or a function"),
+        (3, "mine: the metric 'own' is 3; it must be a declared metric or a function"),
     ],
 )
 def test_a_metric_that_cannot_be_had_is_told_before_the_model_is_asked(
@@ -145,8 +145,8 @@ def test_a_metric_that_fails_is_told_with_question_and_what_goes_on(
 
     registered("metrics", "own", failing)
     line = (
-        r"the metric own, on mine q0: ValueError: no such word; the replies are kept: correct "
-        r"it, then `snellen score runs/x` goes on"
+        r"the metric own, on mine q0: ValueError: no such word; the replies are stored: correct "
+        r"the problem, then call sn\.score\('runs/x'\)"
     )
     with pytest.raises(HookError, match=line) as raised:
         sn.evaluate(model, open_questions, name="x")
@@ -177,7 +177,7 @@ def test_a_run_is_none_the_worse_for_a_broken_metric_that_it_does_not_use(
     registered("metrics", "own", lambda reply, references: 1.0)
     registered("metrics", "of_others", "no_such_module:metric")
     assert sn.evaluate(model, open_questions, name="x").value("own", benchmark="mine") == 1.0
-    assert declared("of_others").heading == "of others"
+    assert declared_row("of_others").heading == "of others"
     with pytest.raises(
         HookError, match=r"the metric 'of_others' \(no_such_module:metric\) cannot be loaded"
     ):
@@ -207,8 +207,8 @@ def test_a_run_of_a_suite_that_is_not_named_says_so_before_the_model_is_asked(
     facts = {"formulation": "text", "metrics": ("word_shar",), "suite": "kitchen"}
     folder = small.built(rows, tmp_path / "built", name="kitchen/words", **facts).folder
     line = (
-        r"kitchen/words: unknown metric 'word_shar'; its suite 'kitchen' is not known here: name its folder with "
-        r"--suites \(sn.add_suites\), or install its package"
+        r"kitchen/words: unknown metric 'word_shar'; its suite 'kitchen' is not available: give its folder with "
+        r"sn.add_suites\(FOLDER\), or install its package"
     )
     with pytest.raises(UnknownNameError, match=line):
         sn.evaluate(model, str(folder), name="x")
@@ -266,8 +266,8 @@ def test_the_version_of_a_function_is_its_name_with_a_digest_of_its_file(
             r"mine: the extractor 'own' \(no_such_module:rule\) cannot be loaded: ModuleNotFound",
         ),
         (
-            lambda reply: 0,
-            r"the extractor 'own' takes \(reply\); it has to take \(reply, options, labels\)",
+            lambda reply, options: 0,
+            r"the extractor 'own' takes \(reply, options\); it has to take \(reply, options, labels\)",
         ),
         (
             "own_code.py:shortness",
@@ -316,7 +316,7 @@ def test_an_extractor_that_fails_is_told_with_question_and_what_goes_on(
     registered("extractors", "own", rule)
     with pytest.raises(HookError, match=line) as raised:
         sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(extractor="own"))
-    assert "the replies are kept: correct it, then `snellen score runs/x` goes on" in str(
+    assert "the replies are stored: correct the problem, then call sn.score('runs/x')" in str(
         raised.value
     )
     assert model.asked == 3
@@ -329,7 +329,7 @@ def test_a_metric_of_choices_that_fails_is_told_with_its_question(
     from snellen.metrics.declaration import ChoiceMetric, metric_row
 
     metric = ChoiceMetric(
-        what="", rows=(metric_row("own"),), measure=lambda predictions, answer: 1 / 0
+        description="", rows=(metric_row("own"),), measure=lambda predictions, answer: 1 / 0
     )
     registered("metrics", "own", metric)
     with pytest.raises(
@@ -353,7 +353,7 @@ def test_a_kind_of_metric_from_another_package_scores_questions(
             scores += [question.score("own", Unscored("metric undefined")) for question in others]
             return MetricScores(scores)
 
-    registered("metrics", "own", OptionCount(what="options", rows=(metric_row("own"),)))
+    registered("metrics", "own", OptionCount(description="options", rows=(metric_row("own"),)))
     results = sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(metrics=("own",)))
 
     [row] = [row for row in results.rows if (row.metric, row.slice) == ("own", "")]
@@ -368,8 +368,70 @@ def test_a_kind_of_metric_without_score_is_named(
     class Incomplete(Metric, frozen=True, kw_only=True):
         computed_over = "reply"
 
-    registered("metrics", "own", Incomplete(what="", rows=(metric_row("own"),)))
-    with pytest.raises(
-        HookError, match="own is of the kind Incomplete, which has no method `score`"
-    ):
+    registered("metrics", "own", Incomplete(description="", rows=(metric_row("own"),)))
+    with pytest.raises(HookError, match="own has the kind Incomplete, which has no method `score`"):
         sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(metrics=("own",)))
+
+
+METRICS = """
+def names_b(reply, references):
+    return float("B" in reply)
+
+
+def length(reply, references):
+    return 3 * len(reply)
+"""
+
+
+@pytest.fixture
+def plain_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A benchmark of open questions in a folder with metrics in `my_metrics.py`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_metrics.py").write_text(METRICS)
+    rows = [
+        {"id": f"q{i}", "question": f"Which letter is {i}?", "answer": "B", "image": small.cell(i)}
+        for i in range(4)
+    ]
+    return str(small.built(rows, tmp_path / "open", formulation="text").folder)
+
+
+def test_a_function_is_the_same_metric_by_its_file_and_in_python(
+    plain_questions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._NAMES["metrics"], "names_b", None)
+    model = Counted(lambda request: "B", name="counted")
+    by_file = sn.evaluate(model, plain_questions, metrics="my_metrics.py:names_b", name="f")
+    [by_file_row] = [row for row in by_file.rows if row.metric == "names_b" and not row.slice][:1]
+
+    def names_b(reply: str, references: tuple[str, ...]) -> float:
+        return float("B" in reply)
+
+    monkeypatch.setitem(registry._NAMES["metrics"], "names_b", None)
+    in_python = sn.evaluate(model, plain_questions, metrics=names_b, name="p")
+    [python_row] = [row for row in in_python.rows if row.metric == "names_b" and not row.slice][:1]
+
+    assert by_file_row.unit == python_row.unit == "share"
+    assert by_file_row.estimate == python_row.estimate
+    # Four of four: the interval of a share ends at 1, and Wilson's begins at 4 / (4 + 1.96^2).
+    assert by_file_row.estimate.high == 1.0
+    assert 0.3 < (by_file_row.estimate.low or 0.0) < 0.55
+
+
+def test_a_function_whose_values_are_no_shares_is_told_how_to_say_so(
+    plain_questions: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._NAMES["metrics"], "length", None)
+    words = ("run", "snellen:always-a", plain_questions, "--metric", "my_metrics.py:length")
+    code, _, err = small.command(capsys, *words)
+    assert code != 0
+    assert 'give it another unit than a share: @sn.metric(unit="points")' in err
+
+
+@pytest.mark.parametrize("name", ["my_metrics:names_b", "my_metrics.py", "./my_metrics.py"])
+def test_a_metric_in_a_file_is_named_by_file_and_name(
+    name: str, plain_questions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("run", "snellen:always-a", plain_questions, "--metric", name)
+    code, _, err = small.command(capsys, *words)
+    assert code == 2
+    assert f"unknown metric {name!r}; write my_metrics.py:names_b" in err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from snellen.models import worker
 from snellen.models.base import Model
 from snellen.models.loading import find_opener, load_model, names_model
 from snellen.models.model_strings import parse_spec
+from snellen.own_code import code_hint, names_in_file
 from snellen.records import Variant
 
 CODE = """
@@ -57,7 +59,7 @@ WITH_WEIGHTS = AlwaysB()
 NUMBER = 3
 
 
-def sentence(image, question):
+def sentence(image, question, more):
     return "It is red."
 
 """
@@ -179,7 +181,7 @@ def test_the_command_line_runs_a_file_and_goes_on_with_it(
         (
             "code_of_mine.py:sentence",
             ModelError,
-            r"code_of_mine.py:sentence takes \(image, question\), .*; name a class with generate",
+            r"code_of_mine.py:sentence takes \(image, question, more\)",
         ),
         (
             "code_of_mine.py:broken",
@@ -189,12 +191,12 @@ def test_the_command_line_runs_a_file_and_goes_on_with_it(
         (
             "code_of_min.py:AlwaysB",
             UnknownNameError,
-            "a class of your own is my_model.py:MyModel, or my_package",
+            "for your own class, write my_model.py:MyModel or my_package",
         ),
         (
             "code_of_min:AlwaysB",
             UnknownNameError,
-            "unknown model 'code_of_min'; .*; a class of your own is my_model.py:My",
+            "unknown model 'code_of_min'; .*; for your own class, write my_model.py:My",
         ),
         ("opneai:gpt-4o", UnknownNameError, r"unknown model 'opneai'; did you mean openai\?$"),
     ],
@@ -256,25 +258,47 @@ def test_likelihoods_that_are_not_numbers_for_each_option_are_refused_in_one_lin
         sn.evaluate(Scoring([]), choices, "likelihood", runs=str(tmp_path))
 
 
-def test_a_class_in_place_of_an_object_and_a_function_in_place_of_a_model_are_told(
-    choices: str,
-) -> None:
-    with pytest.raises(
-        ModelError, match=r"Replying is a class; give an object of it: Replying\(\)"
-    ):
+def test_a_class_with_arguments_and_a_function_of_one_argument_are_refused(choices: str) -> None:
+    with pytest.raises(ModelError, match=r"give an object of it: Replying\(\.\.\.\)"):
         sn.evaluate(Replying, choices)
-    with pytest.raises(
-        ModelError,
-        match=r"function is not a model: .*; for a function of one request .* sn.Scripted\(fun",
-    ):
+    with pytest.raises(ModelError, match=r"takes the question and a list of PIL images"):
         sn.evaluate(lambda request: "A", choices)
 
 
 def test_a_worker_checks_how_its_model_can_be_called_before_it_serves() -> None:
     line = (
-        r"worker: the generate of code_of_mine.py:AlwaysB takes \(requests, images\), but a worker calls generate\("
-        r"messages, images, max_new_tokens, temperature, top_p, seed, stop\); one of \(requests, images\) needs no "
+        r"worker: the generate of code_of_mine.py:AlwaysB takes \(requests, images\), but the worker calls generate\("
+        r"messages, images, max_new_tokens, temperature, top_p, seed, stop\); a class with \(requests, images\) does not need a "
         "worker: `snellen run code_of_mine.py:AlwaysB BENCHMARK`"
     )
     with pytest.raises(SystemExit, match=line):
         worker.load("code_of_mine.py:AlwaysB")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "code_of_mine.py",
+            "model 'code_of_mine.py' names no function or class; write code_of_mine.py:",
+        ),
+        ("code_of_mine", "model 'code_of_mine' names no function or class; write code_of_mine.py:"),
+        ("code_of_nobody.py", "there is no file code_of_nobody.py; check the path"),
+        (
+            "http://127.0.0.1:8801/v1",
+            "model 'http://127.0.0.1:8801/v1' is the address of a server; name its model as well: "
+            "openai:NAME@http://127.0.0.1:8801/v1",
+        ),
+    ],
+)
+def test_a_file_or_an_address_alone_is_answered_with_the_model_string(text: str, line: str) -> None:
+    with pytest.raises(ModelError, match=re.escape(line)):
+        load_model(text)
+
+
+def test_the_names_in_a_file_are_found_without_running_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.py"
+    path.write_text("class Mine: ...\ndef ask(q, i): ...\ndef _no(): ...\nraise SystemExit(3)\n")
+    assert names_in_file(path) == ["Mine", "ask"]
+    assert code_hint(str(path)) == f"write {path}:Mine or {path}:ask"
+    assert code_hint(f"{tmp_path / 'm'}:ask") == f"write {path}:ask"

@@ -141,17 +141,15 @@ def test_an_answer_is_a_letter_a_text_or_an_index(
 
 def test_a_folder_of_pictures_that_is_not_there_is_named_once(tmp_path: Path) -> None:
     path = small.write([TWO, {**TWO, "image": "a.png"}], tmp_path / "t.jsonl")
-    with pytest.raises(
-        DataError, match=r"^nowhere: there is no such folder of pictures \(--images\)$"
-    ):
+    with pytest.raises(DataError, match=r"^nowhere: no such folder of images \(images=\.\.\.\)$"):
         list(read({"file": path.name, "images": "nowhere"}, tmp_path))
 
 
 def test_letters_that_are_texts_of_other_options_are_noted(tmp_path: Path) -> None:
     table = "question\tA\tB\tanswer\nWhich?\tB\tA\tA\nWhich?\tcat\tdog\tA\nWhich?\tA\tB\tB\nWhich?\tB\tC\tB\n"
     assert drafts(table, tmp_path / "t.tsv")[-1].notes == (
-        "t.tsv: where an answer is the letter of one option and the text of another (2 questions: line 2, 5), it was "
-        "read as the letter",
+        "t.tsv: in 2 questions the answer is the letter of one option and the text of another, and was read as the "
+        "letter (line 2, 5)",
     )
 
 
@@ -288,7 +286,7 @@ WRONG_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "equal options": ({**TWO, "B": " cat "}, "the option 'cat' appears twice; options must differ"),
     "single option": (
         {"question": "Which?", "A": "cat", "answer": "A"},
-        "two options or more, but there is only 'cat'",
+        "at least two options, but there is only 'cat'",
     ),
     "hole in the options": (
         {**TWO, "B": "", "C": "cow"},
@@ -330,7 +328,10 @@ def test_a_wrong_row_is_refused_with_file_and_line(
             {"question": "Which?", "options": ["a", "b"], "answer": -1},
             "answer -1 but options are 0-1",
         ),
-        ({"question": "Which?", "options": ["a", "b"], "answer": [0]}, "answer '.0.' is neither"),
+        (
+            {"question": "Which?", "options": ["a", "b"], "answer": [0, 1]},
+            "answer '.0,1.' is neither",
+        ),
         ({"question": "Which?", "options": ["a", "b"], "answer": 1.0}, "answer '1.0' is neither"),
         (
             {"question": "Which?", "options": ["B", "A"], "answer": "A"},
@@ -338,11 +339,11 @@ def test_a_wrong_row_is_refused_with_file_and_line(
         ),
         (
             {"question": "How many?", "options": [1, 2, 3], "answer": 2},
-            'answer 2 is the index of option 3 and is itself another option; write "2" for the option 2, or "3"',
+            'answer 2 is the index of option 3 and also the text of another option; write "2" for the option 2, or "3"',
         ),
         (
             {"question": "How many?", "A": 1, "B": 2, "C": 3, "answer": 2},
-            "answer 2 is the index of option 3 and is itself",
+            "answer 2 is the index of option 3 and also",
         ),
         ({"question": "Which?", "options": "a, b"}, "options must be a list of texts"),
         ({"question": "Which?", "options": ["a", "", "b"]}, "option 1 is empty"),
@@ -350,7 +351,7 @@ def test_a_wrong_row_is_refused_with_file_and_line(
         ({"question": 5}, "the question is empty"),
         ({"question": "What?", "answer": [""]}, "an answer text is empty"),
         ({**TWO, "image": 5}, "image must be a path or base64 text"),
-        ({**TWO, "image": "a\0b.png"}, "the image path 'a.x00b.png' holds a NUL"),
+        ({**TWO, "image": "a\0b.png"}, "the image path 'a.x00b.png' contains a NUL"),
     ],
 )
 def test_a_wrong_value_in_json_is_refused_with_file_and_line(
@@ -377,9 +378,7 @@ def test_an_empty_image_file_and_a_bomb_are_refused_with_file_and_line(
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
     first, second = str(caught.value).splitlines()
     assert first == f"{path}:2: the image file is empty; replace it"
-    assert second.startswith(
-        f"{path}:3: the image unpacks to 30 x 20 pixels, over the limit of 599"
-    )
+    assert second.startswith(f"{path}:3: the image has 30 x 20 pixels, above the limit of 599")
 
 
 WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
@@ -419,7 +418,7 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "column twice": (
         "t.tsv",
         "question\tA\tA\nWhich?\tx\ty\n",
-        "the columns 'A' and 'A .2.' may all be the answer; say --column",
+        "the columns 'A' and 'A .2.' may all be the answer; say columns=",
     ),
     "open quote": (
         "t.csv",
@@ -435,14 +434,14 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "no question": (
         "t.csv",
         "a name,A,B\nanna,cat,dog\n",
-        "no column is the question; it has a name, A, B; name it with",
+        "no column is recognised as the question among a name, A, B; name it with",
     ),
     "unknown suffix": (
         "t.doc",
         "question",
-        "t.doc: cannot tell the form from '.doc'; use .jsonl, .json, .tsv, .csv, .txt, .parquet, .arrow, .xlsx",
+        "t.doc: the format cannot be determined from '.doc'; use .jsonl, .json, .tsv, .csv, .txt, .parquet, .arrow, .xlsx",
     ),
-    "no suffix": ("t", "question", "t: cannot tell the form from 'no suffix'"),
+    "no suffix": ("t", "question", "t: the format cannot be determined from no suffix"),
 }
 
 
@@ -491,11 +490,11 @@ def test_an_id_that_repeats_is_the_images_and_rows_are_numbered_under_it(tmp_pat
         {"id": "2", "question": "What is it?", "answer": "a hat"},
     ]
     path = small.write(rows, tmp_path / "t.jsonl")
-    made = sn.build(path, to=tmp_path / "made", no_pictures=True)
+    made = sn.build(path, to=tmp_path / "made", no_images=True)
     samples = list(made.samples())
     assert [sample.id for sample in samples] == ["1", "1 (2)", "2"]
     assert samples[0].group == samples[1].group != samples[2].group
-    assert "1 ids in 'id' are those of several rows" in " ".join(made.manifest.warnings)
+    assert "1 ids in 'id' belong to several rows" in " ".join(made.manifest.warnings)
 
 
 def test_answers_of_few_classes_are_a_choice_among_them(tmp_path: Path) -> None:
@@ -503,7 +502,7 @@ def test_answers_of_few_classes_are_a_choice_among_them(tmp_path: Path) -> None:
         {"id": str(n), "question": f"Is it {n}?", "answer": ["True", "false"][n % 2]}
         for n in range(4)
     ]
-    made = sn.build(small.write(rows, tmp_path / "t.jsonl"), to=tmp_path / "made", no_pictures=True)
+    made = sn.build(small.write(rows, tmp_path / "t.jsonl"), to=tmp_path / "made", no_images=True)
     assert {sample.options for sample in made.samples()} == {("True", "false")}
     assert made.spec.formulation == "choice"
 
@@ -515,7 +514,7 @@ def test_questions_answered_by_yes_and_no_ask_for_these_words(tmp_path: Path) ->
         for n in range(4)
     ]
     table = small.write(rows, tmp_path / "t.jsonl")
-    made = sn.build(table, to=tmp_path / "made", no_pictures=True)
+    made = sn.build(table, to=tmp_path / "made", no_images=True)
 
     asked: list[str] = []
 
@@ -599,7 +598,7 @@ def built_from(rows: list[dict[str, Any]], path: Path, to: Path, **meant: bool) 
 
 def test_an_answer_that_has_to_be_a_text_is_not_asked_for_by_letter(tmp_path: Path) -> None:
     small.write([{**TWO, "answer": "cow"}], tmp_path / "t.csv")
-    params = {"file": "t.csv", "answer_is": "text", "no_pictures": True}
+    params = {"file": "t.csv", "answer_is": "text", "no_images": True}
     with pytest.raises(DataError, match=r"t.csv:2: answer 'cow' is not the text of an option"):
         list(read(params, tmp_path))
 
@@ -613,7 +612,7 @@ def test_a_folder_of_pictures_beside_the_table_is_found(tmp_path: Path) -> None:
     assert made.manifest.counts.images == 1
     assert made.manifest.spec.source.params["images"] == "t_files"
     with pytest.raises(
-        DataError, match=r"none of the pictures in 'scan' is there \(2.png ...\); name their"
+        DataError, match=r"none of the images in 'scan' is there \(2.png ...\); name their"
     ):
         built_from([{**TWO, "scan": "2.png"}], tmp_path / "u.jsonl", tmp_path / "other")
     assert not (tmp_path / "other").exists()
@@ -624,17 +623,17 @@ def test_a_file_without_pictures_or_answers_takes_a_word(tmp_path: Path) -> None
     pictured = {**row, "image": small.cell(), "which_one": "no", "second": "x"}
     with pytest.raises(
         DataError,
-        match="no column holds pictures; name it with --column picture=NAME, or say --no-pic",
+        match=r"no column holds images; name it with columns={'image': 'NAME'}, or say no_im",
     ):
         built_from([{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a")
     with pytest.raises(
         DataError,
-        match=r"no column holds answers; name it with --column answer=..., or say --hidden-an",
+        match=r"no column holds answers; name it with columns={'answer': ...}, or say hidden_an",
     ):
         built_from([pictured], tmp_path / "b.csv", tmp_path / "b")
     assert (
         built_from(
-            [{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a", no_pictures=True
+            [{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a", no_images=True
         ).count()
         == 1
     )
@@ -653,7 +652,7 @@ def test_two_columns_that_may_be_the_same_are_refused(tmp_path: Path) -> None:
     }
     with pytest.raises(
         DataError,
-        match="columns 'label' and 'gold' may all be the answer; say --column answer=label or --col",
+        match=r"columns 'label' and 'gold' may all be the answer; say columns={'answer': 'label'} or col",
     ):
         built_from([row], tmp_path / "t.csv", tmp_path / "made")
     made = built_from([{**row, "answer": "B"}], tmp_path / "u.csv", tmp_path / "made")
@@ -664,7 +663,7 @@ def test_pictures_behind_urls_are_not_fetched(tmp_path: Path) -> None:
     row = {**TWO, "image": "https://example.org/1.png"}
     with pytest.raises(
         DataError,
-        match="in 'image' are addresses, and nothing is fetched unless you say --fetch-pictures",
+        match="in 'image' are addresses, and nothing is fetched unless you say fetch_images=True",
     ):
         built_from([row], tmp_path / "t.csv", tmp_path / "made")
 
@@ -674,7 +673,9 @@ def test_columns_without_a_meaning_are_named_once_and_left_out(suffix: str, tmp_
     row = {**TWO, "question_id": "7", "x": "1", "answer_type": "letter", "tag_level": "easy"}
     path = small.write([{**row, "id": str(number)} for number in range(3)], tmp_path / f"t{suffix}")
     made = build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
-    assert made.manifest.warnings == (f"{path.name}: 'question_id', 'x', 'answer_type' left out",)
+    assert made.manifest.warnings == (
+        f"{path.name}: unused columns: 'question_id', 'x', 'answer_type'",
+    )
 
 
 def test_a_file_of_an_old_mac_has_lines_too(tmp_path: Path) -> None:
@@ -705,7 +706,7 @@ def test_several_pictures_are_a_list_or_columns_of_their_own(tmp_path: Path) -> 
     )
     assert row.images == tuple(tmp_path / name for name in ("a.png", "b.png", "c.png"))
     for wrong in ({"image": "a.png", "image_3": "c.png"}, {"image": ["a.png", 3]}):
-        with pytest.raises(DataError, match=r"picture before it is empty|list of them"):
+        with pytest.raises(DataError, match=r"image before it is empty|list of them"):
             one({"question": "Alike?", "answer": "no", **wrong}, tmp_path)
 
 
@@ -753,7 +754,7 @@ def test_rows_without_a_picture_are_noted_where_others_have_one(tmp_path: Path) 
     rows = [{**TWO, "id": str(i), "image": small.cell(i) if i % 3 else ""} for i in range(7)]
     path = small.write(rows, tmp_path / "t.jsonl")
     built = build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
-    assert "t.jsonl: 3 of 7 questions have no picture (line 1, 4, 7)" in built.manifest.warnings
+    assert "t.jsonl: 3 of 7 questions have no image (line 1, 4, 7)" in built.manifest.warnings
     without = small.write([{**TWO, "id": str(i)} for i in range(3)], tmp_path / "u.jsonl")
     built = build_benchmark(small.spec_of(without), source=tmp_path, to=tmp_path / "other")
     assert not any("picture" in warning for warning in built.manifest.warnings)
@@ -783,7 +784,7 @@ def test_other_names_of_ids_and_questions_are_known(
 def test_a_flag_that_the_table_contradicts_is_refused(tmp_path: Path) -> None:
     path = small.write([TWO | {"image": small.cell()}], tmp_path / "t.jsonl")
     for flag, what in (
-        ("no_pictures", "1 questions have a picture"),
+        ("no_images", "1 questions have an image"),
         ("hidden_answers", "1 questions have an answer"),
     ):
         with pytest.raises(DataError, match=what):

@@ -22,7 +22,7 @@ from snellen.building.benchmark import Benchmark, Selection
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching import terms
-from snellen.fetching.attendance import Attendance, attended
+from snellen.fetching.attendance import Attendance, attending
 from snellen.fetching.parts import parts_folder
 from snellen.runs.finding import find_benchmarks
 
@@ -65,7 +65,7 @@ fields = {{ key = "text", question = "text", answers = ["text"] }}
 
 
 def rows(first: int, count: int) -> mini_hub.Rows:
-    """Questions with a picture of their own each, made large by bytes that nothing compresses."""
+    """Questions with an image of their own each, made large by bytes that nothing compresses."""
     noise = random.Random(first)
     return [
         {
@@ -141,9 +141,9 @@ def test_a_part_asks_what_the_whole_asks_and_reads_a_part_of_it(
 ) -> None:
     part = found(4)
     total, read = sum(map(len, files.values())), sent(hub)
-    assert part.folder == parts_folder() / "large" / "4" and part.manifest.made.limit == 4
+    assert part.folder == parts_folder() / "large" / "4" and part.manifest.build_info.limit == 4
     assert not part.manifest.warnings
-    # Half of each file is a column that nobody asks for; of 24 row groups four are read, up to the picture asked.
+    # Half of each file is a column that nobody asks for; of 24 row groups four are read, up to the image asked.
     assert 0 < read < total / 4
     assert not benchmark_folder("large").exists()
     asked_of_part = asked(part, 4)
@@ -181,12 +181,12 @@ def test_a_run_with_a_limit_is_asked_scored_and_scored_again_beside_the_whole(
     hub: HubServer, tmp_path: Path
 ) -> None:
     lines: list[str] = []
-    with attended(Attendance(lines.append)):
+    with attending(Attendance(lines.append)):
         results = sn.evaluate(
             "snellen:oracle", "large", limit=5, runs=tmp_path / "runs", name="part"
         )
     assert any(
-        "5 questions" in line and "not checked by digests" in line and "CC0" in line
+        "5 questions" in line and "digests are not checked" in line and "CC0" in line
         for line in lines
     )
     row = results.table().row(0, named=True)
@@ -217,7 +217,7 @@ def test_what_is_left_out_of_the_whole_is_told_of_a_part_too(
     (tmp_path / "suites" / "large.toml").write_text(
         ENTRY.format(more="").replace("\n[[source.places]]", rule, 1)
     )
-    assert "1 left out: nobody can read it" in " ".join(found(4).manifest.warnings)
+    assert "1 skipped: nobody can read it" in " ".join(found(4).manifest.warnings)
 
 
 def test_what_is_in_the_cache_is_not_read_again(hub: HubServer) -> None:
@@ -291,14 +291,14 @@ def test_a_dataset_that_is_carried_is_built_as_it_was_fetched(
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "there"))
     assert small.command(capsys, "build", "large", "--source", str(stick), "--offline")[0] == 0
     there = Benchmark(benchmark_folder("large")).manifest
-    assert (there.version, there.spec, there.made.origin) == (
+    assert (there.version, there.spec, there.build_info.origin) == (
         whole.version,
         whole.spec,
-        whole.made.origin,
+        whole.build_info.origin,
     )
     (stick / "large" / "snellen-source.json").write_text("{}")
     code, _, err = small.command(capsys, "build", "large", "--source", str(stick), "--force")
-    assert code == 2 and "snellen-source.json cannot be read" in err
+    assert code == 2 and "snellen-source.json (Expected `array`, got `object`)" in err
 
 
 # --- terms -------------------------------------------------------------------------------------------------------
@@ -320,10 +320,10 @@ def test_terms_are_asked_for_once(bound: None, hub: HubServer) -> None:
         questions.append(question)
         return len(questions) > 1
 
-    with attended(Attendance(accept=agree)):
+    with attending(Attendance(accept=agree)):
         with pytest.raises(
             NoSourceError,
-            match=r"large is for research alone .*; agree with --yes or SNELLEN_YES=1",
+            match=r"large is for research alone .*; set os\.environ\['SNELLEN_YES'\] = '1' to agree",
         ):
             found(4)
         assert not sent(hub)
@@ -339,7 +339,7 @@ def test_without_anybody_to_ask_a_setting_agrees(
 ) -> None:
     for no in ("", "0", "no"):
         monkeypatch.setenv(terms.YES, no)
-        with pytest.raises(NoSourceError, match="--yes"):
+        with pytest.raises(NoSourceError, match="SNELLEN_YES"):
             found(None)
     monkeypatch.setenv(terms.YES, "1")
     assert found(None).manifest.counts.samples == ROWS
@@ -347,5 +347,7 @@ def test_without_anybody_to_ask_a_setting_agrees(
 
 def test_what_was_agreed_to_is_damaged(bound: None, hub: HubServer, tmp_path: Path) -> None:
     (tmp_path / "home" / "agreed.json").write_text("{")
-    with pytest.raises(DataError, match=r"agreed\.json cannot be read .* remove it"):
+    with pytest.raises(
+        DataError, match=r"cannot read .*agreed\.json .*; remove it to be asked again"
+    ):
         found(4)

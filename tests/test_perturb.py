@@ -1,4 +1,4 @@
-"""Degraded pictures: what is done to them, that a run keeps them apart, and what a dose costs."""
+"""Degraded images: what is done to them, that a run keeps them apart, and what a dose costs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from snellen.common.degradation import DEGRADATIONS, degraded_ref
 from snellen.common.images import ImageStore
 from snellen.errors import UnknownNameError
 from snellen.protocols import parse_protocol
-from snellen.report.charts import Group, Line
-from snellen.report.protocol_tables import control_tables, dose_panels
+from snellen.report.control_tables import control_tables
+from snellen.report.degradation_tables import dose_panels
+from snellen.report.drawing import ChartGroup, ChartLine
 from snellen.report.run_view import run_views
 
 
@@ -92,7 +93,7 @@ def test_a_degraded_picture_is_the_same_each_time_and_has_a_name_of_its_own(
         ("perturb", "needs a dose of"),
         ("perturb?blur=-1", "blur=-1 is not between 0 and 200"),
         ("perturb?blurr=1", "did you mean blur"),
-        ("perturb?blur=1&of=perturb?blur=2", "is a control itself"),
+        ("perturb?blur=1&of=perturb?blur=2", "is itself a control"),
     ],
 )
 def test_a_wrong_dose_is_refused(label: str, fault: str) -> None:
@@ -110,7 +111,7 @@ def test_labels_name_the_doses_and_the_other_protocol() -> None:
 
 
 def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Path) -> None:
-    """A model that reads a picture's spread of grey: it is right only as long as the picture is sharp."""
+    """A model that reads an image's spread of grey: it is right only as long as the image is sharp."""
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     rows = []
@@ -153,18 +154,20 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
     # From 1 at a dose of 1 to 0 at 8, and 0.75 in between.
     assert response.half.value == pytest.approx(1 + 7 / 4)
     tables = {table.title: table for table in control_tables(run_views(results.runs, results.rows))}
-    assert list(tables) == ["What degraded pictures cost"]
+    assert list(tables) == ["Loss from degraded images"]
     [panel] = dose_panels(run_views(results.runs, results.rows))
-    marks = [shape for shape in panel.drawing.shapes if isinstance(shape, Group) and shape.tooltip]
-    assert [mark.tooltip for mark in marks if "half of what" in mark.tooltip] == [
-        f"{results.runs[0].manifest.model}: half of what is above chance is lost at 2.75 [2.75, 2.75]"
+    marks = [
+        shape for shape in panel.drawing.shapes if isinstance(shape, ChartGroup) and shape.tooltip
     ]
-    assert len(marks) == 1 + 3 + 1, "clean pictures, three doses, and the half"
+    assert [mark.tooltip for mark in marks if "half of the score" in mark.tooltip] == [
+        f"{results.runs[0].manifest.model}: half of the score above chance is lost at 2.75 [2.75, 2.75]"
+    ]
+    assert len(marks) == 1 + 3 + 1, "clean images, three doses, and the half"
     whiskers = [
         shape
         for mark in marks
         for shape in mark.shapes
-        if isinstance(shape, Line) and "whisker" in shape.style
+        if isinstance(shape, ChartLine) and "whisker" in shape.style
     ]
     assert len(whiskers) == 3 + 1, "the interval of each loss, and of the half"
     page = results.report(tmp_path / "report.html").read_text("utf-8")

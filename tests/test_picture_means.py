@@ -1,4 +1,4 @@
-"""One question about several pictures, in several prefixes: averaged over pictures, mean and spread over prefixes."""
+"""One question about several images, in several prefixes: averaged over images, mean and spread over prefixes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEGACY = "legacy_picture_mean_accuracy"
 
 
 class Believes:
-    """A model whose log-likelihoods per token are set by hand: (item, picture, prefix) -> one per option."""
+    """A model whose log-likelihoods per token are set by hand: (item, image, prefix) -> one per option."""
 
     name = fingerprint = "believes"
 
@@ -57,7 +57,7 @@ class Believes:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Benchmark:
-    """Three items about two pictures each; the answer is red."""
+    """Three items about two images each; the answer is red."""
     rows = [
         {
             "id": f"{item}-{picture}",
@@ -70,16 +70,16 @@ def pictures(tmp_path: Path) -> Benchmark:
         for item in range(ITEMS)
         for picture in range(PICTURES)
     ]
-    return asked_of_pictures(rows, tmp_path)
+    return asked_of_images(rows, tmp_path)
 
 
-def asked_of_pictures(rows: list[dict[str, Any]], tmp_path: Path) -> Benchmark:
+def asked_of_images(rows: list[dict[str, Any]], tmp_path: Path) -> Benchmark:
     folder = tmp_path / "source"
     folder.mkdir()
     small.write(rows, folder / "rows.jsonl")
     entry = {
         "name": "mine/pictures", "title": "Mine", "formulation": "choice", "metrics": ["picture_mean"],
-        "headline": "picture_mean_accuracy", "groups": {"pictures": "item"}, "likelihood_rule": "mean",
+        "headline": "picture_mean_accuracy", "groups": {"images": "item"}, "likelihood_rule": "mean",
         "source": {"reader": "table", "params": {"file": "rows.jsonl"}},
     }  # fmt: skip
     return build_benchmark(parse_entry(entry, "entry"), source=folder, to=tmp_path / "built")
@@ -100,13 +100,13 @@ def found(
 def test_the_shares_are_averaged_and_not_the_scores_or_the_choices(
     pictures: Benchmark, tmp_path: Path
 ) -> None:
-    # Red has 0.6 and 0.3 of the two pictures, black 0.1 and 0.65: red 0.45, black 0.375.
+    # Red has 0.6 and 0.3 of the two images, black 0.1 and 0.65: red 0.45, black 0.375.
     shares = {0: (0.1, 0.3, 0.6), 1: (0.65, 0.05, 0.3)}
     rows = found(
         pictures, Believes(lambda i, picture, p: [math.log(q) for q in shares[picture]]), tmp_path
     )
     assert rows["picture_mean_accuracy"].estimate.value == 1.0
-    assert rows["accuracy"].estimate.value == 0.5  # picture by picture
+    assert rows["accuracy"].estimate.value == 0.5  # image by image
     assert (
         rows["picture_mean_accuracy"].estimate.n == ITEMS
         and rows["accuracy"].estimate.n == ITEMS * PICTURES
@@ -117,7 +117,7 @@ def test_the_shares_are_averaged_and_not_the_scores_or_the_choices(
 def test_one_sure_picture_outweighs_the_other_as_published_as_computed_by_hand(
     pictures: Benchmark, tmp_path: Path
 ) -> None:
-    # One picture is nearly sure of black, the other finds red far likelier.
+    # One image is nearly sure of black, the other finds red far likelier.
     scores = {0: (-0.05, -9.0, -3.0), 1: (-3.5, -9.0, -0.5)}
     model = Believes(lambda item, picture, prefix: scores[picture])
     rows = found(pictures, model, tmp_path, metrics=["legacy_picture_mean"])
@@ -196,7 +196,7 @@ def test_of_tied_options_the_published_rule_takes_the_first_of_the_authors_list(
         }
         for n, (options, answer) in enumerate(right + wrong)
     ]
-    benchmark = asked_of_pictures(rows, tmp_path)
+    benchmark = asked_of_images(rows, tmp_path)
 
     class Constant(Believes):
         def _answer(self, request: Request) -> Response:

@@ -25,9 +25,9 @@ import test_reform_vqa as vqa
 from place_servers import FileServer
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.catalogue.places import ByHandPlace, HubPlace, SourceFile, UrlPlace, source_lock
+from snellen.catalogue.places import HubSource, ManualSource, SourceFile, UrlSource, source_lock
 from snellen.errors import NoSourceError
-from snellen.fetching.attendance import Attendance, agree_to_all, attended
+from snellen.fetching.attendance import Attendance, agree_to_all, attending
 from snellen.fetching.sources import announce_fetch, fetch_source, is_fetchable, source_places
 
 Packed = dict[str, bytes]
@@ -185,7 +185,7 @@ LAYOUTS: dict[str, Callable[[Path], tuple[Path, Packed]]] = {
 
 def at(server: FileServer, spec: BenchmarkSpec) -> BenchmarkSpec:
     """An entry whose files lie on a server of one's own, with the digests of what lies there."""
-    [place, *_] = (place for place in source_places(spec) if isinstance(place, UrlPlace))
+    [place, *_] = (place for place in source_places(spec) if isinstance(place, UrlSource))
     files = tuple(
         replace(
             file,
@@ -223,7 +223,7 @@ def test_what_is_fetched_is_the_benchmark_of_the_official_files(
         spec.name
         for spec in entries().values()
         if spec.suite in ("mmbench", "modern")
-        and any(isinstance(place, UrlPlace) for place in spec.source.places)
+        and any(isinstance(place, UrlSource) for place in spec.source.places)
     ],
 )
 def test_a_table_of_mmbenchs_form_is_fetched(
@@ -232,7 +232,7 @@ def test_a_table_of_mmbenchs_form_is_fetched(
     monkeypatch.setenv("SNELLEN_DATA", str(tmp_path / "data"))
     spec = entries()[name]
     [file] = (
-        file for place in spec.source.places if isinstance(place, UrlPlace) for file in place.files
+        file for place in spec.source.places if isinstance(place, UrlSource) for file in place.files
     )
     table = mmbench_rows.write(
         [mmbench_rows.row(number) for number in range(6)], tmp_path / file.file_name
@@ -264,7 +264,7 @@ def test_every_entry_with_addresses_is_tested() -> None:
     specs = [
         s
         for s in entries().values()
-        if any(isinstance(place, UrlPlace) for place in s.source.places)
+        if any(isinstance(place, UrlSource) for place in s.source.places)
     ]
     assert {spec.short for spec in specs if spec.suite == "reform-eval"} == set(LAYOUTS)
     assert {spec.suite for spec in specs} == {"reform-eval", "mmbench", "lvlm-ehub", "modern"}
@@ -274,7 +274,7 @@ def test_the_lock_knows_what_is_fetched() -> None:
     known = source_lock()
     for spec in entries().values():
         for place in spec.source.places:
-            if isinstance(place, UrlPlace):
+            if isinstance(place, UrlSource):
                 for file in place.files:
                     assert file.url in known.files, spec.name
                     unknown = (
@@ -283,18 +283,18 @@ def test_the_lock_knows_what_is_fetched() -> None:
                     assert (
                         bool(known.files[file.url].sha256 or known.files[file.url].md5) != unknown
                     )
-            if isinstance(place, HubPlace):
+            if isinstance(place, HubSource):
                 assert place.repo in known.hub and not place.revision, spec.name
 
 
 def test_what_no_machine_can_fetch_says_what_to_do() -> None:
     spec = entries()["lvlm-ehub/wordart"]
-    [place] = (place for place in source_places(spec) if isinstance(place, ByHandPlace))
+    [place] = (place for place in source_places(spec) if isinstance(place, ManualSource))
     with pytest.raises(NoSourceError) as caught:
         fetch_source(spec)
     said = str(caught.value)
-    assert "cannot be fetched by a machine: " in said and place.url in said and "\n" not in said
-    assert said.endswith("then `snellen build lvlm-ehub/wordart --source FOLDER`")
+    assert "cannot be downloaded automatically: " in said and place.url in said and "\n" not in said
+    assert said.endswith("then sn.build('lvlm-ehub/wordart', source=FOLDER)")
 
 
 def test_the_docs_name_all_that_is_had_by_hand() -> None:
@@ -305,7 +305,7 @@ def test_the_docs_name_all_that_is_had_by_hand() -> None:
     )
     for spec in entries().values():
         if not is_fetchable(spec) and (place := next(iter(source_places(spec)), None)):
-            assert isinstance(place, ByHandPlace)
+            assert isinstance(place, ManualSource)
             assert f"| `{spec.name}` | {place.what} | {place.url} |" in page
 
 
@@ -320,7 +320,7 @@ def test_a_source_in_one_file_needs_no_more(
         file = SourceFile(f"{server.url}/rows.jsonl", sha256=hashlib.sha256(rows).hexdigest())
         spec = entries()["reform-eval/vqav2"]
         source = fetch_source(
-            replace(spec, source=replace(spec.source, places=(UrlPlace((file,)),)))
+            replace(spec, source=replace(spec.source, places=(UrlSource((file,)),)))
         )
     assert [path.name for path in source.folder.glob("*.jsonl")] == ["rows.jsonl"]
 
@@ -339,16 +339,16 @@ def test_it_is_asked_before_much_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SNELLEN_DATA", str(tmp_path))
-    told = "3 benchmarks are to be fetched and built, 1.1 GB or more"
+    told = "3 benchmarks will be fetched and built, 1.1 GB or more"
     said: list[str] = []
     asked: list[str] = []
     coco = [entries()[f"reform-eval/mscoco-{task}"] for task in ("goi", "mci", "mos")]
-    with attended(Attendance(said.append, agree=asked.append)):
+    with attending(Attendance(said.append, agree=asked.append)):
         announce_fetch(coco)
         assert said == [told] and not asked
         monkeypatch.setattr("snellen.fetching.sources.MUCH", 1_000_000_000)
-        with pytest.raises(NoSourceError, match="nothing was fetched; name fewer benchmarks"):
+        with pytest.raises(NoSourceError, match="nothing was fetched; choose fewer benchmarks"):
             announce_fetch(coco)
         agree_to_all()
         announce_fetch(coco)
-    assert asked == [f"{told}; go on?"]
+    assert asked == [f"{told}; continue?"]

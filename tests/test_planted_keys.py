@@ -97,14 +97,25 @@ def test_a_key_in_a_path_is_sent_and_not_repeated(server: Server, tmp_path: Path
         f'openai:m@http://127.0.0.1:9/v1?extra_body={{"api_key":"{KEY}"}}',
         f'openai:m@http://127.0.0.1:9/v1?extra_body={{"headers":[{{"X-Auth-Token":"{KEY}"}}]}}',
         'openai:m@http://127.0.0.1:9/v1?extra_body={"user":"sk-12345678"}',
+        'openai:m@http://127.0.0.1:9/v1?extra_body={"user":"hf_aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH"}',
         f"azure:m@https://{KEY}:x@host/",
         f"anthropic:m@http://127.0.0.1:9/{KEY}",
+        'openai:m@http://127.0.0.1:9/v1?extra_body={"user":"eyJhbGciOi12345678.eyJzdWIi.c2ln"}',
+        f'openai:m@http://127.0.0.1:9/v1?extra_body={{"signature":"{KEY}"}}',
+        'openai:m@http://127.0.0.1:9/v1?extra_body={"sk-proj-12345678":true}',
+        "openai:sk-proj-a12345678bcdefgh:m@http://127.0.0.1:9/v1",
     ],
 )
 def test_a_key_that_is_written_out_is_refused_and_not_repeated(model: str, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="does not belong in") as refused:
+    with pytest.raises(ModelError, match="do not put") as refused:
         load_model(model)
     assert KEY not in str(refused.value) and "12345678" not in str(refused.value)
+
+
+def test_a_key_in_place_of_the_name_of_its_variable_is_not_repeated() -> None:
+    with pytest.raises(ModelError, match="not the key itself") as refused:
+        load_model(f"openai:m@http://127.0.0.1:9/v1?api_key_env={KEY}")
+    assert KEY not in str(refused.value)
 
 
 def test_a_key_that_is_written_out_leaves_nothing(tmp_path: Path) -> None:
@@ -119,6 +130,10 @@ def test_a_key_that_is_written_out_leaves_nothing(tmp_path: Path) -> None:
     [
         "openai:org/Qwen2.5-VL-7B-Instruct-AWQ@http://127.0.0.1:9/openai/deployments/gpt-4o-mini-2024-07-18",
         'openai:m@http://127.0.0.1:9/v1?extra_body={"max_tokens":5,"stop_token_ids":[1],"mm_processor_kwargs":{"k":"v"}}',
+        "openai:hf-internal-testing/tiny-random-Llava2_for_2024_tests@http://127.0.0.1:9/v1",
+        'openai:m@http://127.0.0.1:9/v1?extra_body={"keyframes":"all","signal":"x"}',
+        'openai:m@http://127.0.0.1:9/v1?extra_body={"skip_special_tokens":false,"hf_overrides":{"a":1}}',
+        'openai:m@http://127.0.0.1:9/v1?extra_body={"guided_choice":["skateboard","sk-learner"]}',
         "openai:m@http://127.0.0.1:9/projects/3f2504e0-4f89-11d3-9a0c-0305e82c3301/v1",
     ],
 )

@@ -18,15 +18,18 @@ from hypothesis import strategies as st
 import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
+from snellen.errors import DataError
+from snellen.formats.inspect_log import log_rows
 from snellen.formats.text_table import write_text_table
+from snellen.interchange.predictions.cells import replies_in_cell
 from snellen.interchange.predictions.known_names import known_benchmark
-from snellen.interchange.predictions.rows import gold_places
+from snellen.interchange.predictions.shown_options import places_by_exclusion
 from snellen.interchange.predictions.tables import (
     read_predictions,
     recognise_predictions,
-    replies_in_cell,
 )
 from snellen.recognition.answer_types import answer_type
+from snellen.recognition.named_option import named_option
 from snellen.runs.run_folder import read_manifest
 from snellen.scoring.answers import open_answers
 
@@ -136,7 +139,7 @@ def test_every_layout_that_build_reads_is_read_alike_by_score(
     ]
     table = saved(rows, str(folder / f"t{suffix}"))
     predictions = saved([{**row, "reply": "A"} for row in rows], str(folder / f"p{suffix}"))
-    built = sn.build(table, to=folder / "built", no_pictures=True)
+    built = sn.build(table, to=folder / "built", no_images=True)
     [file] = read_predictions(recognise_predictions(predictions))
     read = [(row.id, row.question or row.prompt, row.options, (row.gold, ())) for row in file.rows]
     assert read == questions_of(built)
@@ -166,7 +169,7 @@ def test_build_and_score_read_and_compare_open_answers_alike(kind: str, suffix: 
     table = saved(rows, f"t{suffix}")
     predictions = saved([{**row, "reply": "red"} for row in rows], f"p{suffix}")
 
-    built = sn.build(table, to="built", no_pictures=True)
+    built = sn.build(table, to="built", no_images=True)
     taken = Benchmark(sn.import_run(predictions) / "benchmark")
 
     assert taken.spec.metrics == built.spec.metrics
@@ -222,8 +225,9 @@ def test_a_prompt_may_list_its_options_in_another_order_and_a_right_answer_be_a_
 
 def test_a_right_answer_that_may_be_a_place_is_no_word_of_an_option() -> None:
     options = ("2 cats", "1 cat", "vitamin D")
-    assert gold_places("1", options) == gold_places("D", options) == ()
-    assert gold_places("vitamin", options) == (2,)
+    assert named_option("1", options, in_words=True) is None
+    assert named_option("D", options, in_words=True) is None
+    assert named_option("vitamin", options, in_words=True) == 2
 
 
 def test_letters_without_options_are_labels_and_hidden_answers_are_none() -> None:
@@ -248,6 +252,30 @@ def test_letters_without_options_are_labels_and_hidden_answers_are_none() -> Non
     assert (accuracy.value, accuracy.n) == (0.75, 4)
 
 
+def test_unknown_beside_other_answers_is_an_answer() -> None:
+    golds = ("Paris", "Unknown", "Rome", "Unknown")
+    replies = ("Paris", "Unknown", "Oslo", "Rome")
+    rows = [
+        {"question": f"Where is {n}?", "answer": gold, "response": reply}
+        for n, (gold, reply) in enumerate(zip(golds, replies, strict=True))
+    ]
+    assert scored(saved(rows, "places.jsonl"))["typed_match"] == 0.5
+
+
+def test_numbered_options_in_the_question_are_labels_although_there_is_a_prompt() -> None:
+    rows = [
+        {
+            "question": f"Which of these, {n}?\nOption 1: cat\nOption 2: dog",
+            "prompt": f"Look at image {n}.",
+            "answer": "12"[n % 2],
+            "response": "Option 1",
+        }
+        for n in range(4)
+    ]
+    [file] = read_predictions(recognise_predictions(saved(rows, "numbered.jsonl")))
+    assert {row.labels for row in file.rows} == {("1", "2")}
+
+
 # --- containers ----------------------------------------------------------------------------------------------------------
 
 
@@ -256,7 +284,7 @@ def colours(count: int = 6) -> None:
         {**question(n), **dict(zip("ABC", OPTIONS, strict=True)), "answer": "ABC"[n % 3]}
         for n in range(count)
     ]
-    sn.build(saved(rows, "t.jsonl"), to="bench", no_pictures=True)
+    sn.build(saved(rows, "t.jsonl"), to="bench", no_images=True)
 
 
 def right(count: int = 6) -> list[tuple[str, str]]:
@@ -426,11 +454,15 @@ def test_an_id_that_repeats_with_other_questions_is_the_images() -> None:
 
 
 def test_a_file_without_replies_or_answers_says_the_next_command() -> None:
-    with pytest.raises(sn.DataError, match=r"name it: snellen score p.jsonl --column reply=NAME$"):
+    with pytest.raises(
+        sn.DataError, match=r"name it: sn.import_run\('p.jsonl', columns={'reply': 'NAME'}\)$"
+    ):
         sn.import_run(saved([{"id": 1, "question": "What?", "gpt": "A", "llava": "B"}] * 2))
-    with pytest.raises(sn.DataError, match=r"or build the questions: snellen build p\.jsonl$"):
+    with pytest.raises(sn.DataError, match=r"or build the questions: sn.build\('p\.jsonl'\)$"):
         sn.import_run(saved([{"id": 1, "image": "a.png", "text": "Is it?", "label": "yes"}] * 2))
-    with pytest.raises(sn.DataError, match=r"snellen score x_POPE.json --benchmark modern/pope$"):
+    with pytest.raises(
+        sn.DataError, match=r"sn.import_run\('x_POPE.json', benchmark='modern/pope'\)$"
+    ):
         sn.import_run(saved([{"id": n, "prediction": "yes"} for n in range(3)], "x_POPE.json"))
 
 
@@ -472,7 +504,7 @@ PROGRAMS = ("x = 3\ny = x + 1\nprint(y)", "def solution():\n    return 4\n")
 def test_programs_without_their_results_are_refused() -> None:
     rows = [{**question(n), "answer": "4", "generated": PROGRAMS[n % 2]} for n in range(4)]
     with pytest.raises(
-        sn.DataError, match=r"programs.*snellen score p\.jsonl --column reply=NAME$"
+        sn.DataError, match=r"programs.*sn.import_run\('p\.jsonl', columns={'reply': 'NAME'}\)$"
     ):
         sn.import_run(saved(rows))
 
@@ -501,6 +533,29 @@ def test_long_right_answers_are_compared_by_rouge() -> None:
     path = saved(rows)
     assert read_manifest(sn.import_run(path)).notes.count("read as long texts: rouge_l") == 1
     assert 0.9 < (scored(path)["rouge_l"] or 0) < 1
+
+
+SOLUTION = "Half of the {} apples are red, and of the red ones Ann eats 2, so that {} red apples are left for the pie."
+
+
+@pytest.mark.parametrize("ending", ["\n#### {}", " So the answer is $\\boxed{{{}}}$."])
+def test_the_right_answer_of_a_worked_solution_is_what_it_ends_in(ending: str) -> None:
+    rows = [
+        {
+            **question(n),
+            "answer": SOLUTION.format(2 * n + 4, n) + ending.format(f"1,00{n}"),
+            "prediction": f"Ann eats {n} of them. So the answer is 100{n % 3}.",
+        }
+        for n in range(4)
+    ]
+    path = saved(rows)
+    assert scored(path)["number_accuracy"] == 0.75
+    assert "read as numbers: number_accuracy" in notes(path)
+
+
+def test_json_objects_are_no_long_texts() -> None:
+    objects = [json.dumps({f"field {k}": f"value {k + n}" for k in range(12)}) for n in range(4)]
+    assert answer_type([(text,) for text in objects]).kind == "text"
 
 
 @pytest.mark.parametrize("name", ["p.json", "p.jsonl"])
@@ -554,7 +609,7 @@ def test_fields_of_one_name_may_all_be_the_reply() -> None:
     ]
     path = saved(rows)
     assert scored(path)["accuracy"] == 0.5
-    assert "--column reply=early.1.0.pred takes another" in notes(path)
+    assert "columns={'reply': 'early.1.0.pred'} takes another" in notes(path)
 
 
 def test_a_files_own_verdicts_stand_in_a_note() -> None:
@@ -562,6 +617,110 @@ def test_a_files_own_verdicts_stand_in_a_note() -> None:
         {**question(n), "answer": "a cup", "response": "a hat", "correct": n < 3} for n in range(4)
     ]
     assert "the file's own verdicts, in 'correct': 75.0% of 4 right" in notes(saved(rows))
+
+
+def test_objects_without_a_reply_are_no_replies_and_what_was_parsed_of_one_is_no_right_answer() -> (
+    None
+):
+    rows = [
+        {
+            "sample_id": f"s{n}",
+            "raw_model_response": [{"dm": 673.2, "prob": 0.9}],
+            "parsed_response": {"label": "star" if n % 2 else "noise"},
+            "predicted_label": "star" if n % 2 else "noise",
+            "true_label": "star" if n % 4 else "noise",
+        }
+        for n in range(24)
+    ]
+    assert scored(saved(rows))["accuracy"] == 0.75
+
+
+def test_answers_that_were_read_in_the_replies_are_not_right_answers() -> None:
+    rows = [
+        {
+            **question(n),
+            "answer": "red",
+            "raw_response": json.dumps({"answer": "red", "why": "it is"}),
+        }
+        for n in range(4)
+    ]
+    with pytest.raises(sn.DataError, match="'answer' is what the replies say"):
+        sn.import_run(saved(rows))
+
+
+@pytest.mark.parametrize("models", ["Model", "models", "method"])
+def test_a_table_of_scores_is_shown_beside_a_run(models: str) -> None:
+    rows = [{models: name, "Text": "93.5%", "Image": "N/A", "Gap": 21.2} for name in "ab"]
+    with pytest.raises(
+        sn.DataError, match=r"show them beside a run: snellen score RUN --published p\.csv"
+    ):
+        sn.import_run(saved(rows, "p.csv"))
+
+
+def test_options_called_sentences_or_numbered_are_read() -> None:
+    """As in caption matching of TempCompass."""
+    texts = ("A man dunks a ball.", "A man passes a ball.")
+    rows = [
+        {
+            "question": _listed("Sentence A", "Sentence B", texts),
+            "answer": f"Sentence A: {texts[0]}",
+            "prediction": "Sentence A.",
+        },
+        {
+            "question": _listed("Option 1", "Option 2", texts),
+            "answer": f"Option 2: {texts[1]}",
+            "prediction": "Option 2",
+        },
+        {
+            "question": _listed("Option 1", "Option 2", texts),
+            "answer": f"Option 2: {texts[1]}",
+            "prediction": "Option 1",
+        },
+        {
+            "question": _listed("Caption A", "Caption B", texts),
+            "answer": f"Caption B: {texts[1]}",
+            "prediction": texts[1],
+        },
+    ]
+    assert scored(saved(rows))["accuracy"] == 0.75
+
+
+def _listed(first: str, second: str, texts: Sequence[str]) -> str:
+    return f"Which fits the video?\n{first}: {texts[0]}\n{second}: {texts[1]}"
+
+
+def test_questions_of_yes_or_no_have_the_level_of_guessing() -> None:
+    rows = [{**question(n), "answer": "yes", "prediction": "Yes, it is."} for n in range(12)]
+    results = sn.score(sn.import_run(saved(rows)))
+    report = results.report(Path("report.md")).read_text("utf-8")
+    assert "significantly above chance (50.0%)" in report
+
+
+def test_codes_for_classes_are_read_as_the_file_says() -> None:
+    rows = [
+        {
+            "id": n,
+            "expected": "FAIL" if n % 2 else "PASS",
+            "result": "PASS" if n % 4 else "FAIL",
+            "raw_response": "A" if n % 4 else "B",
+        }
+        for n in range(24)
+    ]
+    path = saved(rows)
+    assert scored(path)["accuracy"] == 0.25
+    assert "what the file says was read in it counts" in notes(path)
+
+
+def test_objects_with_commas_between_lines_are_rows_and_a_few_contradictions_do_not_take_the_file() -> (
+    None
+):
+    rows = [
+        {"question_id": f"{n}", "prediction": "A", "gt_answer": "AB"[n % 2]} for n in range(200)
+    ]
+    rows.append({"question_id": "1", "prediction": "B", "gt_answer": "B"})
+    Path("p.json").write_text(",\n".join(map(json.dumps, rows)))
+    assert scored(Path("p.json"))["accuracy"] == 0.5
+    assert "of which the first counts: 1 (1)" in notes(Path("p.json"))
 
 
 def test_a_pipe_is_called_one() -> None:
@@ -574,6 +733,7 @@ def test_the_type_of_answers() -> None:
     ten = ("red", "red", "dark red", *["red"] * 7)
     assert answer_type([ten] * 3).metrics[0] == "vqa_accuracy"
     assert answer_type([("3",), ("1,200",), ("-2.5",)]).metrics[0] == "number_accuracy"
+    assert answer_type([("2\\sqrt{3}",), ("y=2x",), ("12",)]).metrics[0] == "math_accuracy"
     assert answer_type([("[1, 2, 3, 4]",), ("(0.1, 0.2, 0.3, 0.4)",)]).kind == "box"
     captions = ["a man rides a brown horse"] * 5
     assert answer_type([captions] * 3).kind == "caption"
@@ -597,6 +757,7 @@ def test_the_type_of_answers() -> None:
         ("m_OCRBench", "modern/ocrbench", "m"),
         ("m_MMStar", "modern/mmstar", "m"),
         ("m_MME", "modern/mme", "m"),
+        ("m_DocumentVQA_validation_seed42", "modern/docvqa", "m"),
     ],
 )
 def test_names_of_other_harnesses_are_known(title: str, name: str, model: str) -> None:
@@ -748,4 +909,749 @@ def test_published_scores_are_shown_next_to_the_runs(
         for name in ("GPT 88.10", "(run)", "Small 41.00")
     ]
     assert places == sorted(places)
-    assert "Not of these runs: MMStar." in out
+    assert "Not in these runs: MMStar." in out
+
+
+@pytest.mark.parametrize(
+    ("sample", "fault"),
+    [
+        ({"output": {"choices": [{"message": {}}]}}, ""),
+        ({"output": {"choices": [{"message": {"content": [{"type": "text"}, "B"]}}]}}, ""),
+        ({"input": [{"role": "user"}]}, ""),
+        ({"output": {"choices": ["x"]}}, "not a sample of Inspect"),
+        ({"output": {"choices": {"a": 1}}}, "not a sample of Inspect"),
+        ({"input": ["a"]}, "not a sample of Inspect"),
+        ({"input": "attachment://x", "attachments": [1]}, "not a sample of Inspect"),
+    ],
+)
+def test_an_odd_sample_of_inspect_counts_as_no_reply_or_is_named(
+    sample: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    reply = {"choices": [{"message": {"content": "ANSWER: B"}}]}
+    whole = {"input": "Which?", "choices": ["cat", "dog"], "target": "B", "output": reply}
+    samples = [{**whole, "id": 1, "epoch": 1}, {**whole, "id": 2, "epoch": 1, **sample}]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"eval": {"task": "t", "model": "m"}, "samples": samples}))
+
+    if fault:
+        with pytest.raises(DataError, match=f"sample 2: {fault}"):
+            list(log_rows(path))
+    else:
+        assert len(list(log_rows(path))) == 2
+
+
+# --- kinds of files that somebody published --------------------------------------------------------------------------
+
+
+def test_an_answer_called_otherwise_than_its_option_is_found_by_exclusion() -> None:
+    prompt = "Where is cat {}? A: To the left, B: To the right, C: Above, D: Underneath"
+    golds = ("Left", "Right", "On top", "Under")
+    rows = [
+        {"prompt": prompt.format(n), "ground_truth": golds[n % 4], "answer": "ABCA"[n % 4]}
+        for n in range(8)
+    ]
+    path = saved(rows, "prompts.jsonl")
+    assert scored(path)["accuracy"] == 0.75
+    assert "'On top' is taken for the option 'Above'" in notes(path)
+
+
+def test_an_answer_is_not_guessed_where_two_options_remain() -> None:
+    options = ("Left", "Right", "Above", "Below")
+    answers = [(options, answer) for answer in ("left", "right", "on top", "beneath")]
+    assert places_by_exclusion(answers) == {}
+
+
+@pytest.mark.parametrize("answer", ["D", "4", "N/A", "?", "-", "unanswerable", "None of the above"])
+def test_an_answer_that_may_be_none_of_the_options_is_not_placed(answer: str) -> None:
+    options = ("Left", "Right", "Above")
+    answers = [(options, each) for each in ("left", "right", answer)]
+    assert places_by_exclusion(answers) == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "It looks shiny, so the answer is {}.",
+        "It is shiny.\n\nAnswer: ({})",
+        "It must be ({}), as it is shiny.",
+        "It is shiny, so $\\boxed{{{}}}$ fits.",
+    ],
+)
+def test_replies_that_state_labels_late_were_shown_the_options_of_the_file(words: str) -> None:
+    rows = [
+        {
+            "input": f"What is object {n} like?",
+            "options": ["red thing", "blue thing", "green thing"],
+            "target": "ABC"[n % 3],
+            "output": words.format("ABA"[n % 3]),
+        }
+        for n in range(6)
+    ]
+    assert scored(saved(rows, "late.json"))["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_of_options_that_prompts_do_not_show_the_readings_of_the_file_count() -> None:
+    rows = [
+        {
+            "choices": ["black", "draw", "white"],
+            "input_prompt": f"Who wins game {n}?",
+            "model_response": "White wins, as the black king is in check.",
+            "parsed_prediction": "white",
+            "ground_truth": "white" if n else "black",
+        }
+        for n in range(4)
+    ]
+    path = saved(rows, "chess.jsonl")
+    assert scored(path)["accuracy"] == 0.75
+    assert "the prompts do not show the options" in notes(path)
+
+
+def test_captions_to_be_written_are_texts_for_a_judge_although_prompts_list_facts() -> None:
+    prompt = (
+        "One fact fits video {}.\nInformation A: a man dunks\nInformation B: a man runs\nCaption:"
+    )
+    rows = [
+        {
+            "question": prompt.format(n),
+            "answer": "AB"[n % 2] + ". a man " + ("dunks", "runs")[n % 2],
+            "prediction": "Somebody is seen near a hoop.",
+        }
+        for n in range(6)
+    ]
+    assert "read as long texts: rouge_l" in notes(saved(rows, "captions.jsonl"))
+
+
+def test_a_record_with_an_empty_list_of_questions_asks_nothing() -> None:
+    pair = {"question": "How many?", "answer": "2", "pred": "2"}
+    records = [{"id": "a", "pairs": [pair]}, {"id": "b", "pairs": []}, {"id": "c", "pairs": [pair]}]
+    table = recognise_predictions(saved(records, "pairs.jsonl"))
+    assert [row.cells["id"] for row in table.rows] == ["a/0", "c/0"]
+
+
+def test_fields_of_a_form_are_questions_with_replies_of_their_own() -> None:
+    records = [
+        {
+            "case": str(n),
+            "fields": [
+                {"field": "name", "truth": f"Ann {n}", "predicted": f"Ann {n}"},
+                {"field": "town", "truth": "Rome", "predicted": "Oslo"},
+            ],
+            "raw_output": "{...}",
+        }
+        for n in range(3)
+    ]
+    assert scored(saved(records, "forms.jsonl"))["typed_match"] == 0.5
+
+
+def test_parts_with_lists_beside_settings_are_models() -> None:
+    def part(model: str, reply: str) -> dict[str, Any]:
+        rows = [
+            {
+                "question_id": n,
+                "question": f"Which {n}?",
+                "model_answer": reply,
+                "ground_truth": "cat",
+            }
+            for n in range(3)
+        ]
+        return {"model_id": model, "accuracy": 0.5, "question_results": rows}
+
+    content = {
+        "settings": {"device": "cpu", "memory": "16GB", "version": "2", "seed": 1},
+        "results": {"one": part("one", "cat"), "two": part("two", "dog")},
+    }
+    Path("models.json").write_text(json.dumps(content))
+    files = read_predictions(recognise_predictions(Path("models.json")))
+    assert {file.model: len(file.rows) for file in files} == {"one": 3, "two": 3}
+
+
+def helm_state(number: int, letter: str, **further: Any) -> dict[str, Any]:
+    texts = ["red", "blue"]
+    references = [
+        {"output": {"text": text}, "tags": ["correct"] if text == "blue" else []} for text in texts
+    ]
+    instance = {
+        "input": {"text": f"Which {number}?"},
+        "references": references,
+        "id": f"id{number}",
+    }
+    return {
+        "instance": instance,
+        "train_trial_index": 0,
+        **further,
+        "output_mapping": dict(zip("AB", texts, strict=True)),
+        "request": {"model": "acme/one", "prompt": "..."},
+        "result": {"completions": [{"text": letter, "logprob": 0.0, "tokens": []}]},
+    }
+
+
+def saved_helm(*states: Mapping[str, Any]) -> Path:
+    content = {"adapter_spec": {"method": "x"}, "request_states": states}
+    Path("state.json").write_text(json.dumps(content))
+    return Path("state.json")
+
+
+def test_a_scenario_state_of_helm_is_a_choice_of_its_output_mapping() -> None:
+    path = saved_helm(helm_state(1, "B"), helm_state(2, "A"))
+    assert scored(path)["accuracy"] == 0.5
+
+
+def test_perturbed_copies_in_a_scenario_state_of_helm_are_left_out_and_counted() -> None:
+    perturbed = helm_state(1, "A")
+    perturbed["instance"]["perturbation"] = {"name": "typos"}
+    path = saved_helm(helm_state(1, "B"), helm_state(2, "A"), perturbed)
+    assert scored(path)["accuracy"] == 0.5
+    assert "perturbed copies of questions, left out as in HELM's own accuracy: 1" in notes(path)
+
+
+def test_a_scenario_state_of_helm_with_an_option_in_each_request_is_refused_with_the_reason() -> (
+    None
+):
+    states = [helm_state(1, "", reference_index=place) for place in range(2)]
+    with pytest.raises(DataError, match="each option in a request of its own"):
+        scored(saved_helm(*states))
+
+
+def test_a_judges_marks_on_texts_are_the_headline_and_those_of_a_rule_stand_beside() -> None:
+    def rows(column: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "question": f"Why {n}?",
+                "answer": f"Since {n}.",
+                "prediction": f"So {n}.",
+                column: n / 4,
+            }
+            for n in range(4)
+        ]
+
+    judged = saved(rows("judge_score"), "judged.jsonl")
+    assert "recorded_verdict" in scored(judged)
+    assert sn.score(judged).value() == pytest.approx(0.375)
+    assert "no rule can tell which of such replies are right" in notes(judged)
+
+    by_rule = saved(rows("score"), "by_rule.jsonl")
+    assert scored(by_rule)["recorded_verdict"] == pytest.approx(0.375)
+    assert sn.score(by_rule).value() == 0.0
+
+
+def test_numbers_that_no_prompt_shows_are_no_options() -> None:
+    rows = [
+        {
+            "input_prompt": f"What is the maximum flow of network {n}? Reason step by step.",
+            "choices": [str(flow) for flow in range(1, 20)],
+            "label": n + 10,
+            "model_response": f"Capacity matrix (C): 3 of 7.\n\nThe maximum flow is {n + 10}.",
+        }
+        for n in range(4)
+    ]
+    path = saved(rows, "flows.json")
+    assert scored(path)["number_accuracy"] == 1.0
+    assert "numbers that the prompts do not show" in notes(path)
+
+
+@pytest.mark.parametrize(
+    "reply", ["The answer is ({}).", "{}", "{}. It is clear.", "\\boxed{{{}}}"]
+)
+def test_labels_as_replies_show_that_options_which_are_numbers_were_shown(reply: str) -> None:
+    rows = [
+        {
+            "prompt": f"How many cats are in image {n}?",
+            **{letter: str(n + place) for place, letter in enumerate("ABCD")},
+            "answer": "ABCD"[n % 4],
+            "prediction": reply.format("ABCD"[n % 2]),
+        }
+        for n in range(8)
+    ]
+    assert scored(saved(rows))["accuracy"] == 0.5
+
+
+def test_replies_in_a_list_of_objects_are_presentations_of_their_question() -> None:
+    rows = [
+        {
+            "id": n,
+            "question": f"Which {n}?",
+            "answer": f"cat {n}",
+            "samples": [{"output": f"cat {n}"}, {"output": "dog"}],
+        }
+        for n in range(4)
+    ]
+    assert scored(saved(rows))["typed_match"] == 0.5
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_replies_of_several_models_in_one_field_are_runs_of_their_own(is_list: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(4):
+        replies: Any = {"gpt-4.1": f"cat {n}", "llava": "dog"}
+        if is_list:
+            replies = [{"model": model, "output": reply} for model, reply in replies.items()]
+        rows.append({"question": f"Which {n}?", "answer": f"cat {n}", "responses": replies})
+    Path("both.json").write_text(json.dumps(rows))
+    results = sn.score("both.json")
+    values = {
+        row.model: row.estimate.value
+        for row in results.rows
+        if row.metric == "typed_match" and not row.slice and row.benchmark != "*"
+    }
+    assert values == {"gpt-4.1": 1.0, "llava": 0.0}
+
+
+def test_several_replies_of_one_named_model_are_presentations() -> None:
+    rows = [
+        {
+            "id": n,
+            "question": f"Which {n}?",
+            "answer": f"cat {n}",
+            "samples": [
+                {"model": "m", "output": f"cat {n}"},
+                {"model": "m", "output": "dog"},
+                {"model": "other", "output": "dog"},
+            ],
+        }
+        for n in range(4)
+    ]
+    results = sn.score(saved(rows))
+    values = {row.model: row.estimate.value for row in results.rows if row.metric == "typed_match"}
+    assert values == {"m": 0.5, "other": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("golds", "replies", "right"),
+    [
+        ([0, 2, 1, 1], ["0", "2", "0", "1"], 0.75),  # both from 0
+        ([1, 3, 2, 2], ["1", "3", "1", "2"], 0.75),  # both from 1
+        (["A", "C", "B", "B"], ["0", "2", "0", "1"], 0.75),  # a reply is 0
+        (["A", "C", "B", "B"], ["(1)", "(3)", "(1)", "(2)"], 0.75),  # and one the number of options
+    ],
+)
+def test_replies_that_are_numbers_of_options_are_read_as_such(
+    golds: list[Any], replies: list[str], right: float
+) -> None:
+    rows = [
+        {"question": f"Which {n}?", "choices": ["cat", "dog", "cow"], "label": gold, "pred": reply}
+        for n, (gold, reply) in enumerate(zip(golds, replies, strict=True))
+    ]
+    path = saved(rows)
+    assert scored(path)["accuracy"] == right
+    assert "the replies are read as the number of an option" in notes(path)
+
+
+def test_replies_that_are_numbers_as_the_options_are_stay_texts() -> None:
+    rows = [
+        {"question": f"How many {n}?", "choices": ["1", "2", "3"], "label": "B", "pred": "2"}
+        for n in range(4)
+    ]
+    assert scored(saved(rows))["accuracy"] == 1.0
+
+
+def test_objects_in_images_are_no_right_answers_of_captions() -> None:
+    rows = [
+        {"image_id": n, "gt_objects": ["dog"], "rounds": [{"round": 0, "response": "A dog runs."}]}
+        for n in range(3)
+    ]
+    with pytest.raises(DataError, match="replies without right answers"):
+        scored(saved(rows))
+
+
+@pytest.mark.parametrize(
+    ("golds", "replies"),
+    [
+        ((0, 1), ("No, there is not.", "Yes.")),
+        (("False", "True"), ("0", "1")),
+        (("no", "yes"), ("0", "1")),
+    ],
+)
+def test_one_and_zero_are_yes_and_no_where_the_other_side_has_words(
+    golds: tuple[Any, Any], replies: tuple[str, str]
+) -> None:
+    rows = [
+        {"question": f"Is it {n}?", "label": golds[n % 2], "response": replies[n % 4 == 1]}
+        for n in range(12)
+    ]
+    assert sn.score(saved(rows)).value() == 0.75
+
+
+def test_the_name_of_an_options_column_is_a_reply() -> None:
+    names = ("option_a", "option_b")
+    rows = [
+        {
+            "question": f"{n}?",
+            **dict.fromkeys(names, ""),
+            "answer": "option_b",
+            "pred": names[n % 2],
+        }
+        for n in range(4)
+    ]
+    rows = [{**row, "option_a": "cat", "option_b": "dog"} for row in rows]
+    assert scored(saved(rows))["accuracy"] == 0.5
+
+
+def test_numbers_are_the_labels_of_options_that_golds_and_replies_number_from_one() -> None:
+    options = {"1": "cat", "2": "dog", "3": "cow"}
+    replies = ("2", "Option 3", "The answer is 2", "1. cat")
+    rows = [
+        {"question": f"{n}?", "options": options, "answer": "2", "response": reply}
+        for n, reply in enumerate(replies)
+    ]
+    assert scored(saved(rows))["accuracy"] == 0.5
+
+
+@pytest.mark.parametrize("word", ["Yes", "No."])
+def test_a_model_that_always_says_the_same_word_is_scored_against_codes(word: str) -> None:
+    rows = [{"question": f"Is it {n}?", "label": n % 4 // 3, "response": word} for n in range(12)]
+    assert sn.score(saved(rows)).value() == (0.25 if word == "Yes" else 0.75)
+
+
+def test_a_number_in_the_texts_of_options_means_that_text_and_no_place() -> None:
+    options = ["3 cm", "1 cm", "2 cm"]
+    rows = [
+        {"question": f"How long {n}?", "choices": options, "label": label, "pred": number}
+        for n, (label, number) in enumerate(zip("ABC", ("3", "1", "2"), strict=True))
+    ]
+    assert scored(saved(rows))["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("field", ["id", "answer", "pred", "presentation"])
+def test_thousands_of_digits_in_a_cell_are_no_number_of_anything(field: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": str(n), "question": f"Which {n}?", "choices": ["cat", "dog"], "answer": "A"}
+        for n in range(20)
+    ]
+    for row in rows:
+        row |= {"presentation": "0", "pred": "1"}
+    rows[3][field] = "1" * 5000
+    assert scored(saved(rows))["accuracy"] == 0.0
+
+
+def test_answers_that_are_texts_of_numbered_options_stay_texts() -> None:
+    rows = [
+        {
+            "question": f"How many {n}?",
+            "options": {"0": "1", "1": "2", "2": "0"},
+            "answer": str(n % 3),
+            "prediction": str(n % 3),
+        }
+        for n in range(6)
+    ]
+    assert scored(saved(rows))["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"tags": None}, {"output": None}, {"output": {"text": None}}])
+def test_a_reference_of_helm_without_tags_or_text_is_no_right_answer(wrong: dict[str, Any]) -> None:
+    states = [helm_state(number, "A") for number in (1, 2, 3)]
+    for reference in states[2]["instance"]["references"]:
+        reference.update(wrong)
+    assert scored(saved_helm(*states))["accuracy"] is not None
+
+
+def test_a_column_called_after_a_model_holds_its_replies_and_a_ranking_counts_by_its_first() -> (
+    None
+):
+    golds = ("fear", "anger", "sadness")
+    rows = [
+        {"name": f"{n}.jpg", "gt": golds[n % 3], "gpt4v": "fear,anger,sadness"} for n in range(6)
+    ]
+    path = saved(rows, "moods.csv")
+    assert scored(path)["typed_match"] == pytest.approx(1 / 3)
+    assert "of which the first counts" in notes(path)
+
+
+@pytest.mark.parametrize("name", ["gpt4_judgement", "blip_caption", "gpt_question", "llava_score"])
+def test_a_column_with_something_else_of_a_model_does_not_hold_its_replies(name: str) -> None:
+    rows = [
+        {"question": f"Which {n}?", "ground_truth": "cat", name: "It is fine."} for n in range(4)
+    ]
+    with pytest.raises(DataError, match="no column is recognised as the replies"):
+        recognise_predictions(saved(rows))
+
+
+def test_a_list_of_several_right_answers_is_no_ranking() -> None:
+    rows = [
+        {
+            "question": f"Which colours has car {n}?",
+            "ground_truth": ["red", "blue", "green"],
+            "response": "red, blue, green",
+        }
+        for n in range(6)
+    ]
+    assert "the first counts" not in notes(saved(rows, "colours.json"))
+
+
+def test_numbers_as_options_under_numbers_are_texts() -> None:
+    prompt = "How many cats {}?\nOption 1: 2\nOption 2: 3\nOption 3: 1"
+    rows = [
+        {"prompt": prompt.format(n), "ground_truth": "231"[n % 3], "response": "231"[n % 3]}
+        for n in range(6)
+    ]
+    assert scored(saved(rows))["accuracy"] == 1
+
+
+def test_hidden_is_an_answer_where_it_is_an_option() -> None:
+    words = ["visible", "hidden"]
+    rows = [
+        {
+            "question": f"Is object {n} visible or hidden?",
+            "options": words,
+            "ground_truth": words[n % 2],
+            "response": "hidden",
+        }
+        for n in range(6)
+    ]
+    assert scored(saved(rows, "objects.json"))["accuracy"] == 0.5
+
+
+def test_a_map_whose_keys_are_answers_has_no_columns() -> None:
+    rows = [
+        {
+            "question_id": n,
+            "question": f"What is the total of page {n}?",
+            "answers": [f"${n}00", f"{n}00"],
+            "response": f"${n}00",
+            "votes": {"distribution": {str(n): 3, f"total {n}": 1}, "rounds": 4},
+        }
+        for n in range(40)
+    ]
+    roles = recognise_predictions(saved(rows, "totals.json")).roles
+    assert roles.roles["answer"] == ("answers",)
+    assert "options" not in roles.roles
+    assert "votes.rounds" in roles.profiles
+
+
+def test_columns_of_replies_with_verdicts_of_their_own_are_models() -> None:
+    rows = [
+        {
+            "question": f"Which colour is car {n}?",
+            "expected": "AB"[n % 2],
+            "base_prediction": "A",
+            "base_raw_output": "A",
+            "base_correct": n % 2 == 0,
+            "tuned_prediction": "AB"[n % 2],
+            "tuned_raw_output": "AB"[n % 2],
+            "tuned_correct": True,
+        }
+        for n in range(8)
+    ]
+    reading = recognise_predictions(saved(rows, "both.csv"))
+    assert reading.roles.roles["reply"] == ("base_raw_output", "tuned_raw_output")
+    assert "reading" not in reading.roles.roles
+    [base, tuned] = read_predictions(reading)
+    assert [row.reply for row in base.rows] == ["A"] * 8
+    assert [row.reply for row in tuned.rows] == [*"AB"] * 4
+
+
+def test_columns_of_replies_without_verdicts_are_one_model() -> None:
+    rows = [
+        {"question": f"Q{n}?", "gold": "cat", "raw_output": "A cat.", "clean_output": "cat"}
+        for n in range(4)
+    ]
+    reading = recognise_predictions(saved(rows))
+    assert reading.roles.roles["reply"] == ("raw_output",)
+
+
+def test_parts_that_ask_the_same_questions_are_conditions() -> None:
+    def part(reply: str) -> list[dict[str, str]]:
+        return [
+            {"question": f"What is {n} + {n}?", "gold_answer": str(2 * n), "full_response": reply}
+            for n in (2, 3)
+        ]
+
+    Path("sums.json").write_text(json.dumps({"direct": part("4"), "cot": part("#### 6")}))
+    files = read_predictions(recognise_predictions(Path("sums.json")))
+    assert [file.model for file in files] == ["direct", "cot"]
+
+
+def test_parts_that_ask_other_questions_are_one_model() -> None:
+    def part(first: int) -> list[dict[str, str]]:
+        return [
+            {"question": f"What is {n} + {n}?", "gold": str(2 * n), "response": str(2 * n)}
+            for n in range(first, first + 3)
+        ]
+
+    Path("sums.json").write_text(json.dumps({"val": part(1), "test": part(4)}))
+    [file] = read_predictions(recognise_predictions(Path("sums.json")))
+    assert len(file.rows) == 6
+
+
+def test_of_sentences_about_statements_what_the_file_read_counts() -> None:
+    rows = [
+        {
+            "statement": f"Scotland scored {n} points.",
+            "response": f"Scotland scored {n} points, so the claim is {'true' if n % 2 else 'false'}.",
+            "label": n % 2,
+            "prediction": n % 2 if n else 1,
+        }
+        for n in range(20)
+    ]
+    path = saved(rows)
+    assert scored(path)["number_accuracy"] == pytest.approx(0.95)
+    assert "what the file says was read in each reply counts" in notes(path)
+
+
+def test_numbers_of_classes_beside_their_names_are_refused() -> None:
+    names = ("basophil", "platelet", "monocyte")
+    rows = [{"true_label": n % 3, "output_text": names[n % 3]} for n in range(12)]
+    with pytest.raises(DataError, match=r"numbers \(0, 1, 2\), and no reply has one"):
+        sn.import_run(saved(rows))
+
+
+def test_verdicts_without_replies_are_said_by_model() -> None:
+    rows = [
+        {"item": f"i{n}", "model": model, "correct": n < right}
+        for model, right in (("one", 3), ("two", 1))
+        for n in range(4)
+    ]
+    with pytest.raises(
+        DataError, match=r"'correct', 50\.0% of 8 are right \(one 75\.0%, two 25\.0%\)"
+    ):
+        recognise_predictions(saved(rows))
+
+
+def test_a_column_of_character_error_rates_calls_for_them() -> None:
+    rows = [
+        {"id": f"line{n}", "gt": "a lively song", "pred": "a lively sung", "cer": 1 / 13}
+        for n in range(3)
+    ]
+    Path("report.json").write_text(json.dumps({"model": "ocr", "details": rows}))
+    assert scored(Path("report.json"))["character_error_rate"] == pytest.approx(1 / 13)
+
+
+def test_a_suffix_behind_a_known_one_says_how_a_file_was_made() -> None:
+    rows = [{"question": f"Q{n}?", "gold": "cat", "response": "cat"} for n in range(3)]
+    made = saved(rows, "replies.jsonl").rename("replies.jsonl.processed")
+    assert len(recognise_predictions(Path(made)).rows) == 3
+
+
+def test_a_packed_file_is_refused_with_what_unpacks_it() -> None:
+    Path("outputs.json.zip").write_bytes(b"PK\x03\x04")
+    with pytest.raises(DataError, match=r"name the file in it: unzip outputs\.json\.zip"):
+        recognise_predictions(Path("outputs.json.zip"))
+
+
+def test_settings_beside_a_sum_are_no_replies() -> None:
+    settings = {"model": "gpt", "seed": 0, "debug": False, "engine": "one", "limit": -1}
+    Path("sum.json").write_text(json.dumps({"acc": 86.5, "count": 200, "args": settings}))
+    with pytest.raises(DataError, match="not a list of questions"):
+        recognise_predictions(Path("sum.json"))
+
+
+def test_the_marks_of_a_judge_are_said_beside_the_number() -> None:
+    rows = [
+        {
+            "question": f"Where was flute {n} made?",
+            "ground_truth": f"It was made in village {n}.",
+            "prediction": f"In village {n}.",
+            "lave_score": (n % 2) / 2 + 0.5,
+        }
+        for n in range(6)
+    ]
+    assert "'lave_score': 75.0% of 6 right" in notes(saved(rows))
+
+
+def test_a_column_of_anls_and_the_halves_of_chartqa_call_for_their_metrics() -> None:
+    anls = [
+        {
+            "question": f"Which name is {n}?",
+            "answer": "pinterest",
+            "predict": "pintrest",
+            "anls": 0.5,
+        }
+        for n in range(3)
+    ]
+    path = saved(anls, "info.jsonl")
+    assert sn.score(path).value() == pytest.approx(1 - 1 / 9)
+    assert "a score of each row in 'anls', 50.0% on average: anls" in notes(path)
+
+    charts = [
+        {"query": f"What is bar {n}?", "prediction": "0.58", "answer": "0.57", "split": half}
+        for n, half in enumerate(["test_human", "test_augmented"])
+    ]
+    assert scored(saved(charts, "charts.jsonl"))["relaxed_accuracy"] == 1.0
+    charts[0]["split"] = "val"
+    assert "relaxed_accuracy" not in scored(saved(charts, "others.jsonl"))
+
+
+def test_the_rule_that_gives_a_files_own_scores_is_the_headline() -> None:
+    def rows(score: float) -> list[dict[str, Any]]:
+        answers = ["thirty"] * 8 + ["30th"] * 2
+        return [
+            {
+                "question": f"Which {n}?",
+                "gold_answers": answers,
+                "model_answer": "30th",
+                "score": score,
+            }
+            for n in range(4)
+        ]
+
+    by_three = saved(rows(2 / 3), "three.jsonl")
+    assert sn.score(by_three).value() == pytest.approx(2 / 3)
+    assert "the file's own scores are those of direct_answer_accuracy" in notes(by_three)
+    # VQA v2 leaves one annotator out: 8 times 2/3, and twice 1/3.
+    unlike = saved(rows(0.25), "unlike.jsonl")
+    assert sn.score(unlike).value() == pytest.approx((8 * 2 / 3 + 2 * 1 / 3) / 10)
+
+
+def test_a_judges_marks_from_one_to_five_are_shares_of_the_way() -> None:
+    def rows(said: str) -> list[dict[str, Any]]:
+        reference = (
+            "It is a long and winding answer about the boats in the harbour of a small town. " * 2
+        )
+        return [
+            {
+                "example_id": f"e{n}",
+                "prompt": f"Why {n}?",
+                "reference": f"{reference} Number {n}.",
+                "generation": f"Since {n}.",
+                "score": mark,
+                said: "I think so.",
+            }
+            for n, mark in enumerate([1, 2, 4, 5])
+        ]
+
+    judged = saved(rows("evaluator_explanation"), "judged.jsonl")
+    assert sn.score(judged).value() == pytest.approx(0.5)
+    assert "marks from 1 to 5 in 'score' are read as (mark - 1) / 4" in notes(judged)
+    assert "recorded_verdict" not in scored(saved(rows("remark"), "unjudged.jsonl"))
+
+
+def test_fields_of_an_object_read_in_some_replies_are_no_right_answers() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(6):
+        read = {"labels": ["bird", f"fire{n}"], "unknown": n > 3}
+        asks_for_json = n % 2 == 0
+        output = f"```json\n{json.dumps(read)}\n```" if asks_for_json else f"A bird on wall {n}."
+        rows.append(
+            {
+                "image": f"{n}.png",
+                "model": "m",
+                "output": output,
+                "json_obj": read if asks_for_json else None,
+            }
+        )
+    with pytest.raises(DataError, match=r"'json_obj\.labels' is what the replies say"):
+        sn.import_run(saved(rows))
+
+
+def test_verdicts_beside_replies_without_right_answers_are_said() -> None:
+    rows = [
+        {"question": f"Where is {n}?", "predict_ans": "there", "correctness": said}
+        for n, said in enumerate(["correct", "wrong", "wrong", "wrong"])
+    ]
+    with pytest.raises(DataError, match=r"by its own verdicts, 25\.0% of 4 are right"):
+        sn.import_run(saved(rows))
+
+
+def test_of_several_columns_of_verdicts_all_are_said() -> None:
+    rows = [{"item": f"i{n}", "correct": n < 2, "vlm_is_correct": n < 1} for n in range(4)]
+    with pytest.raises(
+        DataError, match=r"by 'correct', 50\.0% of 4 are right; by 'vlm_is_correct' 25\.0%"
+    ):
+        recognise_predictions(saved(rows))
+
+
+def test_the_marks_of_a_merge_are_named_with_their_line() -> None:
+    Path("merged.json").write_text(
+        '[\n  {"question": "Why?",\n<<<<<<< HEAD\n   "answer": "So."}]\n'
+    )
+    with pytest.raises(DataError, match=r"line 3 has the mark of a Git merge .* keep one of"):
+        recognise_predictions(Path("merged.json"))

@@ -423,7 +423,7 @@ def test_rows_with_the_same_question_and_picture_keep_their_own_predictions() ->
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        ({"image": "two.png"}, "show different pictures"),
+        ({"image": "two.png"}, "show different images"),
         ({"answer": 1}, "have different right answers"),
         ({"question": "Is it big?"}, "ask different questions"),
     ],
@@ -560,7 +560,7 @@ def test_a_file_without_replies_is_refused_with_the_next_command(
     assert (code, err.count("\n")) == (2, 1)
     assert "there are 'name'; name it: snellen score strange.json --column reply=NAME" in err
     code, _, err = small.command(capsys, "score", "strange.json", "--as", "lmms-eval")
-    assert (code, "is not a samples file of lmms-eval: not a .jsonl file" in err) == (2, True)
+    assert (code, "its first records have no doc_id and no filtered_resps" in err) == (2, True)
     code, _, err = small.command(capsys, "score", "strange.json", "--as", "lmms")
     assert (code, "lmms-eval" in err) == (2, True)
 
@@ -581,11 +581,6 @@ def test_a_file_is_scored_from_the_command_line_with_and_without_a_benchmark(
     ("content", "name", "fault"),
     [
         (
-            [record(1, None)],
-            "p.json",
-            "record 1: the prediction is None; a reply is a text, a likelihood the place",
-        ),
-        (
             [record(1, 5)],
             "p.json",
             "by itself (rows left out, whose prediction is none of their options",
@@ -595,8 +590,6 @@ def test_a_file_is_scored_from_the_command_line_with_and_without_a_benchmark(
             "p.json",
             "whose right answer is none of their options: 1 (1)",
         ),
-        ([record(1, "(A)", answer="cat")], "p.json", "record 1: answer is 'cat'; it counts from 0"),
-        ([{"doc_id": 1, "filtered_resps": []}], "p.jsonl", "line 1: filtered_resps holds no reply"),
         (
             [{"doc_id": 1, "filtered_resps": "x"}],
             "p.jsonl",
@@ -655,7 +648,7 @@ def test_a_failed_request_is_no_reply_and_not_right() -> None:
     results = sn.score(sn.import_run(save(rows, "m_D.json")))
     [row] = [row for row in results.rows if row.metric == "exact_match" and row.benchmark != "*"]
     assert (row.estimate.value, row.estimate.n, row.estimate.absent) == (1 / 3, 3, 2)
-    assert "2 of 3 questions without an answer count as not right" in estimate_note(
+    assert "2 of 3 questions have no reply and are scored as wrong" in estimate_note(
         row.estimate, str
     )
     assert values(results)["exact_match_of_answered"] == 1.0
@@ -701,7 +694,7 @@ def test_the_place_of_an_option_that_the_file_does_not_have_is_no_reference(
 def test_a_run_of_another_file_is_left_as_it_is() -> None:
     first = sn.import_run(save([record(1, "(A)")], "p.json"), to="here")
     before = sorted((path, path.read_bytes()) for path in first.rglob("*") if path.is_file())
-    with pytest.raises(sn.StoreError, match="holds another run"):
+    with pytest.raises(sn.StoreError, match="contains another run"):
         sn.import_run(save([record(2, "(A)")], "q.json"), to="here")
     assert (
         sorted((path, path.read_bytes()) for path in first.rglob("*") if path.is_file()) == before
@@ -752,3 +745,43 @@ def test_a_question_put_in_several_wordings_is_one_where_the_wordings_recur() ->
     assert values(results)["exact_match"] == 1.0
     sample: Sample = next(iter(results.runs[0].benchmarks[0].samples.values()))
     assert (sample.question, sample.rewordings) == (words[0], words[1:])
+
+
+def test_log_likelihoods_of_lm_eval_are_not_losses() -> None:
+    options = ["cat", "dog", "owl"]
+    rows = [
+        {
+            "doc_id": number,
+            "doc": {"question": f"What is on picture {number}?", "choices": options},
+            "target": str(number % 3),
+            "filtered_resps": [
+                ["-0.5" if place == number % 3 else "-4.0", "False"] for place in range(3)
+            ],
+        }
+        for number in range(6)
+    ]
+    results = sn.score(sn.import_run(save(rows, "samples_zoo.jsonl")))
+    assert values(results)["accuracy"] == 1.0
+
+
+def test_the_column_of_answers_to_open_questions_may_be_named() -> None:
+    rows = [
+        {"id": n, "question": f"What is {n}?", "said by hand": f"w {n}", "prediction": f"w {n}"}
+        for n in range(4)
+    ]
+    folder = sn.import_run(save(rows, "p.jsonl"), columns={"answer": "said by hand"})
+    assert values(sn.score(folder))["exact_match"] == 1.0
+
+
+def test_a_sample_of_inspect_that_failed_says_why() -> None:
+    samples = [
+        {"id": n, "epoch": 1, "input": f"What is {n}?", "target": "x", "output": {"choices": []}}
+        for n in range(2)
+    ]
+    samples[0]["output"] = {"choices": [{"message": {"role": "assistant", "content": "x"}}]}
+    samples[1]["error"] = {"message": "the model was not there"}
+    folder = sn.import_run(save({"eval": {"task": "zoo"}, "samples": samples}, "log.json"))
+    assert values(sn.score(folder))["exact_match"] == 0.5
+    [failed] = [e for e in read_exchanges(folder) if e.response.error is not None]
+    assert failed.response.error is not None
+    assert failed.response.error.detail == "the model was not there"

@@ -22,7 +22,7 @@ TAILS = st.lists(st.lists(TOKENS, min_size=1, max_size=4).map(tuple), max_size=4
 
 @st.composite
 def item_lists(draw: st.DrawFn) -> list[PrefixItem]:
-    """Requests about a few pictures (token 9), which share beginnings as real prompts do."""
+    """Requests about a few images (token 9), which share beginnings as real prompts do."""
     items = []
     for _ in range(draw(st.integers(0, 9))):
         key = draw(st.sampled_from(["", "cat", "dog"]))

@@ -333,14 +333,14 @@ def test_an_answer_that_serves_two_presentations_is_two_predictions(
         8,
         8,
     )
-    assert (results.runs[0].asked, results.runs[0].reused) == (2, 6)
+    assert (results.runs[0].distinct_requests, results.runs[0].reused) == (2, 6)
 
 
 # --- baselines ---------------------------------------------------------------------------------------------------
 
 
 def test_each_presentation_has_a_baseline_of_its_own(questions: Benchmark, tmp_path: Path) -> None:
-    """With the picture option i scores i. Without, the template's own option is as likely as nothing else, so that
+    """With the image option i scores i. Without, the template's own option is as likely as nothing else, so that
     what is left is most for another option than it would be with the baseline of another presentation."""
     given = {0: (-9.0, 0.0, 0.0, 0.0), 1: (0.0, -9.0, 0.0, 0.0), 2: (0.0, 0.0, -9.0, 0.0)}
 

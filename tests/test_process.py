@@ -78,7 +78,7 @@ print([(name, before[name], after[name]) for name in before if before[name] != a
 CALLS = """
 import snellen
 
-made = snellen.build("mine.tsv", to="mine", no_pictures=True)
+made = snellen.build("mine.tsv", to="mine", no_images=True)
 snellen.build("eyechart/shape", to="shape")
 class Served:
     name, kinds, concurrency = "served", frozenset({"generate"}), 2

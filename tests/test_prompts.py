@@ -319,7 +319,7 @@ def test_ones_own_layout_is_used(tmp_path: Path) -> None:
             f"{LAYOUT}\nheader = ''",
             r"t.toml: \[layout\]: unknown field 'header'; did you mean heading\?",
         ),
-        (f"{LAYOUT}\npictures = 'last'", r"t.toml: \[layout\]: Invalid enum value 'last'"),
+        (f"{LAYOUT}\nimages = 'last'", r"t.toml: \[layout\]: Invalid enum value 'last'"),
         (
             f"{LAYOUT}\nquestion = 'Q:'",
             r"t.toml: \[layout\] question = 'Q:' must hold \{question\}",
@@ -366,14 +366,24 @@ def test_a_prompt_is_asked_in_place_of_instruction_and_question_and_options_foll
 
 def test_the_question_stands_where_a_prompt_says_so() -> None:
     templates = default_templates().with_prompt("Be brief. {question} Answer:")
-    assert templates.worded("Is it {red}?") == "Be brief. Is it {red}? Answer:"
+    assert templates.prompt_for("Is it {red}?") == "Be brief. Is it {red}? Answer:"
     assert templates.id != default_templates().id == default_templates().with_prompt("").id
+
+
+def test_the_options_stand_where_a_prompt_says_so() -> None:
+    templates = default_templates().with_prompt("Choose: {options} {question} Reply:")
+    choice = replace(small.prompt_for("choice"), templates=templates)
+    question = replace(SAMPLE, question="Is {options} a word?")
+    expected = "Choose: (A) cow; (B) cat; (C) dog. Is {options} a word? Reply:"
+    assert choice.generate(question, SHOWN).messages[0].text == expected
+    unlisted = choice.loglikelihood(question, SHOWN).messages[0].text
+    assert unlisted == "Choose:  Is {options} a word? Reply:"
 
 
 def test_a_field_that_stands_for_nothing_is_refused_in_a_prompt() -> None:
     with pytest.raises(
         DataError,
-        match=r"prompt 'a {} and {name}': {} stands for nothing; the one field is {question}",
+        match=r"prompt 'a {} and {name}': unknown field {}; the fields are {question} and {options}",
     ):
         default_templates().with_prompt("a {} and {name}")
 

@@ -53,7 +53,7 @@ from snellen.records import (
     Usage,
     Variant,
 )
-from snellen.registry import find
+from snellen.registry import find_registered
 from snellen.runs.spec import run_spec
 
 KEY = "very-secret-0123456789"
@@ -114,7 +114,7 @@ def base(provider: str, server: Server) -> str:
 def ask(
     provider: str, server: Server, request: Request, waits: Waits | None = None, **options: Any
 ) -> Response:
-    declared: Provider = find("models", provider)
+    declared: Provider = find_registered("models", provider)
     spec = parse_spec(model_string(f"{provider}:{NAMES[provider]}", **({"timeout": 20} | options)))
 
     address = ServiceAddress(base(provider, server), KEY)
@@ -386,8 +386,8 @@ def test_claude_is_sent_the_temperature_that_was_asked_for() -> None:
         asked = last_body(started)
     assert (asked["temperature"], "top_p" in asked) == (0.7, False)
     assert response.notes == (
-        "seed left out: the service takes none",
-        "top_p left out: the server refuses it",
+        "seed was not sent: the service does not accept it",
+        "top_p was not sent: the server rejects it",
     )
 
 
@@ -397,7 +397,7 @@ def test_a_claude_that_thinks_is_sent_no_temperature() -> None:
         asked = last_body(started)
     assert response.error is None
     assert "temperature" not in asked
-    assert response.notes == ("temperature left out: the service takes none",)
+    assert response.notes == ("temperature was not sent: the service does not accept it",)
 
 
 def test_a_claude_that_takes_no_budget_for_its_thinking_thinks_as_it_likes() -> None:
@@ -408,9 +408,9 @@ def test_a_claude_that_takes_no_budget_for_its_thinking_thinks_as_it_likes() -> 
     assert response.error is None
     assert asked["thinking"]["type"] == "adaptive"
     assert asked["max_tokens"] == question().decoding.max_new_tokens + 2048
-    assert "thinking.type.enabled left out: the server refuses it" in response.notes
+    assert "thinking.type.enabled was not sent: the server rejects it" in response.notes
     assert plain.error is None
-    assert "temperature left out: the server refuses it" in plain.notes
+    assert "temperature was not sent: the server rejects it" in plain.notes
 
 
 def error_of(provider: str, kind: str) -> Fault:
@@ -542,8 +542,8 @@ def test_a_reply_that_only_calls_a_tool_says_so_in_one_word(server: Server, prov
             {"output": {"message": {"content": None}}, "stopReason": "end_turn"},
             "'content' is null, not a",
         ),
-        ("gemini", {"candidates": []}, "it has no candidates, and no reason why"),
-        ("gemini", {"candidates": [None]}, "a part of it is null, or of another kind"),
+        ("gemini", {"candidates": []}, "it has no candidates and gives no reason"),
+        ("gemini", {"candidates": [None]}, "a part of it is null, or has an unexpected type"),
     ],
 )
 def test_what_a_malformed_reply_lacks_is_said_in_plain_words(
@@ -553,7 +553,10 @@ def test_what_a_malformed_reply_lacks_is_said_in_plain_words(
         started.script(Fault(body=msgspec.json.encode(body).decode(), times=9))
         error = ask(name, started, question(), retries=1).error
     assert error is not None and error.kind == "malformed"
-    assert error.detail.startswith(f"the reply is none of {name}'s: ") and lack in error.detail
+    assert (
+        error.detail.startswith(f"the reply does not have the format of {name}: ")
+        and lack in error.detail
+    )
     assert "Error" not in error.detail
 
 
@@ -578,7 +581,7 @@ def test_a_field_that_a_model_refuses_is_left_out_from_then_on_and_noted() -> No
         started.script(Fault(400, msgspec.json.encode({"error": {"message": message}}).decode()))
         response = ask("anthropic", started, question(), reasoning_effort="high")
         assert response.error is None
-        assert "effort left out: the server refuses it" in response.notes
+        assert "effort was not sent: the server rejects it" in response.notes
         assert last_body(started)["output_config"] == {}
 
 
@@ -778,11 +781,11 @@ def test_bedrock_without_key_and_credentials_says_what_either_needs(
         load_model("bedrock:m")
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(
-        ModelError, match=r"mend the AWS credentials \(The config profile \(nobody\) could"
+        ModelError, match=r"correct the AWS credentials \(The config profile \(nobody\) could"
     ):
         load_model("bedrock:m")
     monkeypatch.setitem(sys.modules, "botocore.session", None)
-    with pytest.raises(ModelError, match=r"or have AWS credentials sign: .*\[bedrock\]"):
+    with pytest.raises(ModelError, match=r"or sign requests with AWS credentials: .*\[bedrock\]"):
         load_model("bedrock:m")
 
 
@@ -866,7 +869,7 @@ def test_options_of_the_model_string_reach_an_openai_compatible_server() -> None
         *{one.token for one in response.logprobs} - {"(", ")"},
         ")",
     ]
-    assert all(len(token.others) <= 2 for token in response.logprobs)
+    assert all(len(token.alternatives) <= 2 for token in response.logprobs)
 
 
 def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_way_out(
@@ -887,7 +890,7 @@ def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_wa
         )
         [finished] = evaluate_spec(spec, announce=said.append)
     [line] = [line for line in said if "reasoning" in line]
-    assert line.startswith("3 of 3 replies were cut in their reasoning")
+    assert line.startswith("3 of 3 replies were cut off in their reasoning")
     assert f"{model}?reasoning_tokens=16384" in line
     [benchmark] = finished.scored.benchmarks
     assert {prediction.reason for prediction in benchmark.predictions} == {"reasoning cut off"}
@@ -914,7 +917,7 @@ def test_empty_replies_and_calls_of_tools_are_said_in_the_terminal_and_in_the_re
             }
         )
         [finished] = evaluate_spec(spec, announce=said.append)
-    words = "3 of 5 replies are empty (tool calls: 2; have its server offer the model no tools)"
+    words = "3 of 5 replies are empty (tool calls: 2; configure the server without tools)"
     assert words in said
     [benchmark] = finished.scored.benchmarks
     assert Counter(p.reason for p in benchmark.predictions) == {"tool call": 2, "empty": 1, None: 2}
@@ -939,7 +942,7 @@ def test_replies_cut_before_they_answer_are_said_with_the_way_out(tmp_path: Path
             }
         )
         evaluate_spec(spec, announce=said.append)
-    [line] = [line for line in said if "replies were cut" in line]
+    [line] = [line for line in said if "replies reached the length limit" in line]
     assert line.startswith(
-        "3 of 3 replies were cut by the length limit before they had answered; raise --max-new-tok"
+        "3 of 3 replies reached the length limit before an answer; raise max_new_tok"
     )

@@ -24,7 +24,7 @@ from snellen.api import build, evaluate
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, suites
-from snellen.catalogue.places import HubPlace
+from snellen.catalogue.places import HubSource
 from snellen.errors import DataError, NoSourceError, UnknownNameError
 from snellen.fetching.sources import COPIED_SOURCE, copy_source, fetch_source, source_places
 from snellen.runs.run_folder import read_manifest
@@ -318,7 +318,7 @@ def test_the_data_hold_the_61_benchmarks_of_the_catalogue() -> None:
 def test_each_file_goes_through_build_run_and_score(name: str, tmp_path: Path) -> None:
     benchmark = imported(name, miniature(name, tmp_path / "data"), tmp_path)
     assert benchmark.manifest.counts.samples == COUNT
-    # Each record has its own picture, whether its regions are drawn or not.
+    # Each record has its own image, whether its regions are drawn or not.
     assert benchmark.manifest.counts.images == COUNT
     reform.holds_together(benchmark, tmp_path / "runs")
 
@@ -395,7 +395,7 @@ def test_the_raw_variant_takes_pictures_from_a_folder(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     assert imported("ok-vqa", data, tmp_path, tmp_path / "val2014").manifest.counts.images == COUNT
     with pytest.raises(
-        DataError, match=r"data\[0\]: the picture '1' is not in .*; name the folder .* --images"
+        DataError, match=r"data\[0\]: the image '1' is not in .*; name the folder .* images="
     ):
         imported("ok-vqa", data, tmp_path / "again")
 
@@ -500,7 +500,7 @@ def test_a_record_with_the_same_option_twice_is_left_out_and_counted(tmp_path: P
     benchmark = imported("gqa", data, tmp_path)
     assert benchmark.manifest.counts.samples == COUNT - 1
     assert (
-        "gqa_testdev_10p.json: 1 left out: two of its options are the same"
+        "gqa_testdev_10p.json: 1 skipped: two of its options are the same"
         in benchmark.manifest.warnings
     )
 
@@ -528,7 +528,9 @@ def test_one_command_imports_all_that_is_there(
     ]
     code, _, said = small.command(capsys, "run", "snellen:oracle", *asked)
     # Of the suite what is built is asked, what cannot be fetched is named, and the exit code says so.
-    assert code == 3 and "not built yet, left out of reform-eval: a-okvqa, " in said
+    assert (
+        code == 3 and "skipped from reform-eval, because they are not built yet: a-okvqa, " in said
+    )
     assert {use.name for use in read_manifest(tmp_path / "runs" / "both").benchmarks} == {
         "reform-eval/vsr",
         "reform-eval/snli-ve",
@@ -536,8 +538,8 @@ def test_one_command_imports_all_that_is_there(
     code, _, said = small.command(capsys, "run", "snellen:oracle", "reform-eval/gqa")
     assert code == 2 and "reform-eval/gqa cannot be fetched: Aweminus/ReForm-Eval-Data" in said
     assert (
-        "is not in the hub's cache, and HF_HUB_OFFLINE forbids the network; fetch it where there is one"
-        in said
+        "is not in the hub's cache, and HF_HUB_OFFLINE is" in said
+        and "a machine with network access (`snellen fetch`)" in said
     )
 
 
@@ -550,7 +552,7 @@ def test_files_come_from_the_hubs_cache_when_there_is_no_network(
     code, _, said = small.command(
         capsys, "import", "reform-eval", "--hub", "--revision", "b" * 40, "vsr"
     )
-    assert code == 2 and "is not in the hub's cache, and HF_HUB_OFFLINE forbids" in said
+    assert code == 2 and "is not in the hub's cache, and HF_HUB_OFFLINE is set" in said
 
 
 @pytest.mark.parametrize("name", sorted(published_entries()))
@@ -564,7 +566,7 @@ def test_each_benchmark_is_fetched_from_it_and_built_as_import_builds_it(
     [place] = fetched.spec.source.places
     assert replace(fetched.spec, source=replace(fetched.spec.source, places=())) == by_import.spec
     # It says which of its constructions it is.
-    assert isinstance(place, HubPlace)
+    assert isinstance(place, HubSource)
     assert (place.repo, place.revision, place.importer) == (
         "Aweminus/ReForm-Eval-Data",
         COMMIT,
@@ -643,7 +645,7 @@ def test_every_benchmark_of_the_suite_has_it_as_its_last_place_or_its_first() ->
     for spec in suites()["reform-eval"]:
         places = source_places(spec)
         *earlier, last = (*places[1:], places[0]) if spec.source.written else places
-        assert isinstance(last, HubPlace) and last.repo == "Aweminus/ReForm-Eval-Data", spec.name
+        assert isinstance(last, HubSource) and last.repo == "Aweminus/ReForm-Eval-Data", spec.name
         assert tuple(spec.source.places) == tuple(earlier)
         assert [file.removeprefix("**") for file in last.files] == list(
             published_entries()[spec.short].files
@@ -672,6 +674,6 @@ def test_what_is_carried_to_another_machine_is_read_there(
     here = build_benchmark(fetched.spec, source=fetched.folder, to=tmp_path / "here")
     assert there.manifest.version == here.manifest.version
     assert (
-        there.manifest.made.origin
+        there.manifest.build_info.origin
         == f"ReForm-Eval-Data, Aweminus/ReForm-Eval-Data@{COMMIT[:7]} on the hub"
     )

@@ -38,7 +38,7 @@ from snellen.runs.run_progress import RunProgress
 from snellen.runs.spec import ExecutionSpec
 
 ray = pytest.importorskip("ray")
-PIDS = re.compile(r"worker (\d+) on \S+ takes part")
+PIDS = re.compile(r"worker (\d+) on \S+ joined")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -134,7 +134,7 @@ def test_a_run_of_two_workers_one_of_which_is_killed_half_way_is_that_of_one_pro
     )
     same_as(whole, folder)
     assert any(
-        re.match(rf"Ray: worker {killing.killed} on \S+ was lost; others answer", line)
+        re.match(rf"Ray: worker {killing.killed} on \S+ was lost; other workers take over", line)
         for line in killing.lines
     )
 
@@ -185,7 +185,7 @@ def test_what_is_asked_of_a_picture_is_asked_of_one_worker_together(
     for _, pictures in batches:
         for picture, count in Counter(pictures).items():
             first.setdefault(picture, count)
-    # Two questions about each of six pictures: three presentations of each question and its first rotation come at
+    # Two questions about each of six images: three presentations of each question and its first rotation come at
     # once, in one batch. The other rotations come later, and to the same worker.
     assert sorted(first.values()) == [8] * 6
     assert len({(pid, picture) for pid, pictures in batches for picture in pictures}) == 6
@@ -196,7 +196,7 @@ def test_what_is_asked_of_a_picture_is_asked_of_one_worker_together(
 def test_a_request_that_ends_every_worker_fails_and_no_other_does(
     questions: Benchmark, tmp_path: Path
 ) -> None:
-    with pytest.raises(ErrorBudgetError, match="3 workers were lost in answering this"):
+    with pytest.raises(ErrorBudgetError, match="3 workers were lost while answering this request"):
         sn.evaluate(
             "clustered:any?deadly=q003",
             str(questions.folder),
@@ -235,7 +235,7 @@ def test_a_run_whose_budget_is_spent_goes_on(
     questions: Benchmark, whole: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        SpentBudgetError, match="stopped at --max-requests 20: 20 requests were answered"
+        SpentBudgetError, match="stopped at max_requests=20: 20 requests were answered"
     ):
         on_ray(questions, tmp_path, max_requests=20)
     assert records(tmp_path / "run") <= records(whole)
@@ -296,7 +296,7 @@ def test_a_worker_for_which_no_machine_is_large_enough_is_said_and_not_waited_fo
     lines: list[str] = []
     with pytest.raises(
         ModelError,
-        match=r"^ray: no worker could start .* needs 2 GPUs and 1 CPUs .*: 0\); see `ray status`",
+        match=r"^ray: no worker could start .* needs 2 GPUs and 1 CPUs .*at most 0 GPUs\); see `ray status`",
     ):
         sn.evaluate(
             "snellen:uniform",
@@ -318,7 +318,8 @@ def test_without_ray_the_line_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        MissingExtraError, match=r"^a run on a cluster \(--ray\) needs the package ray: .*\[ray\]"
+        MissingExtraError,
+        match=r"^a run on a cluster \(ray=\.\.\.\) needs the package ray: .*\[ray\]",
     ):
         sn.evaluate("snellen:uniform", str(questions.folder), ray="auto")
 
@@ -331,7 +332,7 @@ def test_no_cluster_is_an_error_that_says_what_to_do(
     before = dict(os.environ)
     with pytest.raises(
         ModelError,
-        match=rf"^ray: no cluster can be joined at {address} \(.+\); run this on a machine",
+        match=rf"^ray: cannot join a cluster at {address} \(.+\); run this on a machine",
     ):
         sn.evaluate("snellen:uniform", str(questions.folder), ray=address)
     assert dict(os.environ) == before
@@ -356,7 +357,7 @@ def test_a_cluster_that_asks_for_its_token_says_where_that_is(
 
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(
-        ModelError, match=r"^ray: the cluster at auto asks for its token; set RAY_AUTH_MODE="
+        ModelError, match=r"^ray: the cluster at auto requires a token; set RAY_AUTH_MODE="
     ):
         sn.evaluate("snellen:uniform", str(questions.folder), ray="auto")
 
@@ -370,9 +371,9 @@ def test_a_cluster_that_asks_for_its_token_says_where_that_is(
         ),
         (
             {"ray": "auto", "workers": 2},
-            "workers: these are processes of this machine; with ray say ray_workers",
+            "workers are processes on this machine; with ray, use ray_workers",
         ),
-        ({"ray_workers": 2}, "ray_workers and gpus_per_worker are of a cluster; name it"),
+        ({"ray_workers": 2}, "ray_workers and gpus_per_worker need a cluster; set ray"),
     ],
 )
 def test_ways_to_share_the_work_that_exclude_each_other_are_refused(

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import small
 import snellen as sn
-from snellen.analysis.paired.differences import is_shown, seen_from
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.intervals import UNIT_INTERVAL
+from snellen.analysis.paired.differences import is_shown, oriented_from
 from snellen.analysis.reading_error import widened_by_reading
-from snellen.analysis.statistics import UNIT_INTERVAL, estimate_mean
 from snellen.extraction.reading import ExtractedChoice
 from snellen.records import Answer, Prediction, ReadingDoubt, Variant
 from snellen.registry import register
@@ -189,15 +190,15 @@ def test_no_verdict_stands_on_readings_that_could_turn_it(tmp_path: Path) -> Non
     assert difference.most_by_reading == pytest.approx(0.7 - 0.5)
     assert difference.may_turn and not is_shown(difference)
     text = results.report(tmp_path / "report.md").read_text("utf-8")
-    assert "there is no verdict between mumbler and clear" in text
-    assert "read with a probability below 90%: mumbler 40.0%" in text
+    assert "mumbler and clear cannot be ranked" in text
+    assert "read with a confidence below 90%: mumbler 40.0%" in text
 
 
 def test_a_verdict_stands_if_unsure_readings_could_not_turn_it(tmp_path: Path) -> None:
     results = compared(tmp_path, mumbling(70, 5, "mumbler"), mumbling(30, 0, "clear"))
     [difference] = results.compare(resamples=0).differences
     assert not difference.may_turn and is_shown(difference)
-    turned = seen_from(difference, "clear")
+    turned = oriented_from(difference, "clear")
     assert turned.least_by_reading == pytest.approx(0.3 - 0.75)
     assert turned.most_by_reading == pytest.approx(0.3 - 0.7)
     plain = estimate_mean([1.0] * 75 + [0.0] * 25, range(100))

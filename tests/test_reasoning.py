@@ -39,7 +39,7 @@ from snellen.report.summary import summary_rows
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
 from snellen.scoring.journal_reading import with_conclusions
-from snellen.scoring.reply_labels import hard_items
+from snellen.scoring.reply_labels import label_items
 
 GOLDEN = Path(__file__).parent / "reasoning_transcript.txt"
 SECONDS_TO_WAIT = 60
@@ -101,7 +101,7 @@ def test_the_talk_is_the_golden_one(whole: Path) -> None:
             f"=== {step.number}: round {step.round}, {step.purpose}, {exchange.request.role or 'evaluated'}"
         )
         for message in exchange.request.messages:
-            pictures = "[picture] " * sum(
+            pictures = "[image] " * sum(
                 part.__class__.__name__ == "ImagePart" for part in message.content
             )
             lines.append(f"--- {message.role}\n{pictures}{message.text}")
@@ -162,7 +162,7 @@ def test_each_role_has_its_own_count(whole: Path) -> None:
     uses = {
         use.role: (use.model, use.answered, use.failed) for use in sn.score(whole).runs[0].roles
     }
-    # Two pictures share captions and sub-answers: each is asked once. The single turn asks one label a question.
+    # Two images share captions and sub-answers: each is asked once. The single turn asks one label a question.
     assert uses["questioner"] == ("scripted questioner", 1 + 2 + 3, 0)
     assert uses["reasoner"] == ("scripted reasoner", 1 + 2 + 3, 0)
     asked = {e.request.key for e in read_exchanges(whole) if not e.request.role}
@@ -704,7 +704,7 @@ def test_a_run_refuses_to_go_on_in_other_words_of_ours(
     monkeypatch.setattr("snellen.runs.plan.named_templates", lambda name, published: later)
     with pytest.raises(
         StoreError,
-        match="was asked in the words snellen-reasoning-1, now snellen-reasoning-2; choose",
+        match="used prompts of version snellen-reasoning-1, but they now have version snellen-reasoning-2; choose",
     ):
         go_on()
 
@@ -716,7 +716,7 @@ def test_wrong_words_are_one_line() -> None:
     ):
         parse_reasoning_prompts({"questioner": {"first": "{capshun}"}}, "x")
     with pytest.raises(
-        DataError, match=r"^x: not the words of a reasoning .*unknown field `critic`"
+        DataError, match=r"^x: not a file of reasoning prompts .*unknown field `critic`"
     ):
         parse_reasoning_prompts({"critic": {}}, "x")
 
@@ -741,7 +741,7 @@ def test_single_turn_stands_beside_the_talk_in_one_table(whole: Path, tmp_path: 
     assert rows["vanilla"][5].startswith("33.3%") and rows["vanilla"][7:9] == ["—", "1"]
     assert rows[PROTOCOL][5].startswith("33.3%") and rows[PROTOCOL][6].startswith("33.3%")
     assert rows[PROTOCOL][7].startswith("2.000") and rows[PROTOCOL][8].startswith("8.667")
-    by_class = page[page.index("Share right by right answer") :]
+    by_class = page[page.index("Accuracy by correct answer") :]
     assert "| scripted answerer | mine | dog |" in by_class
     assert "| scripted answerer | reasoner | scripted reasoner | 6 | 0 | 60 | 6 |" in page
 
@@ -773,7 +773,7 @@ def test_whoever_reads_replies_finds_conclusions_in_place_of_steps(
 
 
 def test_people_label_replies_to_the_question_and_no_steps(whole: Path) -> None:
-    assert {item.unparsed.reply for item in hard_items(whole)} == {"(A)"}
+    assert {item.unparsed.reply for item in label_items(whole)} == {"(A)"}
 
 
 def test_the_report_shows_the_whole_talk(whole: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
 import openpyxl
 import polars
 import pyarrow as pa
@@ -24,7 +25,7 @@ import snellen as sn
 from endless_server import endless
 from place_servers import FileServer, HubServer, Repo
 from snellen.building.benchmark import Benchmark
-from snellen.cli.preview import picture_code, terminal_of
+from snellen.cli.preview import image_code, terminal_of
 from snellen.cli.verbs.build import ask_user
 from snellen.common.drafts import read_params
 from snellen.errors import DataError, UnknownNameError
@@ -94,7 +95,7 @@ def save(
 
 
 def check_right(built: Benchmark, count: int = COUNT) -> None:
-    """Each question has its picture, and the right answer is the colour of that picture."""
+    """Each question has its image, and the right answer is the colour of that image."""
     golds = open_answers(built.folder)
     samples = list(built.samples())
     assert len(samples) == count
@@ -176,7 +177,7 @@ def test_an_index_that_fits_from_0_and_from_1_is_asked_and_never_guessed() -> No
     Path("t.json").write_text(json.dumps(table))
     with pytest.raises(
         DataError,
-        match=r"both as index0 and as index1; say --answer-is index0 or --answer-is index1$",
+        match=r"both as index0 and as index1; say answer_is='index0' or answer_is='index1'$",
     ):
         sn.build("t.json", to="made")
     with pytest.raises(
@@ -193,7 +194,7 @@ def test_two_columns_that_may_be_the_answer_are_asked_unless_they_say_the_same()
     save(rows(**listed, first_rater=right, second_rater=lambda n: options(n)[n % 2]), "t.csv")
     with pytest.raises(
         DataError,
-        match=r"may all be the answer; say --column answer=first_rater or --column answer=sec",
+        match=r"may all be the answer; say columns={'answer': 'first_rater'} or columns={'answer': 'sec",
     ):
         sn.build("t.csv", to="made")
     check_right(sn.build("t.csv", to="made", columns={"answer": "first_rater"}))
@@ -224,7 +225,7 @@ def test_answers_that_name_no_option_are_one_line() -> None:
         (
             dict.fromkeys(range(1, COUNT), "same"),
             [
-                f"t.csv:{n + 2}: the options A and B are both 'same', as is the answer; change one"
+                f"t.csv:{n + 2}: the options A and B are both 'same', like the answer; change one of them"
                 for n in range(1, COUNT)
             ],
         ),
@@ -266,7 +267,7 @@ def test_pictures_are_found_by_name_in_folders_of_folders() -> None:
             save(rows(image_id=cell, question=question, answer=right), "t.csv"), to="made"
         )
         check_right(built)
-        assert built.manifest.spec.source.params["find_pictures"] is True
+        assert built.manifest.spec.source.params["find_images"] is True
 
 
 @pytest.mark.parametrize(
@@ -325,9 +326,10 @@ def test_parquet_arrow_and_objects_are_the_same_questions() -> None:
     pq.write_table(pa.Table.from_pylist(held), "t.parquet")
     dataset = datasets.Dataset.from_list(held).cast_column("image", datasets.Image())
     dataset.save_to_disk("saved")
+    dataset.save_to_disk("in_parts", num_shards=3)
     pictured = [{**row, "image": Image.open(f"files/p{n}.png")} for n, row in enumerate(listed)]
     frame = polars.DataFrame([{**row, "image": picture(n)} for n, row in enumerate(listed)])
-    sources = ("t.parquet", "saved", dataset, frame, frame.to_pandas(), pictured)
+    sources = ("t.parquet", "saved", "in_parts", dataset, frame, frame.to_pandas(), pictured)
     versions = []
     for number, source in enumerate(sources):
         built = sn.build(source, name="same", to=f"made{number}")
@@ -335,7 +337,7 @@ def test_parquet_arrow_and_objects_are_the_same_questions() -> None:
         versions.append([(s.question, s.options) for s in built.samples()])
     assert all(version == versions[0] for version in versions)
     check_right(sn.build("t.parquet", to="by-build"))
-    with pytest.raises(DataError, match="rows in memory have no name"):
+    with pytest.raises(DataError, match="rows in memory need a name"):
         sn.build(pictured)
 
 
@@ -418,9 +420,7 @@ def test_marks_within_a_conversation_say_where_its_pictures_stand(
             capsys, "build", "t.json", "--images", "files", "--to", "made"
         )
         assert code == 0
-    note = (
-        "t.json: 1 conversations show the pictures of later messages with the first one (record 3)"
-    )
+    note = "t.json: 1 conversations show the images of later messages with the first one (record 3)"
     built = Benchmark(Path("made"))
     assert note in error and note in built.manifest.warnings
     asked = [[turn.question for turn in sample.rounds] for sample in built.samples()]
@@ -463,7 +463,7 @@ def test_annotations_are_told_from_questions() -> None:
     coco = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "dog"}]}
     Path("instances.json").write_text(json.dumps(coco))
     save(rows(filename=name, label=right), "labels.csv")
-    save(rows(image=name, caption="A picture in the sun."), "captions.csv")
+    save(rows(picture=name, caption="A picture in the sun."), "captions.csv")
     by_rows = {"form": "rows", "images": "files"}
     expected = {
         "photos": {"form": "class-folders", "images": "photos"},
@@ -471,12 +471,12 @@ def test_annotations_are_told_from_questions() -> None:
         "labels.csv": {
             **by_rows,
             "file": "labels.csv",
-            "columns": {"picture": "filename", "label": "label"},
+            "columns": {"image": "filename", "label": "label"},
         },
         "captions.csv": {
             **by_rows,
             "file": "captions.csv",
-            "columns": {"picture": "image", "caption": "caption"},
+            "columns": {"image": "picture", "caption": "caption"},
         },
     }
     for target, params in expected.items():
@@ -507,17 +507,17 @@ def test_rare_columns_say_nothing_and_category_beside_name_is_asked() -> None:
     Path("icons.json").write_text(json.dumps(made))
     [doubt] = recognise("icons.json", TableSettings(as_annotations=True)).doubts
     assert doubt.line() == (
-        "the columns 'category' and 'name' may all be the class that a picture shows; say --column label=category or "
-        "--column label=name"
+        "the columns 'category' and 'name' may all be the class that an image shows; say columns={'label': 'category'} or "
+        "columns={'label': 'name'}"
     )
     columns = recognise(
         "icons.json", TableSettings(as_annotations=True, columns={"label": ["name"]})
     ).params["columns"]
-    assert columns == {"picture": "image", "label": "name", "attributes": {"category": "category"}}
+    assert columns == {"image": "image", "label": "name", "attributes": {"category": "category"}}
     many = Doubt(
         "answer", tuple(f"c{n}" for n in range(200)), "no column is called like answers"
     ).line()
-    assert many.endswith("--column answer=c5 (or another of 200 columns)") and len(many) < 250
+    assert many.endswith("columns={'answer': 'c5'} (or another of 200 columns)") and len(many) < 250
 
 
 def test_pictures_that_are_called_what_they_show_are_taken_so_only_when_somebody_says_it(
@@ -588,7 +588,7 @@ def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFi
     assert f"t.csv:{COUNT + 2}: 2 cells, but the header has 3 columns" in err
     assert (
         code == 2
-        and "--lenient leaves them out" in err
+        and "--lenient skips and counts them" in err
         and "t.csv:4: " in err
         and "t.csv:7: " in err
     )
@@ -596,13 +596,13 @@ def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFi
     assert (
         code == 0
         and f"{COUNT - 2} questions" in out
-        and "note: 3 rows are left out: t.csv:4: " in err
+        and "note: 3 rows were skipped: t.csv:4: " in err
     )
     labels = rows(img=name, label=right)
     labels[1]["img"] = "gone.png"
     save(labels, "labels.csv")
     code, out, err = small.command(capsys, "reform", "labels.csv", "--lenient")
-    assert code == 0 and "note: 1 rows are left out" in err
+    assert code == 0 and "note: 1 rows were skipped" in err
 
 
 def test_errors_name_rows_in_memory_by_their_numbers() -> None:
@@ -613,14 +613,14 @@ def test_errors_name_rows_in_memory_by_their_numbers() -> None:
             {"image": "files/no.png"},
             "row 2: cannot read the image files/no.png (No such file or directory)",
         ),
-        ({"choices": ["a", None]}, "row 2: option 2 is null; write its text, or leave it out"),
+        ({"choices": ["a", None]}, "row 2: option 2 is null; write its text, or remove it"),
     ):
         with pytest.raises(DataError) as refused:
             sn.build([row, {**row, **wrong}], name="mine", to="made")
         assert str(refused.value) == fault
     with pytest.raises(
         DataError,
-        match=r"^mine\.jsonl: the answers in 'answer' name an option both as index0 and as",
+        match=r"^your rows: the answers in 'answer' name an option both as index0 and as",
     ):
         sn.build([{**row, "answer": 1}], name="mine", to="made")
 
@@ -635,7 +635,7 @@ def test_labels_in_memory_are_the_same_benchmark_each_time() -> None:
     assert first.manifest.version == second.manifest.version
 
 
-# --- pictures from elsewhere, datasets of the hub ---------------------------------------------------------------------
+# --- images from elsewhere, datasets of the hub ---------------------------------------------------------------------
 
 
 def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
@@ -649,10 +649,11 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
             "t.csv",
         )
         with pytest.raises(
-            DataError, match="are addresses, and nothing is fetched unless you say --fetch-pictures"
+            DataError,
+            match="are addresses, and nothing is fetched unless you say fetch_images=True",
         ):
             sn.build("t.csv", to="made")
-        check_right(sn.build("t.csv", to="made", fetch_pictures=True))
+        check_right(sn.build("t.csv", to="made", fetch_images=True))
         save(
             rows(
                 image_url=lambda n: f"{server.url}/ä {n}.png?s=<{n}>",
@@ -661,11 +662,13 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
             ),
             "v.csv",
         )
-        with pytest.raises(DataError, match=r"v.csv:2: http://.*/%C3%A4%200.png.s=%3C0%3E is gone"):
-            sn.build("v.csv", to="third", fetch_pictures=True)
+        with pytest.raises(
+            DataError, match=r"v.csv:2: http://.*/%C3%A4%200.png.s=%3C0%3E no longer exists \(404\)"
+        ):
+            sn.build("v.csv", to="third", fetch_images=True)
         save(rows(image_url="http://[::1/a.png", question=question, answer=right), "w.csv")
         with pytest.raises(DataError, match=r"w.csv:2: http://\[::1/a.png is not an address"):
-            sn.build("w.csv", to="fourth", fetch_pictures=True)
+            sn.build("w.csv", to="fourth", fetch_images=True)
         save(
             rows(
                 image_url=lambda n: f"{server.url}/{n % 2 or 9}.png",
@@ -674,8 +677,8 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
             ),
             "u.csv",
         )
-        with pytest.raises(DataError, match=r"u.csv:2: http.*9.png is gone \(404\)"):
-            sn.build("u.csv", to="other", fetch_pictures=True)
+        with pytest.raises(DataError, match=r"u.csv:2: http.*9.png no longer exists \(404\)"):
+            sn.build("u.csv", to="other", fetch_images=True)
 
 
 @pytest.mark.parametrize(
@@ -689,10 +692,10 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
         (
             0,
             ("BUILD_BYTES", 1e6),
-            r"^what this build fetches has more than 1.0 MB; .*SNELLEN_LIMITS=10",
+            r"^the downloads of this build has more than 1.0 MB; .*SNELLEN_LIMITS=10",
         ),
         (0.2, ("IMAGE_SECONDS", 1), r"t.csv:2: http.*0.png took more than 1 seconds"),
-        (0.2, ("BUILD_SECONDS", 1), r"^what this build fetches took more than 1 seconds"),
+        (0.2, ("BUILD_SECONDS", 1), r"^the downloads of this build took more than 1 seconds"),
     ],
 )
 def test_images_at_addresses_are_fetched_within_limits(
@@ -707,7 +710,7 @@ def test_images_at_addresses_are_fetched_within_limits(
         table = rows(image_url=lambda n: f"{server}/{n}.png", question=question, answer=right)
         save(table, "t.csv")
         with pytest.raises(DataError, match=fault):
-            sn.build("t.csv", to="made", fetch_pictures=True)
+            sn.build("t.csv", to="made", fetch_images=True)
     assert sum(path.stat().st_size for path in Path("data").rglob("*") if path.is_file()) < 20e6
 
 
@@ -732,11 +735,80 @@ def test_a_dataset_of_the_hub_is_built_by_its_name(
             match=r"which table. Name one of hf://org/colours:test, hf://org/colours:train$",
         ):
             sn.build("hf://org/colours", to="made")
+        train = sn.build("hf://org/colours:train")
         built = sn.build("hf://org/colours:test", to="made")
     check_right(built)
-    assert built.name == "colours" and built.manifest.made.origin.startswith(
-        "hf://org/colours:test@"
-    )
+    assert (built.name, train.name) == ("colours-test", "colours-train")
+    assert built.manifest.build_info.origin.startswith("hf://org/colours:test@")
+
+
+def split_rows(first: int, count: int) -> pa.Table:
+    held = []
+    for number in range(first, first + count):
+        image = {"bytes": picture(number), "path": None}
+        held.append({"image": image, "question": f"Number {number}?", "answer": str(number)})
+    return pa.Table.from_pylist(held)
+
+
+def test_a_dataset_in_a_local_folder_is_built_split_by_split_under_the_name_of_the_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "birds/data"
+    data.mkdir(parents=True)
+    (data.parent / "README.md").write_text("---\nconfigs:\n- config_name: default\n---\n# Birds\n")
+    pq.write_table(split_rows(0, 3), data / "train-00000-of-00002.parquet")
+    pq.write_table(split_rows(3, 3), data / "train-00001-of-00002.parquet")
+    code, _, _ = small.command(capsys, "build", "birds")
+    assert code == 0 and sn.load_benchmark("birds").to_pandas().shape[0] == 6
+
+    pq.write_table(split_rows(6, 2), data / "test-00000-of-00001.parquet")
+    code, _, err = small.command(capsys, "build", "birds")
+    assert code == 2
+    assert err == "snellen: birds: which table? Name one of birds:test, birds:train\n"
+    for target in ("birds:test", "birds:test"):  # the second time by the entry that the first wrote
+        code, out, err = small.command(capsys, "build", target)
+        assert code == 0 and "built birds-test version" in out and "2 questions" in out
+    assert err.startswith("birds:test: as birds-test.toml says")
+    assert sn.build("birds:train").count() == 6
+    with pytest.raises(
+        DataError, match=r"^birds:dev: which table\? Name one of birds:test, birds:tr"
+    ):
+        sn.build("birds:dev")
+
+    # The current folder has a name, too.
+    (data / "test-00000-of-00001.parquet").unlink()
+    monkeypatch.chdir("birds")
+    assert sn.build(".", to="made").name == "birds"
+
+
+def test_the_configs_of_a_dataset_in_a_local_folder_are_told_apart(tmp_path: Path) -> None:
+    for config, first in (("en", 0), ("de", 5)):
+        Path("birds", config).mkdir(parents=True)
+        pq.write_table(split_rows(first, 2), Path("birds", config, "test-00000-of-00001.parquet"))
+    with pytest.raises(DataError, match=r"which table\? Name one of birds/de:test, birds/en:test$"):
+        sn.build("birds")
+    built = sn.build("birds/de:test")
+    assert built.name == "de"
+    assert [sample.question for sample in built.samples()] == ["Number 5?", "Number 6?"]
+
+
+def test_parquet_files_that_are_not_called_after_splits_are_one_table(tmp_path: Path) -> None:
+    Path("birds").mkdir()
+    for part in range(2):
+        pq.write_table(split_rows(2 * part, 2), f"birds/part-{part}.parquet")
+    assert (sn.build("birds").name, sn.build("birds").count()) == ("birds", 4)
+
+
+def test_a_saved_dataset_dict_is_built_split_by_split(tmp_path: Path) -> None:
+    rows_by_split = {}
+    for split, count in (("train", 3), ("test", 2)):
+        held = [{"question": f"Is it {n}?", "answer": "yes"} for n in range(count)]
+        rows_by_split[split] = datasets.Dataset.from_list(held)
+    datasets.DatasetDict(rows_by_split).save_to_disk("saved")
+    with pytest.raises(DataError, match=r"which table\? Name one of saved:test, saved:train$"):
+        sn.build("saved", no_images=True)
+    built = sn.build("saved:test", no_images=True)
+    assert (built.name, built.count()) == ("saved-test", 2)
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -751,10 +823,13 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
         code == 0
         and "`Foto` (file names)" in err
         and "not used  `Thema`" in err
-        and "written to fragen.toml" in err
+        and "saved to fragen.toml" in err
     )
     code, out, err = small.command(capsys, "build", "fragen.csv")
-    assert (code, err) == (0, "fragen.csv: as fragen.toml says\n")
+    assert code == 0 and err.splitlines() == [
+        "fragen.csv: as fragen.toml says",
+        "next: `snellen run MODEL fragen`; `snellen pack fragen --answers` makes one file of it for a colleague",
+    ]
     version = out.split("version ")[1].split(":")[0]
     code, out, _ = small.command(capsys, "build", "fragen.toml")
     assert code == 0 and version in out
@@ -771,7 +846,7 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
         and "no row has the column 'Frage', which the entry names as question" in err
         and err.count("\n") == 2
     )
-    assert "to have them recognised; they are Foto, Question, x" in err
+    assert "to have them recognised; the columns are Foto, Question, x" in err
     save(rows(Foto=name, Fragen=question, x=right), "fragen.csv")
     code, _, err = small.command(capsys, "build", "fragen.csv")
     assert code == 2 and "to have them recognised; did you mean Fragen?" in err
@@ -781,7 +856,7 @@ def test_a_choice_is_offered_in_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("snellen.cli.show.err._force_terminal", True)
+    monkeypatch.setattr("snellen.cli.show.error_console._force_terminal", True)
     monkeypatch.setattr("click.getchar", lambda: "2")
     assert (
         ask_user(Path("t.csv"), Doubt("answer_is", ("index0", "index1"), "two forms fit"))
@@ -792,6 +867,7 @@ def test_a_choice_is_offered_in_words(
     ).replace("\x1b[0m", "")
 
 
+@pytest.mark.usefixtures("own_home")
 def test_an_entry_in_another_folder_is_built_from_where_one_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -804,7 +880,7 @@ def test_an_entry_in_another_folder_is_built_from_where_one_is(
     first = small.command(
         capsys, "build", "own/t.csv", "--images", "own/pictures", "--name", "mine"
     )
-    assert first[0] == 0 and "written to own/mine.toml" in first[2]
+    assert first[0] == 0 and "saved to own/mine.toml" in first[2]
     assert (
         tomllib.loads(Path("own/mine.toml").read_text())["source"]["params"]["images"] == "pictures"
     )
@@ -839,7 +915,10 @@ def test_an_entry_is_never_written_over_something_else(capsys: pytest.CaptureFix
         'name = "other"\ntitle = "Other"\nformulation = "text"\n[source]\nreader = "table"\n'
     )
     code, _, err = small.command(capsys, "build", "t.csv")
-    assert code == 2 and "t.toml is there and says something else" in err
+    assert (
+        code == 2
+        and "t.toml is the entry of another table; give this one another name (--name)" in err
+    )
     assert 'name = "other"' in Path("t.toml").read_text()
 
 
@@ -869,7 +948,7 @@ def test_pictures_in_terminals() -> None:
     assert terminal_of({"TERM_PROGRAM": "iTerm.app"}) == "iterm"
     assert terminal_of({"TERM": "xterm"}) == ""
     content = picture(1) * 60
-    assert base64.b64encode(content).decode() in picture_code(content, "iterm")
-    sent = picture_code(content, "kitty")
+    assert base64.b64encode(content).decode() in image_code(content, "iterm")
+    sent = image_code(content, "kitty")
     pieces = [part.partition(";")[2] for part in sent.split("\033\\")[:-1]]
     assert base64.b64decode("".join(pieces)) == content and max(map(len, pieces)) <= 4096

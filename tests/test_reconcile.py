@@ -289,7 +289,7 @@ def test_the_documented_gap_on_mmmu_is_rebuilt_in_small(
     assert round(100 * found["second_number"], 2) == 54.78
     steps = {step["cause"]: (step["up"], step["down"]) for step in found["steps"]}
     assert steps == {"random fallback": (39, 0), "reading": (0, 2)}
-    assert "is the mean over questions of its verdicts" in " ".join(found["notes"])
+    assert "equals the mean over questions of its verdicts" in " ".join(found["notes"])
 
 
 def test_a_run_and_a_file_of_its_replies_are_reconciled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,7 +335,7 @@ def test_a_report_of_several_runs_is_not_against_one(capsys: pytest.CaptureFixtu
         sn.import_run(f"{name}.jsonl", to=name)
     code, _, err = small.command(capsys, "report", "./a", "./b", "--against", "a.jsonl")
     assert code == 2
-    assert "--against explains one run at a time, and these are 2" in err
+    assert "--against explains one run at a time, but 2 are given" in err
 
 
 def test_the_metric_in_samples_of_lmms_eval_is_its_verdict(
@@ -375,7 +375,7 @@ def test_results_without_a_common_question_are_refused(capsys: pytest.CaptureFix
             + "\n"
         )
     code, _, err = small.command(capsys, "reconcile", "a.jsonl", "b.jsonl")
-    assert (code, "no question in common; are they of the same benchmark?" in err) == (2, True)
+    assert (code, "do not share any question; are they of the same benchmark?" in err) == (2, True)
 
 
 def test_how_a_reported_number_was_aggregated() -> None:
@@ -428,9 +428,12 @@ def test_a_page_shows_the_bridge_and_escapes_what_models_say(
     for name, letters in (("a", "BBA"), ("b", "BAA")):
         rows = [{**row, "id": str(n), "prediction": letter} for n, letter in enumerate(letters)]
         Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
-    code, _, err = small.command(capsys, "reconcile", "a.jsonl", "b.jsonl", "-o", "why.html")
+    code, _, err = small.command(
+        capsys, "reconcile", "a.jsonl", "b.jsonl", "-o", "why.html", "-o", "why.json"
+    )
     page = Path("why.html").read_text()
-    assert code == 0 and "written to why.html" in err
+    assert code == 0 and "written to why.html" in err and "written to why.json" in err
+    assert json.loads(Path("why.json").read_text())
     assert "Why the numbers differ" in page and "-33.33" in page
     assert "Is it &lt;b&gt;?" in page and "<b>?" not in page
 

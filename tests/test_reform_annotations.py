@@ -24,7 +24,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.common.drafts import AnnotatedObject, AnnotatedPicture, Draft, QuestionDraft
+from snellen.common.drafts import AnnotatedImage, AnnotatedObject, Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
 from snellen.readers import annotations
 from snellen.readers.question_types import (
@@ -32,13 +32,13 @@ from snellen.readers.question_types import (
     Formed,
     FormedQuestion,
     QuestionType,
-    choice,
+    choice_question,
     direction_of,
     phrased,
 )
 from snellen.readers.text_questions import PresenceQuestions, numbers_nearby, shared_area
 from snellen.records import Box, Sample
-from snellen.reformulation.distractors import parse_sources
+from snellen.reformulation.distractor_sources import parse_sources
 from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.scoring.answers import open_answers
 from test_reform_classes import needs_wordnet
@@ -53,7 +53,7 @@ SIZE = (300, 240)
 
 
 def drawn(path: Path, shapes: list[tuple[Box, tuple[int, int, int]]], **options: Any) -> Path:
-    """A picture with filled rectangles on white."""
+    """An image with filled rectangles on white."""
     path.parent.mkdir(parents=True, exist_ok=True)
     picture = Image.new("RGB", SIZE, "white")
     for (x, y, width, height), colour in shapes:
@@ -82,7 +82,7 @@ NAMES = ("dog", "cat", "bus", "umbrella", "knife")
 
 
 def coco(folder: Path, **changes: Any) -> Path:
-    """A file in COCO's form with its pictures in `images`."""
+    """A file in COCO's form with its images in `images`."""
     images, objects = [], []
     for number, things in enumerate(OBJECTS):
         drawn(
@@ -174,7 +174,7 @@ def test_objects_of_cocos_form_are_counted_and_a_crowd_is_not(tmp_path: Path) ->
     assert counts["1/count/dog"] == "2" and counts["3/count/knife"] == "1"
     assert (
         "3/count/bus" not in counts
-        and "1 left out: count: a crowd that was not counted" in notes(found)
+        and "1 skipped: count: a crowd that was not counted" in notes(found)
     )
     assert found[0].rounds[0].question == "How many dogs are in the picture?"
 
@@ -194,7 +194,7 @@ def test_of_lvis_only_names_that_were_looked_for_are_said_to_be_missing(tmp_path
     denied = [draft.id for draft in found if draft.rounds[0].texts == ("no",)]
     assert denied == ["0/presence/knife", "1/presence/knife"]
     assert not [draft for draft in found if draft.id.endswith("count/dog")]
-    assert "4 left out: presence: it is not said which names are missing" in notes(found)
+    assert "4 skipped: presence: it is not said which names are missing" in notes(found)
     assert "count: not all objects of the name are marked" in notes(found)
 
 
@@ -231,7 +231,7 @@ def test_captions_and_objects_may_have_text_as_their_ids(tmp_path: Path) -> None
         ),
         (
             {"images": [{"id": 0, "file_name": "gone.png"}], "annotations": []},
-            "name their folder with --images",
+            "name their folder with images=",
         ),
     ],
 )
@@ -302,10 +302,10 @@ def test_presence_is_as_often_yes_as_no_for_each_picture(tmp_path: Path) -> None
 
 def test_names_are_denied_as_often_as_they_occur_so_that_a_name_alone_says_nothing() -> None:
     often = [
-        AnnotatedPicture(f"a{n}", b"", "", objects=(AnnotatedObject("common"),)) for n in range(90)
+        AnnotatedImage(f"a{n}", b"", "", objects=(AnnotatedObject("common"),)) for n in range(90)
     ]
     rare = [
-        AnnotatedPicture(f"b{n}", b"", "", objects=(AnnotatedObject(f"rare {n % 5}"),))
+        AnnotatedImage(f"b{n}", b"", "", objects=(AnnotatedObject(f"rare {n % 5}"),))
         for n in range(90)
     ]
     source = AnnotatedSource([*often, *rare])
@@ -344,7 +344,7 @@ def test_a_picture_that_is_stored_turned_is_not_asked_for_left_and_right(tmp_pat
         {"form": "coco", "file": path.name, "questions": [{"type": "location"}]}, tmp_path
     )
     assert not [draft for draft in found if draft.group == "3"]
-    assert "1 left out: location: the picture is stored turned" in notes(found)
+    assert "1 skipped: location: the image is stored turned" in notes(found)
 
 
 BOXES = st.tuples(st.floats(0, 200), st.floats(0, 200), st.floats(1, 90), st.floats(1, 90))
@@ -438,8 +438,8 @@ def test_rows_with_labels_of_one_picture_are_named_with_what_to_do(tmp_path: Pat
     with pytest.raises(DataError) as refused:
         sn.reform(path, to=tmp_path / "built")
     assert str(refused.value).replace(f"{tmp_path}/", "").splitlines() == [
-        f"labels.csv:{line}: the picture {name!r} is that of labels.csv:{first} too; write what both say in one row "
-        '(several labels as `["red", "round"]`), or give each row an id (--column id=NAME)'
+        f"labels.csv:{line}: the image {name!r} is that of labels.csv:{first} too; write what both say in one row "
+        "(several labels as `[\"red\", \"round\"]`), or give each row an id (columns={'id': 'NAME'})"
         for line, name, first in ((6, "0.png", 2), (7, "1.png", 3))
     ]
 
@@ -519,11 +519,11 @@ def test_a_type_of_another_package_is_asked_like_snellens_own(
     class Darkness(QuestionType, frozen=True):
         needs = "anything"
 
-        def fits(self, picture: AnnotatedPicture) -> bool:
+        def fits(self, picture: AnnotatedImage) -> bool:
             return True
 
-        def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-            yield FormedQuestion("", (choice("Is it dark?", ("no",), closed=True),), "no")
+        def questions(self, picture: AnnotatedImage, source: AnnotatedSource) -> Formed:
+            yield FormedQuestion("", (choice_question("Is it dark?", ("no",), closed=True),), "no")
 
     monkeypatch.setitem(registry._NAMES["question_types"], "darkness", Darkness)
     benchmark = sn.reform(
@@ -576,13 +576,13 @@ def test_hard_distractors_read_like_the_answer_or_look_like_the_picture(tmp_path
         "garbage truck"
     }
     by_picture = sn.reform(
-        source, options=2, distractors="near-picture", to=tmp_path / "picture", force=True
+        source, options=2, distractors="near-image", to=tmp_path / "picture", force=True
     )
     assert nearest(by_picture, "bald eagle") == {"truck"} and nearest(by_picture, "truck") == {
         "bald eagle"
     }
     again = sn.reform(
-        source, options=2, distractors="near-picture", to=tmp_path / "again", force=True
+        source, options=2, distractors="near-image", to=tmp_path / "again", force=True
     )
     assert again.manifest.version == by_picture.manifest.version
 
@@ -618,7 +618,7 @@ def test_wordnets_neighbours_are_near_but_neither_the_same_nor_a_kind_of_it(tmp_
 
 
 @pytest.mark.parametrize(
-    "source", ["pool", "random", "near-text", "near-picture", "near-text:2,random:1"]
+    "source", ["pool", "random", "near-text", "near-image", "near-text:2,random:1"]
 )
 def test_no_source_offers_what_is_in_the_picture(tmp_path: Path, source: str) -> None:
     benchmark = sn.reform(
@@ -634,12 +634,12 @@ def test_sources_that_cannot_work_are_refused_in_a_line(tmp_path: Path) -> None:
         ({"distractors": "near-txt"}, "did you mean near-text"),
         ({"distractors": "near-text:0"}, "how many"),
         ({"distractors": "written,pool"}, "name it alone"),
-        ({"distractors": "written"}, "--writer MODEL"),
+        ({"distractors": "written"}, "writer='MODEL'"),
         (
             {"distractors": "pool", "writer": "snellen:tiny"},
-            "writer: is for the source of distractors 'written'",
+            "writer applies only to the distractor source 'written'",
         ),
-        ({"distractors": "near-picture", "embeddings": "snellen:tiny"}, "embeds no pictures"),
+        ({"distractors": "near-image", "embeddings": "snellen:tiny"}, "cannot embed images"),
     ):
         with pytest.raises((DataError, sn.SnellenError), match=fault):
             sn.reform(photos, to=tmp_path / "built", **settings)  # type: ignore[arg-type]
@@ -650,7 +650,7 @@ def test_sources_that_cannot_work_are_refused_in_a_line(tmp_path: Path) -> None:
 def test_a_build_of_the_catalogue_takes_the_same_names_and_refuses_those_without_effect(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(DataError, match="no question of eyechart/count has distractors to be made"):
+    with pytest.raises(DataError, match="no question of eyechart/count needs distractors"):
         build_benchmark(
             entries()["eyechart/count"],
             to=tmp_path / "built",
@@ -743,10 +743,10 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     ]
     code, out, err = small.command(capsys, *words)
     assert code == 0
-    assert "6 pictures, 14 objects, 5 names of objects; questions: count, presence" in err
+    assert "instances.json: objects of 6 images in COCO's form" in err
     assert (
         "built instances" in out
-        and re.search(r"count \d+, presence \d+; drawn of", out)
+        and re.search(r"count \d+, presence \d+; drawn from", out)
         and f"next: snellen audit {tmp_path / 'built'}" in out
     )
     entry = tmp_path / "instances.toml"
@@ -759,9 +759,9 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     code, _, err = small.command(
         capsys, "reform", path, "--ask", "size", "--to", str(tmp_path / "built")
     )
-    assert code and "is there and says otherwise" in err
+    assert code and "exists and differs" in err
     code, _, err = small.command(capsys, "reform", str(entry), "--ask", "count")
-    assert code and "says itself what is ask" in err
+    assert code and "already defines ask" in err
 
 
 def test_types_are_shown_with_an_example_and_nothing_is_built(
@@ -782,12 +782,12 @@ def test_types_are_shown_with_an_example_and_nothing_is_built(
         (["missing.json"], "missing.json: no such file or folder"),
         (
             ["photos", "--ask", "count"],
-            "count needs objects, all of a name, which no picture has; what fits: class",
+            "count needs objects, all of a name, which no image has; types that fit: class",
         ),
-        (["photos", "--count", "3", "--per-type", "2"], "name one of them"),
-        (["photos", "--images", "nowhere"], "nowhere: there is no such folder of pictures"),
+        (["photos", "--count", "3", "--per-type", "2"], "cannot be combined"),
+        (["photos", "--images", "nowhere"], "nowhere: no such folder of images"),
         (["empty"], "empty: neither a table"),
-        (["names.csv"], "names.csv: no column holds pictures; name it with --column picture=NAME"),
+        (["names.csv"], "names.csv: no column holds images; name it with --column image=NAME"),
     ],
 )
 def test_wrong_input_is_one_line(
@@ -805,3 +805,44 @@ def test_wrong_input_is_one_line(
     code, _, err = small.command(capsys, "reform", *words)
     assert code == 2 or code == 1
     assert fault in err and len(err.strip().splitlines()) == 1
+
+
+def test_types_are_chosen_again_after_a_build_and_by_the_same_words_in_the_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`build` writes an entry with all types that fit; it says nothing that a user wrote, and may be replaced."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    coco(tmp_path)
+    assert small.command(capsys, "build", "instances.json")[0] == 0
+    for _ in range(2):  # the second call says what the entry of the first says
+        code, out, _ = small.command(capsys, "reform", "instances.json", "--ask", "count")
+        assert code == 0 and re.search(r"  count \d+; drawn from", out)
+    entry = Path("instances.toml")
+    said = re.sub(
+        r"questions = \[.*?\n\]", 'questions = ["presence"]', entry.read_text(), flags=re.S
+    )
+    entry.write_text(said)
+    for verb in ("build", "reform"):
+        code, out, _ = small.command(capsys, verb, "instances.toml")
+        assert code == 0, verb
+        assert set(Benchmark(tmp_path / "home/benchmarks/instances").manifest.tags["type"]) == {
+            "presence"
+        }
+    code, _, err = small.command(capsys, "reform", "instances.json", "--ask", "count")
+    assert code == 2 and "instances.toml exists and differs" in err
+    code, _, err = small.command(capsys, "reform", "instances.json", "--types", "count", "presence")
+    assert code == 2 and err == (
+        "snellen: reform takes one source; choose types of questions with --ask count,presence, and --types shows all\n"
+    )
+
+
+def test_the_same_call_is_repeated_for_folders_by_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry beside the folder says its images' folder as it lies there, and not whole."""
+    monkeypatch.chdir(tmp_path)
+    class_folders(tmp_path / "shapes")
+    first = sn.reform("shapes", ask=("class",), to="made")
+    again = sn.reform("shapes", ask=("class",), to="made")
+    assert again.manifest.version == first.manifest.version

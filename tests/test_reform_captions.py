@@ -1,4 +1,4 @@
-"""Pictures with reference captions, and dialogues about a picture."""
+"""Images with reference captions, and dialogues about an image."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_picture_is_asked_about_once_and_has_all_its_captions(
     # The 75th percentile of the references' lengths (ReForm-Eval B.1).
     assert benchmark.spec.max_new_tokens == limit
     made = reform.made(name, tmp_path / "official", tmp_path / "default", Recipe()).manifest
-    assert (made.made.complete, made.counts.samples) == (pictures, 1)
+    assert (made.build_info.complete, made.counts.samples) == (pictures, 1)
 
 
 def test_nocaps_is_balanced_by_the_novelty_of_its_objects(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_answers_to_questions_that_begin_alike_are_the_nearest_candidates(tmp_pa
             "visdial_1.0_val_dense_annotations.json",
             "185565",
             "4",
-            "annotations.json: .0.: .* picture 4",
+            "annotations.json: .0.: .* image 4",
         ),
         (
             "visdial",

@@ -1,4 +1,4 @@
-"""Pictures of one class each: flowers, pets, CIFAR10, ImageNet-1K, disasters; and what is wrong with VizWiz's."""
+"""Images of one class each: flowers, pets, CIFAR10, ImageNet-1K, disasters; and what is wrong with VizWiz's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FLAWS = ("FRM", "BLR", "DRK", "BRT", "OBS", "ROT", "OTH", "NON")
 
 
 def flowers102(folder: Path) -> Path:
-    """Six flowers, two pictures each, by folders."""
+    """Six flowers, two images each, by folders."""
     for number in range(12):
         reform.write_picture(
             folder / f"flower_data/valid/{number // 2 * 20 + 1}/image_{number:05d}.jpg", number
@@ -53,7 +53,7 @@ def flowers102(folder: Path) -> Path:
 
 
 def flowers102_lists(folder: Path) -> Path:
-    """The authors' files: twenty pictures, every second one in `valid`."""
+    """The authors' files: twenty images, every second one in `valid`."""
     for number in range(1, 21):
         reform.write_picture(folder / f"flowers-102/jpg/image_{number:05d}.jpg", number)
     labels = np.array([[(number - 1) % 5 * 20 + 1 for number in range(1, 21)]], dtype="u1")
@@ -79,13 +79,13 @@ def pets37(folder: Path) -> Path:
 
 
 def planes(number: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """The bytes of picture `number`: red counts columns, green counts rows, blue is the number."""
+    """The bytes of image `number`: red counts columns, green counts rows, blue is the number."""
     red = np.tile(np.arange(32), 32)
     return np.concatenate([red, red.reshape(32, 32).T.ravel(), np.full(1024, number)]).astype("u1")
 
 
 def cifar10(folder: Path) -> Path:
-    """Thirty pictures, three of each class."""
+    """Thirty images, three of each class."""
     target = folder / "cifar-10-batches-py"
     target.mkdir(parents=True)
     batch = {
@@ -114,7 +114,7 @@ def stem(number: int) -> str:
 
 
 def imagenet_1k(folder: Path) -> Path:
-    """Sixteen pictures of eight classes, a folder for each class."""
+    """Sixteen images of eight classes, a folder for each class."""
     for number in range(1, 17):
         reform.write_picture(folder / "val" / class_of(number) / f"{stem(number)}.JPEG", number)
     return folder
@@ -151,7 +151,7 @@ def imagenet_1k_kit(folder: Path) -> Path:
 
 
 def medic_dts(folder: Path) -> Path:
-    """Three pictures of each disaster, five without one."""
+    """Three images of each disaster, five without one."""
     rows = [
         "image_id\tevent_name\timage_path\tdamage_severity\tinformative\thumanitarian\tdisaster_types"
     ]
@@ -166,7 +166,7 @@ def medic_dts(folder: Path) -> Path:
 
 
 def vizwiz(folder: Path) -> Path:
-    """Pictures on which the workers agree, of each flaw and of none, and three on which they do not."""
+    """Images on which the workers agree, of each flaw and of none, and three on which they do not."""
     votes = [
         *(
             {flaw: 4, FLAWS[(place + 1) % 6]: 2, FLAWS[(place + 2) % 6]: 1}
@@ -242,7 +242,7 @@ def test_a_benchmark_goes_through_build_run_and_score(name: str, tmp_path: Path)
 )
 def test_the_papers_part_is_drawn_from_it(name: str, samples: int, tmp_path: Path) -> None:
     manifest = reform.made(name, source_of(name, tmp_path), tmp_path, Recipe()).manifest
-    assert (manifest.made.read, manifest.made.complete) == (SOURCES[name][1],) * 2
+    assert (manifest.build_info.read, manifest.build_info.complete) == (SOURCES[name][1],) * 2
     assert manifest.counts.samples == samples
 
 
@@ -386,8 +386,8 @@ def test_there_is_an_issue_where_a_flaw_with_a_name_leads_by_two_votes(tmp_path:
     assert {sample.options for sample in benchmark.samples()} <= {("yes", "no"), ("no", "yes")}
     assert found == ["yes"] * 11 + ["no"] * 2
     assert benchmark.manifest.warnings[1:] == (
-        "val.json: 1 left out: a flaw that has no name",
-        "val.json: 4 left out: no verdict that leads the next one by 2 or more votes",
+        "val.json: 1 skipped: a flaw that has no name",
+        "val.json: 4 skipped: no verdict that leads the next one by 2 or more votes",
     )
 
 
@@ -580,7 +580,7 @@ def test_cifar_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> Non
         "cifar10",
         source.parent,
         tmp_path,
-        r"test_batch: picture 0: there is no class 10; there are 10",
+        r"test_batch: image 0: there is no class 10; there are 10",
     )
     shutil.copy(source / "batches.meta", source / "test_batch")
     reform.refused(
@@ -593,7 +593,7 @@ def test_cifar_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> Non
         "cifar10",
         packed,
         tmp_path,
-        r"test_batch.bin: 92191 bytes are not a whole number of pictures",
+        r"test_batch.bin: 92191 bytes are not a whole number of images",
     )
 
 
@@ -606,7 +606,7 @@ def test_imagenet_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> 
     )
     right = truth.read_text()
     truth.write_text(right + "1\n")
-    reform.refused("imagenet-1k", kit, tmp_path, r"ground_truth.txt: 17 lines for 16 pictures")
+    reform.refused("imagenet-1k", kit, tmp_path, r"ground_truth.txt: 17 lines for 16 images")
     truth.write_text(right.replace("8", "1001", 1))
     reform.refused(
         "imagenet-1k", kit, tmp_path, r"ground_truth.txt:\d+: there is no class '1001' in meta.mat"
@@ -614,7 +614,7 @@ def test_imagenet_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> 
     truth.write_text(right)
     (pictures / f"{stem(5)}.JPEG").rename(pictures / f"{stem(50)}.JPEG")
     reform.refused(
-        "imagenet-1k", kit, tmp_path, r"_00000006.JPEG: picture 5 is missing, whose class is line 5"
+        "imagenet-1k", kit, tmp_path, r"_00000006.JPEG: image 5 is missing, whose class is line 5"
     )
     scipy_io.savemat(truth.with_name("meta.mat"), {"synsets": np.array([1, 2])})
     reform.refused(
@@ -626,7 +626,7 @@ def test_imagenet_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> 
         "imagenet-1k",
         kaggle,
         tmp_path,
-        rf"LOC_val_solution.csv:2: the picture {stem(16)}.JPEG is missing",
+        rf"LOC_val_solution.csv:2: the image {stem(16)}.JPEG is missing",
     )
     folders = imagenet_1k(tmp_path / "folders")
     (folders / "val/n01440764").rename(folders / "val/tench")

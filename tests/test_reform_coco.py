@@ -25,7 +25,7 @@ def coco(tmp_path: Path) -> Path:
 
 
 def coco_objects(folder: Path) -> Path:
-    """Twelve pictures; each shows two animals and a vehicle, in boxes of which one is small."""
+    """Twelve images; each shows two animals and a vehicle, in boxes of which one is small."""
     for number in range(12):
         reform.write_picture(folder / "val2017" / f"{number:012d}.jpg", number, (200, 160))
     annotations = [
@@ -73,7 +73,7 @@ def test_no_distractor_is_in_the_picture_unless_a_box_rules_it_out(
     for sample in reform.made("mscoco-mci", coco, tmp_path).samples():
         assert len(set(sample.options) & shown[int(sample.group)]) == 1
     for sample in reform.made("mscoco-goi", coco, tmp_path).samples():
-        # What else the picture shows comes first: two other objects.
+        # What else the image shows comes first: two other objects.
         assert shown[int(sample.group)] <= set(sample.options)
     for sample in reform.made("mscoco-mos", coco, tmp_path).samples():
         missing = set(sample.options) - shown[int(sample.group)]
@@ -93,7 +93,7 @@ def test_what_no_box_holds_is_asked_of_pictures_whose_large_objects_are_each_of_
     ]
     twins[2]["iscrowd"] = 1
     path.write_text(json.dumps({**content, "annotations": [*content["annotations"], *twins]}))
-    # Of three pictures with a second object of one class, it is large in one, small in one, and a crowd in the third.
+    # Of three images with a second object of one class, it is large in one, small in one, and a crowd in the third.
     asked = {sample.id for sample in reform.made("mscoco-mos", coco, tmp_path).samples()}
     assert asked == {str(number) for number in range(1, 12)}
 
@@ -122,7 +122,7 @@ def test_fewer_or_more_options_are_made_on_request(coco: Path, tmp_path: Path) -
     recipe = Recipe(sample=reform.COMPLETE.sample, options=6)
     benchmark = reform.made("mscoco-mci", coco, tmp_path, recipe)
     assert {len(sample.options) for sample in benchmark.samples()} == {6}
-    assert benchmark.manifest.made.recipe["options"] == 6
+    assert benchmark.manifest.build_info.recipe["options"] == 6
 
 
 def test_the_paper_takes_as_many_of_each_supercategory_and_then_a_tenth(
@@ -131,7 +131,7 @@ def test_the_paper_takes_as_many_of_each_supercategory_and_then_a_tenth(
     benchmark = reform.made("mscoco-mci", coco, tmp_path, Recipe())
     made = benchmark.manifest
     # 24 animals and 12 vehicles, fewer than 300 of each; a tenth of 36 is 3, two to one.
-    assert (made.made.read, made.made.complete, made.counts.samples) == (36, 36, 3)
+    assert (made.build_info.read, made.build_info.complete, made.counts.samples) == (36, 36, 3)
     assert reform.scored_tags(benchmark, "supercategory") == {"animal": 2, "vehicle": 1}
     assert made.warnings == ("samples: built 3, expected 360",)
 

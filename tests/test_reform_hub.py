@@ -22,10 +22,10 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.catalogue.places import HubPlace
+from snellen.catalogue.places import HubSource
 from snellen.errors import DataError
 from snellen.fetching.sources import source_to_build
-from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
+from snellen.formats.hub_parquet import ImageColumn, ParquetRow, ParquetSplit
 from snellen.readers import classes
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import open_answers
@@ -87,7 +87,7 @@ def test_every_known_dataset_is_tested() -> None:
         spec.short
         for spec in entries().values()
         if spec.suite == "reform-eval"
-        and any(isinstance(place, HubPlace) for place in spec.source.places)
+        and any(isinstance(place, HubSource) for place in spec.source.places)
     } == set(DATASETS)
     assert {*SAME, *ALIKE} < set(DATASETS)
 
@@ -105,7 +105,7 @@ def test_it_makes_the_same_benchmark_as_the_official_files(name: str, tmp_path: 
         made(name, folder, tmp_path / "built"),
         reform.made(name, tmp_path / "official", tmp_path),
     )
-    # The version is a digest of all questions, answers and pictures.
+    # The version is a digest of all questions, answers and images.
     assert hub.manifest.version == official.manifest.version
     assert list(hub.samples()) == list(official.samples())
 
@@ -139,9 +139,9 @@ def test_the_papers_part_is_drawn_from_it(name: str, tmp_path: Path) -> None:
     official = reform.made(
         name, tmp_path / "official", tmp_path, Recipe(distractors="pool")
     ).manifest
-    assert (drawn.counts.samples, drawn.made.complete) == (
+    assert (drawn.counts.samples, drawn.build_info.complete) == (
         official.counts.samples,
-        official.made.complete,
+        official.build_info.complete,
     )
 
 
@@ -153,11 +153,11 @@ def test_only_pictures_of_chosen_questions_are_read(tmp_path: Path) -> None:
     table = pq.read_table(path)
     names = table.column("questionId").to_pylist()
     pictures = [
-        cell if name in chosen else {"bytes": b"no picture", "path": None}
+        cell if name in chosen else {"bytes": b"no image", "path": None}
         for name, cell in zip(names, table.column("image").to_pylist(), strict=True)
     ]
     changed(path, image=pa.array(pictures, mini_hub.PICTURE))
-    # A picture that is not one is found out when it is read; these two builds never meet it.
+    # An image that is not one is found out when it is read; these two builds never meet it.
     assert {
         sample.id for sample in made("docvqa", folder, tmp_path / "second", recipe).samples()
     } == chosen
@@ -183,7 +183,7 @@ def test_a_picture_is_its_rows_in_any_order_and_groups_of_any_size(
         )
         for part in range(2)
     ]
-    pictures = PictureColumn("image")
+    pictures = ImageColumn("image")
     for number in asked:
         packed = pictures.at(ParquetRow(paths[number // 30], number % 30, number))
         assert packed.read() == contents[number]["bytes"]
@@ -247,15 +247,15 @@ def test_it_is_fetched_from_the_cache_and_what_is_built_names_the_commit(
     code, _, said = small.command(capsys, *asked, "--force", "--revision", "b" * 40)
     assert code == 2 and f"lmms-lab-encoder/VQAv2@{'b' * 40} is not in the hub's cache" in said
     code, _, said = small.command(capsys, "build", "reform-eval/vqav2", "--revision", COMMIT)
-    assert code == 2 and "--revision is of the hub's dataset; name --hub too" in said
+    assert code == 2 and "--revision selects a revision of the hub's dataset; add --hub" in said
     code, _, said = small.command(capsys, "build", "reform-eval/vsr", "--hub")
-    assert code == 2 and "no hub dataset is known for reform-eval/vsr" in said
+    assert code == 2 and "the catalogue has no hub dataset for reform-eval/vsr" in said
 
 
 def test_a_folder_is_read_as_it_is_and_its_commit_is_known_by_its_name_only(tmp_path: Path) -> None:
     folder = mini_hub.snapshot("vqav2", tmp_path)
     with pytest.raises(
-        DataError, match="is read as it is; leave the revision 'main' or the folder out"
+        DataError, match="has no revisions; remove either the revision 'main' or the folder"
     ):
         build("reform-eval/vqav2", hub=True, source=folder, revision="main", to=tmp_path / "built")
     copied = shutil.copytree(folder, tmp_path / "VQAv2")
@@ -277,12 +277,12 @@ def test_a_folder_is_read_as_it_is_and_its_commit_is_known_by_its_name_only(tmp_
             [5] * 90,
             r"00000-of-00002.parquet: row 0: Expected `str`, got `int` - at `\$.question`",
         ),
-        ("vqav2", "image", ["a.jpg"] * 90, r"row 1: image is a text, but not a picture in base64"),
+        ("vqav2", "image", ["a.jpg"] * 90, r"row 1: image is a text, but not an image in base64"),
         (
             "vqav2",
             "image",
             [1.5] * 90,
-            r"00000-of-00002.parquet: the column 'image' holds double, not pictures",
+            r"00000-of-00002.parquet: the column 'image' holds double, not images",
         ),
         (
             "pets37",
@@ -320,7 +320,7 @@ def test_a_folder_is_read_as_it_is_and_its_commit_is_known_by_its_name_only(tmp_
             "gqa",
             "imageId",
             ["n1"] * 8 + ["n9"] * 12,
-            r"row 8: there is no picture n9 in testdev_balanced_images/testd",
+            r"row 8: there is no image n9 in testdev_balanced_images/testd",
         ),
         (
             "whoops",
@@ -348,10 +348,10 @@ def test_a_dataset_of_another_form_is_refused_with_file_and_row(
 @pytest.mark.parametrize(
     ("cell", "fault"),
     [
-        (None, r"row 7: image holds no picture; is it the dataset with pictures\?"),
+        (None, r"row 7: image holds no image; is it the dataset with images\?"),
         (
             {"bytes": None, "path": "x/7.jpg"},
-            r"row 7: image holds no picture, only its name x/7.jpg; is it the",
+            r"row 7: image holds no image, only its name x/7.jpg; is it the",
         ),
         ({"bytes": b"GIF?", "path": None}, r"row 7"),
     ],
@@ -400,5 +400,5 @@ def test_a_folder_that_is_no_snapshot_is_refused_with_what_is_looked_for(tmp_pat
         match=r"there is no data/val-\*.parquet; is this the dataset's folder, at its top\?",
     ):
         made("textcaps", tmp_path, tmp_path / "built")
-    with pytest.raises(DataError, match=r"no folder with a\*.parquet; fetch it with --hub"):
+    with pytest.raises(DataError, match=r"no folder with a\*.parquet; fetch it with hub=True"):
         ParquetSplit(None, ("a*.parquet",))

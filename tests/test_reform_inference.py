@@ -30,7 +30,7 @@ SAID = {
 
 
 def coco(folder: Path) -> None:
-    """Ten pictures of two things each, with two captions that name both and one that names the first."""
+    """Ten images of two things each, with two captions that name both and one that names the first."""
     images, annotations, captions = [], [], []
     for number in range(10):
         one, other = THINGS[number % 6], THINGS[(number + 1 + number // 6) % 6]
@@ -64,7 +64,7 @@ def coco(folder: Path) -> None:
 
 
 def wikihow(folder: Path) -> None:
-    """Four articles: the first with a task of five steps and one of a single step; one step has no picture."""
+    """Four articles: the first with a task of five steps and one of a single step; one step has no image."""
 
     def step(name: str, text: str) -> dict[str, Any]:
         reform.write_picture(folder / "wiki_images" / f"{name}.png", sum(text.encode()) % 200)
@@ -139,7 +139,7 @@ def snli_ve(folder: Path) -> None:
 
 
 def mocheg(folder: Path) -> None:
-    """Six claims of two pieces of evidence; the last has no picture, the first a piece without text."""
+    """Six claims of two pieces of evidence; the last has no image, the first a piece without text."""
     rows, links = [], []
     for number in range(6):
         label = ("supported", "refuted", "NEI")[number % 3]
@@ -270,7 +270,7 @@ def test_other_steps_of_the_task_come_first_then_of_the_skill(source: Path) -> N
     # A method without a name goes by the article's goal.
     (alone,) = drafts["1_1_0"].rounds
     assert '"How to Eat apples"' in alone.question
-    assert drafts["0_0_0"].notes == ("WikihowText_data.json: 1 steps without a picture left out",)
+    assert drafts["0_0_0"].notes == ("WikihowText_data.json: 1 steps without an image left out",)
 
 
 @pytest.mark.parametrize("source", ["winoground"], indirect=True)
@@ -323,11 +323,11 @@ def test_a_claim_comes_with_a_piece_of_text_and_its_first_picture(
     )
     assert samples["1-2"].group == "1-proof-1-photo.jpg"
     assert samples["1-2"].options == ("supported", "refuted", "not enough information")
-    # The claim without a picture has two rows.
+    # The claim without an image has two rows.
     assert benchmark.manifest.counts.images == 5
-    assert [warning for warning in benchmark.manifest.warnings if "left out" in warning] == [
-        "Corpus2.csv: 2 left out: the claim has no picture as evidence",
-        "Corpus2.csv: 1 left out: there is no text evidence",
+    assert [warning for warning in benchmark.manifest.warnings if "skipped" in warning] == [
+        "Corpus2.csv: 2 skipped: the claim has no image as evidence",
+        "Corpus2.csv: 1 skipped: there is no text evidence",
     ]
 
 

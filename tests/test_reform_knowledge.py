@@ -313,7 +313,7 @@ def test_knowledge_is_the_passage_of_the_linked_article_that_holds_the_answer_el
         assert (BRANDS[n % 6] if n != 6 else "Levi Strauss") in context
         assert "Section::::" not in context and "BULLET::::" not in context
     assert any(
-        "1 left out: no passage of the linked articles holds the answer" in w
+        "1 skipped: no passage of the linked articles holds the answer" in w
         for w in benchmark.manifest.warnings
     )
 
@@ -509,7 +509,7 @@ def test_imagenetvc_draws_a_picture_of_the_class_and_answers_of_the_same_kind(
             "ImageNet_mapping.txt",
             "n01484850",
             "n09999999",
-            r"csv:3: there is no picture in .*n09999999",
+            r"csv:3: there is no image in .*n09999999",
         ),
     ],
 )
@@ -543,7 +543,7 @@ def test_the_three_forms_of_a_okvqa_ask_of_the_same_questions(tmp_path: Path) ->
 
 def test_a_writer_of_rationales_is_told_the_question_itself(tmp_path: Path) -> None:
     source = entries()["reform-eval/a-okvqar"].source
-    read = registry.find("readers", source.reader)
+    read = registry.find_registered("readers", source.reader)
     question = next(read(source.params, a_okvqa(tmp_path / "files"))).rounds[0]
     told, spec = request_text(question, 3), question.distractors
     assert spec and question.question == f"{spec.question} The answer is {spec.rationale}. Why?"

@@ -38,7 +38,7 @@ OBJECTS = (
 
 
 def refcoco(folder: Path, by: str = "p") -> None:
-    """Ten regions in five pictures, two expressions each; one object belongs to another split."""
+    """Ten regions in five images, two expressions each; one object belongs to another split."""
     annotations, refs = [], []
     for number in range(11):
         picture = number % 5
@@ -379,7 +379,7 @@ def test_options_say_other_relations_in_whole_sentences(source: Path, tmp_path: 
         )
         assert not ("contains" in said and sample.tags["relation"] == "touching")
         assert len(sample.rewordings) == 3
-    assert benchmark.manifest.made.rejected["accepted by an annotator"] > 0
+    assert benchmark.manifest.build_info.rejected["accepted by an annotator"] > 0
 
 
 @pytest.mark.parametrize("source", ["mp3d-spatial"], indirect=True)
@@ -447,7 +447,7 @@ PAIRS = "splits/random/test.jsonl"
             "refcoco/instances.json",
             '"image_id": 4',
             '"image_id": 3',
-            r"refs\[4\]: .* of another picture",
+            r"refs\[4\]: .* of another image",
         ),
         (
             "clevr",
@@ -483,7 +483,7 @@ PAIRS = "splits/random/test.jsonl"
             PAIRS,
             "000000000001.jpg",
             "1.jpg",
-            r"jsonl:2: the picture 1.jpg is in none of .*val2017",
+            r"jsonl:2: the image 1.jpg is in none of .*val2017",
         ),
         (
             "mp3d-spatial",

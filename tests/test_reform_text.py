@@ -1,4 +1,4 @@
-"""Text in pictures: words cut out and in boxes, fields of documents, questions answered by reading."""
+"""Text in images: words cut out and in boxes, fields of documents, questions answered by reading."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_golds_are_what_the_official_files_say(
 def test_the_paper_takes_a_tenth_of_what_it_selects(name: str, tmp_path: Path) -> None:
     complete = _made(name, tmp_path).manifest
     made = reform.made(name, tmp_path / "official", tmp_path / "default", Recipe()).manifest
-    assert made.made.complete == complete.counts.samples
+    assert made.build_info.complete == complete.counts.samples
     assert made.counts.samples == (
         12 if name == "cute80" else max(complete.counts.samples // 10, 1)
     )
@@ -128,7 +128,7 @@ def test_a_field_is_named_in_its_question(tmp_path: Path) -> None:
 
 def test_pictures_come_by_their_numbers(tmp_path: Path) -> None:
     source = entries()["reform-eval/gic15"].source
-    read = registry.find("readers", source.reader)
+    read = registry.find_registered("readers", source.reader)
     drafts = read(source.params, mini_text.gic15(tmp_path))
     assert [draft.id for draft in drafts] == [
         "img_1_1",
@@ -141,28 +141,28 @@ def test_pictures_come_by_their_numbers(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
-    wordless = "no letter or digit in the answer, so that any reply would match"
+    wordless = "no letter or digit in the answer, so any reply would match"
     unread = "the annotators could not read it"
     said = {
-        "ic15": ("Challenge4_Test_Task3_GT.txt: 1 left out: " + wordless,),
+        "ic15": ("Challenge4_Test_Task3_GT.txt: 1 skipped: " + wordless,),
         "textocr": (
-            "TextOCR_0.1_val.json: 1 left out: " + wordless,
-            "TextOCR_0.1_val.json: 1 left out: " + unread,
+            "TextOCR_0.1_val.json: 1 skipped: " + wordless,
+            "TextOCR_0.1_val.json: 1 skipped: " + unread,
         ),
         "gic15": (
-            "Challenge4_Test_Task4_GT: 3 left out: " + unread,
-            "Challenge4_Test_Task4_GT: 3 left out: the box is not larger than 1,600 square pixels",
+            "Challenge4_Test_Task4_GT: 3 skipped: " + unread,
+            "Challenge4_Test_Task4_GT: 3 skipped: the box is not larger than 1,600 square pixels",
         ),
         "gcoco-text": (
-            "COCO_Text.json: 1 left out: not English",
-            "COCO_Text.json: 1 left out: " + unread,
+            "COCO_Text.json: 1 skipped: not English",
+            "COCO_Text.json: 1 skipped: " + unread,
         ),
-        "funsd": ("annotations: 4 left out: a field that is not filled in",),
+        "funsd": ("annotations: 4 skipped: a field that is not filled in",),
         "poie": (),
-        "sroie": ("entities: 1 left out: a second copy of a receipt",),
+        "sroie": ("entities: 1 skipped: a second copy of a receipt",),
         "ocr-vqa": (
-            "dataset.json: 5 left out: the answer is a genre, which is judged and not read",
-            "dataset.json: 5 left out: the answer is not read in the picture (yes, no, unanswerable)",
+            "dataset.json: 5 skipped: the answer is a genre, which is judged and not read",
+            "dataset.json: 5 skipped: the answer is not read in the image (yes, no, unanswerable)",
         ),
     }
     for name, notes in said.items():
@@ -198,10 +198,10 @@ def test_how_large_a_box_must_be_is_an_area_or_two_sides_of_one_of_two_boxes(
     params = {
         "layout": "icdar",
         "annotations": [folder.name],
-        "pictures": ["ch4_test_images"],
+        "images": ["ch4_test_images"],
         "show": "box",
     }
-    drafts = registry.find("readers", "text-boxes")({**params, **settings}, tmp_path)
+    drafts = registry.find_registered("readers", "text-boxes")({**params, **settings}, tmp_path)
     assert [draft.id for draft in drafts] == kept
 
 
@@ -316,7 +316,7 @@ def test_words_of_coco_text_are_cut_out_where_there_are_no_crops(tmp_path: Path)
         "coco-text", mini_text.coco_text_scenes(tmp_path / "official"), tmp_path
     )
     golds = _golds(benchmark)
-    # One is illegible, one of another language, one of a picture to train on.
+    # One is illegible, one of another language, one of an image to train on.
     assert golds == {str(n): (word,) for n, word in enumerate(WORDS) if n not in (2, 3, 4)}
     assert _picture(benchmark, "0")[1].size == (50, 42)
 
@@ -373,14 +373,14 @@ def test_docvqa_is_found_under_its_later_names(tmp_path: Path) -> None:
             "CUTE80/test_label.txt",
             "timage/001.jpg",
             "timage/991.jpg",
-            r"txt:1: the picture timage/991.jpg is in",
+            r"txt:1: the image timage/991.jpg is in",
         ),
         (
             "ic15",
             "Challenge4_Test_Task3_GT.txt",
             "word_4.png",
             "word_3.png",
-            r"txt:4: the id 'word_3.png' is taken by .*:3",
+            r"txt:4: the id 'word_3.png' is already used by .*:3; ids must be unique",
         ),
         (
             "coco-text",
@@ -528,7 +528,7 @@ def test_a_source_of_which_nothing_is_kept_is_refused(tmp_path: Path) -> None:
         "wordart",
         tmp_path,
         tmp_path / "built",
-        "label.txt: no question can be made of it; .*: 2 left out: no letter",
+        "label.txt: no questions could be made from this file; .*: 2 skipped: no letter",
     )
 
 
@@ -548,7 +548,7 @@ def test_whatever_is_not_kept_is_counted(items: list[Draft | Exclusion]) -> None
     assert len(drafts) == len(items) - len(left)
     assert [note for draft in drafts[:-1] for note in draft.notes] == []
     assert drafts[-1].notes == tuple(
-        f"f: {left.count(why)} left out: {why}" for why in "abc" if why in left
+        f"f: {left.count(why)} skipped: {why}" for why in "abc" if why in left
     )
 
 

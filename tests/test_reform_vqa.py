@@ -69,7 +69,7 @@ def votes(*answers: str) -> list[dict[str, Any]]:
 
 
 def vqav2(folder: Path) -> Path:
-    """200 questions about four pictures: animals, numbers, yes and no."""
+    """200 questions about four images: animals, numbers, yes and no."""
     asked = []
     for n in range(200):
         kind, gold = [
@@ -148,7 +148,7 @@ def vizwiz(folder: Path) -> Path:
 
 
 def coco_qa(folder: Path) -> Path:
-    """Every third question is one of number; two of them are about each of 600 pictures, which look alike."""
+    """Every third question is one of number; two of them are about each of 600 images, which look alike."""
     numbers = ("one", "two", "three", "four", "five")
     rows = []
     for n in range(3600):
@@ -190,7 +190,7 @@ def test_a_benchmark_goes_through_build_run_and_score(name: str, tmp_path: Path)
     source = LAYOUTS[name](tmp_path / "files")
     complete = reform.made(name, source, tmp_path)
     read, whole, sampled = COUNTS[name]
-    assert (complete.manifest.made.read, complete.manifest.counts.samples) == (read, whole)
+    assert (complete.manifest.build_info.read, complete.manifest.counts.samples) == (read, whole)
     assert {len(turn.options) for sample in complete.samples() for turn in sample.rounds} <= {2, 4}
     reform.holds_together(complete, tmp_path / "runs")
     paper = reform.made(name, source, tmp_path / "paper", Recipe(distractors="pool"))
@@ -242,7 +242,7 @@ def test_a_dialogue_holds_the_first_ten_questions_about_a_picture_of_those_that_
 
 
 def test_a_dialogue_has_ten_rounds_at_most_and_three_at_least(tmp_path: Path) -> None:
-    # 1600 questions, so that some 40 are drawn about each picture, but of the last picture two.
+    # 1600 questions, so that some 40 are drawn about each image, but of the last image two.
     asked = [
         (
             {"question": f"What {n}?"},
@@ -279,8 +279,7 @@ def test_tdiuc_leaves_visual_genome_out_and_says_when_a_file_has_none(tmp_path: 
     )
     (left_out,) = [warning for warning in benchmark.manifest.warnings if "Visual Genome" in warning]
     assert (
-        "9 left out: the question comes from Visual Genome, which models were trained on"
-        in left_out
+        "9 skipped: the question comes from Visual Genome, which models were trained on" in left_out
     )
     notes = source / "Annotations" / "mscoco_val2014_annotations.json"
     notes.write_text(notes.read_text().replace("imported_genome", "imported"))
@@ -303,7 +302,7 @@ def test_coco_qa_gives_the_first_number_question_of_each_picture_as_many_as_the_
     tmp_path: Path,
 ) -> None:
     benchmark = reform.made("mscoco-count", coco_qa(tmp_path / "files"), tmp_path)
-    assert (benchmark.manifest.made.read, benchmark.manifest.counts.samples) == (600, 513)
+    assert (benchmark.manifest.build_info.read, benchmark.manifest.counts.samples) == (600, 513)
     for sample in benchmark.samples():
         assert sample.question == f"How many cats are in view {int(sample.group) * 6}?"
         assert (

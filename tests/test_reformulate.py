@@ -16,7 +16,7 @@ from PIL import Image
 import small
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, ImageSpec, Outline, QuestionDraft
 from snellen.common.drawing import PALETTE, from_corners, render_image
 from snellen.errors import DataError
 from snellen.records import Box
@@ -171,7 +171,7 @@ ENTAILMENT = [
     for n, label in enumerate(LABELS)
     for _ in range(1 + n + picture % 3)
 ]
-"""Nine pictures; of their labels the rarest has one to three samples."""
+"""Nine images; of their labels the rarest has one to three samples."""
 
 
 @pytest.mark.parametrize("count", [3, 9, 27, 30, 40, 54])
@@ -185,7 +185,7 @@ def test_from_each_picture_as_many_of_each_label_are_drawn(count: int) -> None:
         f"{picture}/{label}": number for picture, number in sets.items() for label in LABELS
     }
     assert sum(drawn.values()) == count // 3 * 3
-    # A picture gives a second set only when each has given one, and a third when each that can has given two.
+    # An image gives a second set only when each has given one, and a third when each that can has given two.
     most = {str(picture): 1 + picture % 3 for picture in range(9)}
     assert all(
         number >= min(most[p], max(sets.values()) - 1)
@@ -612,7 +612,7 @@ def test_written_distractors_come_from_the_writer_and_a_benchmark_without_one_is
         }
     assert sum(writer.asked) == 60
     with pytest.raises(
-        DataError, match=r"file:0: .* name one with --writer MODEL, or .* --distractors pool"
+        DataError, match=r"file:0: .* name one with writer='MODEL', or .* distractors='pool'"
     ):
         list(reformulate(spec(), Source(), Recipe(), None, BuildStats()))
 
@@ -638,17 +638,17 @@ WIDTH, HEIGHT = 24, 20
 GREY = (90, 120, 150)
 
 
-def plain_picture() -> bytes:
+def plain_image() -> bytes:
     out = io.BytesIO()
     Image.new("RGB", (WIDTH, HEIGHT), GREY).save(out, "PNG")
     return out.getvalue()
 
 
 def pixels(outlines: Iterable[Outline], crop: Box | None = None) -> list[str]:
-    """The picture with its outlines, a letter a pixel, a line a row."""
-    content = plain_picture()
+    """The image with its outlines, a letter a pixel, a line a row."""
+    content = plain_image()
     picture = Image.open(
-        io.BytesIO(render_image(PictureSpec(content, crop, tuple(outlines)), content, "here"))
+        io.BytesIO(render_image(ImageSpec(content, crop, tuple(outlines)), content, "here"))
     )
     letters = {GREY: ".", **dict(zip(PALETTE, "rgbyMCOP", strict=True))}
     assert picture.mode == "RGB"
@@ -747,7 +747,7 @@ def test_a_cut_shows_the_pixels_of_its_box(x: float, y: float, w: float, h: floa
         for row in range(HEIGHT):
             numbered.putpixel((column, row), (column, row, 0))
     numbered.save(content, "PNG")
-    picture = PictureSpec(content.getvalue(), (x, y, w, h))
+    picture = ImageSpec(content.getvalue(), (x, y, w, h))
     if x >= WIDTH or y >= HEIGHT or x + w <= 0 or y + h <= 0:
         with pytest.raises(DataError, match="has no area inside the image of 24 x 20"):
             render_image(picture, content.getvalue(), "here")
@@ -785,22 +785,22 @@ def test_outlines_are_drawn_on_what_was_cut_out() -> None:
     ],
 )
 def test_a_box_without_area_in_the_picture_is_refused_with_its_place(box: Box) -> None:
-    for picture in (PictureSpec(b"", outlines=(Outline(box),)), PictureSpec(b"", crop=box)):
+    for picture in (ImageSpec(b"", outlines=(Outline(box),)), ImageSpec(b"", crop=box)):
         with pytest.raises(
             DataError, match=r"val.json:7: the box .* has no area inside the image of 24 x 20"
         ):
-            render_image(picture, plain_picture(), "val.json:7")
+            render_image(picture, plain_image(), "val.json:7")
 
 
 def test_a_picture_without_regions_keeps_its_bytes() -> None:
     content = small.picture(3, "JPEG")
-    assert render_image(PictureSpec(content), content, "here") is content
+    assert render_image(ImageSpec(content), content, "here") is content
 
 
 def test_a_picture_cut_short_is_refused_with_its_place() -> None:
     with pytest.raises(DataError, match=r"val\.json:7: not a readable image"):
         render_image(
-            PictureSpec(b"", outlines=(Outline((0, 0, 2, 2)),)), plain_picture()[:60], "val.json:7"
+            ImageSpec(b"", outlines=(Outline((0, 0, 2, 2)),)), plain_image()[:60], "val.json:7"
         )
 
 

@@ -74,7 +74,7 @@ def test_the_numbers_of_a_run_are_those_counted_by_hand(questions: Benchmark) ->
         assert row.estimate.low is not None and row.estimate.low < row.estimate.value < (
             row.estimate.high or 0
         )
-        assert row.estimate.groups < row.estimate.n, "intervals are over pictures"
+        assert row.estimate.groups < row.estimate.n, "intervals are over images"
 
 
 def test_the_seeds_follow_that_of_the_run_and_the_first_is_shared_with_it(
@@ -99,7 +99,7 @@ def test_at_temperature_0_repeats_are_refused_unless_they_are_asked_for(
 ) -> None:
     model = sn.Scripted(lambda request: "(A)", name="drawn", fingerprint="drawn")
     with pytest.raises(
-        sn.DataError, match="at temperature 0 all replies to a question are the same"
+        sn.DataError, match="at temperature 0, all replies to a question should be identical"
     ):
         sn.evaluate(model, str(questions.folder), "repeat?k=3", limit=4)
     results = sn.evaluate(model, str(questions.folder), "repeat?k=3&greedy=true", limit=4)

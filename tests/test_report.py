@@ -25,14 +25,16 @@ import snellen as sn
 from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.records import Estimate, Failure
-from snellen.report.charts import Axis, IntervalRow, PlotPoint, interval_chart
-from snellen.report.markdown import escape
+from snellen.report.axes import ChartAxis, PlotPoint
+from snellen.report.interval_chart import IntervalRow, interval_chart
+from snellen.report.markdown import escape_markdown
+from snellen.report.number_text import figure_text
 from snellen.report.rendering import escaped, stand_alone
 from snellen.report.report_section import ReportSection
 from snellen.report.run_view import RunView, run_views
 from snellen.report.samples import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.summary import summary_rows
-from snellen.report.table import AbsentCell, NumberCell, Table, figure_text
+from snellen.report.table import AbsentCell, NumberCell, Table
 from snellen.report.terminal import first_tables, other_tables
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"
@@ -88,7 +90,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def four(make: Callable[..., Benchmark]) -> str:
-    """Four questions, a picture each; the first option is always right."""
+    """Four questions, an image each; the first option is always right."""
     return str(make([{**row, "answer": 0} for row in small.rows(4, pictures=4)]).folder)
 
 
@@ -190,7 +192,7 @@ def test_accuracy_comes_from_the_protocol_that_asks_most_often(questions: Benchm
     assert isinstance(row.accuracy, NumberCell)
     assert row.accuracy.estimate.value == results.value("accuracy", protocol="instability?m=4")
     assert (
-        "By generation: accuracy from instability?m=4 and circular accuracy from circular."
+        "Under generation: accuracy from instability?m=4 and circular accuracy from circular."
         in read(results, "r.md")
     )
 
@@ -216,7 +218,10 @@ def test_a_dimension_names_each_models_own_chance_where_they_were_asked_other_be
     )
     report = read(sn.Results([*first.runs, *second.runs]), "r.md")
     assert "| fine-grained perception (FG) | 37.5% to 50.0% | 100.0%" in report
-    assert "of what each was asked: 37.5% (snellen:oracle), 50.0% (snellen:always-a)." in report
+    assert (
+        "for the questions of each model: 37.5% (snellen:oracle), 50.0% (snellen:always-a)."
+        in report
+    )
     assert "% to " not in read(first, "r.md")
 
 
@@ -417,7 +422,7 @@ def test_a_browser_reads_back_what_was_escaped(text: str) -> None:
 
 @given(st.text())
 def test_escaped_markdown_stays_in_its_cell(text: str) -> None:
-    escaped = escape(text)
+    escaped = escape_markdown(text)
     assert "\n" not in escaped
     assert not re.search(r"(?<!\\)(?:\\\\)*[|<`]", escaped)
 
@@ -431,11 +436,11 @@ def test_wrong_ones_come_first_and_each_entry_tells_the_whole_story(four: str) -
     assert "Which animal is number 1?" in words
     assert "assistant, to be continued The answer is" in words
     assert "reply (B)" in words
-    assert "read as (B) dog by label, in the form asked for right answer cat" in words
+    assert "read as (B) dog by label, in the requested format right answer cat" in words
     assert "reply I'm sorry, I cannot tell. finish: stop" in words
     assert "read as nothing (" in words
     assert "error timeout after 3 attempts: no answer in 60 s" in words
-    assert "4 of 4 entries, the wrong ones first." in words and "Not on this page" not in words
+    assert "4 of 4 entries, wrong ones first." in words and "Not on this page" not in words
 
 
 def test_an_entry_of_several_presentations_shows_the_first_that_was_wrong(
@@ -548,10 +553,10 @@ def test_a_hidden_benchmark_beside_an_open_one_says_so_in_its_own_cell(
 def test_what_is_true_of_all_runs_is_said_once(questions: Benchmark) -> None:
     text = read(sn.evaluate(["snellen:oracle", "snellen:uniform"], str(questions.folder)), "r.md")
     assert text.count("| version: snellen |") == 1
-    assert "| all | replies read by | standard |" in text
+    assert "| all | replies parsed by | standard |" in text
     assert "| snellen:oracle | model: instrument | oracle |" in text
     alone = read(sn.evaluate("snellen:oracle", str(questions.folder)), "r.md")
-    assert "| snellen:oracle | replies read by | standard |" in alone
+    assert "| snellen:oracle | replies parsed by | standard |" in alone
 
 
 def test_a_name_cannot_turn_the_direction_of_what_follows(four: str) -> None:
@@ -599,19 +604,18 @@ def test_a_report_of_circular_runs_says_what_its_numbers_are_of(questions: Bench
     text = read(results, "r.md")
     pair = "snellen:oracle minus snellen:always-a"
     assert f"### Paired differences of circular accuracy under circular: {pair}\n" in text
-    assert (
-        f"### Paired differences of accuracy under circular (first order alone): {pair}\n" in text
-    )
+    assert f"### Paired differences of accuracy under circular (first order only): {pair}\n" in text
     assert "| mine | 100.0% | 0.0% | 100.0 points [" in text
     assert (
-        "Of each question's first presentation alone: accuracy, hit rate and unparsed rate." in text
+        "Only the first presentation of each question: accuracy, hit rate and unparsed rate."
+        in text
     )
-    assert "By generation: from circular, each first presentation." in text
+    assert "By generation: from the protocol circular, each first presentation." in text
     assert "| snellen:oracle | circular | 48 | 48 | 0 |" in text, (
         "replies by stage are counts, without a second interval"
     )
     page = Page(read(results))
-    assert "4 options, circular" in page.words and "A, place 1" in page.words
+    assert "4 options, circular" in page.words and "A, position 1" in page.words
     values = [
         tag
         for tag, attrs in page.tags
@@ -722,7 +726,7 @@ def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
     groups = [
         IntervalRow(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)
     ]
-    drawn = stand_alone(interval_chart("many", groups, Axis("accuracy")))
+    drawn = stand_alone(interval_chart("many", groups, ChartAxis("accuracy")))
     parsed = Page(drawn)
     assert drawn.count("model 29: 50.0% [30.0, 70.0] n=10") == 1
     assert len({attrs["class"] for tag, attrs in parsed.tags if tag == "g"}) == 8

@@ -16,9 +16,10 @@ from report_runs import counted_runs
 from snellen.api import Results
 from snellen.cli import cli
 from snellen.records import Estimate
-from snellen.report.charts import Group, Mark, PathLine, Scale, heat_map
-from snellen.report.figures import cost_scatters
-from snellen.report.paper_files import latex_table, latex_text
+from snellen.report.cost_scatter import cost_scatters
+from snellen.report.drawing import ChartGroup, ChartMark, ChartPath
+from snellen.report.heat_map import ColourScale, heat_map
+from snellen.report.latex import latex_table, latex_text
 from snellen.report.run_view import run_views
 from snellen.report.table import AbsentCell, NumberCell, Table
 
@@ -72,9 +73,9 @@ def test_no_name_is_a_command_of_latex() -> None:
 
 
 def test_what_notes_quote_is_set_in_typewriter_and_a_lone_backtick_stays_one() -> None:
-    note = "`of parsed` leaves them out; `snellen run --judge a_b` reads `them: it's `"
+    note = "`of parsed` excludes them; `snellen run --judge a_b` reads `them: it's `"
     table = Table("T", ("a", "b"), (("x", AbsentCell(note)),), notes=(note, "one ` alone --x"))
-    quoted = r"\texttt{of parsed} leaves them out; \texttt{snellen run -{}-judge a\_b} reads \texttt{them: it's }"
+    quoted = r"\texttt{of parsed} excludes them; \texttt{snellen run -{}-judge a\_b} reads \texttt{them: it's }"
     alone = r"one \textasciigrave{} alone -{}-x"
     assert latex_table(table).splitlines()[-2] == (
         rf"\par\smallskip\footnotesize {quoted}\\ {alone}\\ \textsuperscript{{1}}~{quoted}"
@@ -126,7 +127,7 @@ def test_a_figure_is_a_file_without_the_page_and_has_its_legend_inside(
     captions = (tmp_path / "figures" / "captions.txt").read_text("utf-8").splitlines()
     assert [line.partition(":")[0] for line in captions] == names
     assert not any("Point at" in line for line in captions), "paper does not answer"
-    with pytest.raises(sn.DataError, match="figures are one of svg, png, pdf, not 'gif'"):
+    with pytest.raises(sn.DataError, match="format of figures is one of svg, png, pdf, not 'gif'"):
         results.figures(tmp_path, "gif")
 
 
@@ -167,9 +168,9 @@ def test_the_front_is_drawn_through_its_points_and_these_alone_are_filled(result
     assert [panel.title for panel in panels] == [
         "price of 1,000 questions",
         "tokens per question",
-        "seconds of a request",
+        "seconds per request",
     ]
-    points = [shape for shape in tokens.drawing.shapes if isinstance(shape, Group)]
+    points = [shape for shape in tokens.drawing.shapes if isinstance(shape, ChartGroup)]
     # The model that says nothing is the cheapest; a dearer one is on the front only if it is right more often.
     found = [re.search(r"accuracy ([\d.]+)%.*question (\d+)", point.tooltip) for point in points]
     values = [(float(match[1]), float(match[2])) for match in found if match]
@@ -177,13 +178,13 @@ def test_the_front_is_drawn_through_its_points_and_these_alone_are_filled(result
     best = [
         not any(a >= one[0] and c <= one[1] and (a, c) != one for a, c in values) for one in values
     ]
-    marks = [shape for point in points for shape in point.shapes if isinstance(shape, Mark)]
+    marks = [shape for point in points for shape in point.shapes if isinstance(shape, ChartMark)]
     assert (
         [not mark.is_hollow for mark in marks]
         == best
         == [point.tooltip.endswith("front") for point in points]
     )
-    [front] = [shape for shape in tokens.drawing.shapes if isinstance(shape, PathLine)]
+    [front] = [shape for shape in tokens.drawing.shapes if isinstance(shape, ChartPath)]
     filled = [(mark.x, mark.y) for mark in marks if not mark.is_hollow]
     assert set(filled) <= set(front.points)
     assert all(
@@ -196,8 +197,8 @@ def test_a_heat_map_tints_by_its_scale_and_leaves_out_what_was_not_measured() ->
         ("a", "m"): Estimate(0.0, 0.1, 0.0, 0.2, 9),
         ("a", "n"): Estimate(1.0, 0.1, 0.8, 1.0, 9),
     }
-    drawn = heat_map("t", ["a", "b"], ["m", "n"], grid, Scale("share", 0, 100.0, (0.0, 1.0)))
-    cells = [shape for shape in drawn.shapes if isinstance(shape, Group)]
+    drawn = heat_map("t", ["a", "b"], ["m", "n"], grid, ColourScale("share", 0, 100.0, (0.0, 1.0)))
+    cells = [shape for shape in drawn.shapes if isinstance(shape, ChartGroup)]
     assert [cell.tooltip for cell in cells] == [
         "a, m: 0.0% [0.0, 20.0] n=9",
         "a, n: 100.0% [80.0, 100.0] n=9",

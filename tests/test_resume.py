@@ -243,7 +243,7 @@ def test_failures_are_counted_and_asked_again_until_the_run_is_whole(
 ) -> None:
     with pytest.raises(
         ErrorBudgetError,
-        match=r"\d+ of \d+ requests failed .*run the same command to ask them again",
+        match=r"\d+ of \d+ requests failed .*repeat the call to retry them",
     ):
         evaluate(
             make_model(failing=0.3), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run"
@@ -301,7 +301,7 @@ def test_every_question_of_a_run_without_an_answer_is_an_error_under_every_metri
 def test_the_budget_is_a_share_of_this_calls_requests(questions: Benchmark, tmp_path: Path) -> None:
     evaluate(Slow(failing=0.2), str(questions.folder), runs=tmp_path, name="some", error_budget=0.9)
     with pytest.raises(
-        ErrorBudgetError, match=r"12 of 12 requests failed \(100.0%, --error-budget 90.0%\)"
+        ErrorBudgetError, match=r"12 of 12 requests failed \(100.0%, error_budget=0.9\)"
     ):
         evaluate(
             Slow(failing=1.0), str(questions.folder), runs=tmp_path, name="all", error_budget=0.9
@@ -394,7 +394,7 @@ def test_what_another_run_of_the_same_model_has_is_not_asked_again(
             "name": "second",
         }
     )
-    outcome = run_plan(model, replace(plan_run(spec), others=(tmp_path / "first",)))
+    outcome = run_plan(model, replace(plan_run(spec), reusable_runs=(tmp_path / "first",)))
     assert (sum(outcome.answered.values()), len(model.asked)) == (asked, asked)
     assert sum(presented(tmp_path / "second").values()) == 12
 
@@ -412,6 +412,6 @@ def test_workers_too_take_over_what_another_run_has(questions: Benchmark, tmp_pa
         }
     )
     outcome = run_workers(
-        replace(plan_run(spec), others=(tmp_path / "first",)), lambda update: None
+        replace(plan_run(spec), reusable_runs=(tmp_path / "first",)), lambda update: None
     )
     assert outcome.answered == {} and sum(presented(tmp_path / "second").values()) == 12

@@ -80,7 +80,7 @@ def test_models_in_batches_and_behind_a_network_play_together(
     results = sn.evaluate(
         model, str(questions.folder), ["vanilla", PROTOCOL], roles=roles, limit=6, name="run"
     )
-    # Requests by role: six questions about few pictures, of which each model is asked each thing once.
+    # Requests by role: six questions about few images, of which each model is asked each thing once.
     asked = Counter(key for actor in (model, *roles.values()) for key in actor.asked)
     assert set(asked.values()) == {1}
     by_role = {use.role: use.answered for use in results.runs[0].roles}
@@ -134,7 +134,7 @@ def test_the_manifest_names_the_models_and_resuming_with_another_is_refused(
     assert {role: (use.model, use.fingerprint) for role, use in manifest.roles.items()} == {
         role: (f"scripted {role}", {"declared": f"scripted {role}"}) for role in ROLES
     }
-    assert manifest.asked[0].roles == (
+    assert manifest.question_specs[0].roles == (
         ("questioner", "scripted questioner"),
         ("reasoner", "scripted reasoner"),
     )
@@ -143,7 +143,7 @@ def test_the_manifest_names_the_models_and_resuming_with_another_is_refused(
     other.fingerprint = "another"
     with pytest.raises(
         StoreError,
-        match=r"holds a run with another reasoner \(declared was scripted reasoner, is an",
+        match=r"contains a run with another reasoner \(declared was scripted reasoner, is an",
     ):
         evaluated(questions, reasoner=other)
     assert other.asked == [] and (Path("runs/run") / "journal-0.jsonl").read_bytes() == before
@@ -183,24 +183,26 @@ def test_other_roles_make_another_default_folder(questions: Benchmark) -> None:
 
 def test_a_missing_role_and_one_that_nobody_asks_are_one_line(questions: Benchmark) -> None:
     with pytest.raises(
-        DataError, match=r"^reasoning asks a reasoner; name one with --role reasoner=MODEL"
+        DataError,
+        match=r"^reasoning needs a model for the role reasoner; name one with roles={'reasoner': MODEL}",
     ):
         sn.evaluate(
             Actor(), str(questions.folder), "reasoning", roles={"questioner": Actor("questioner")}
         )
     with pytest.raises(
         DataError,
-        match=r"^no protocol of this run asks a critic; leave --role critic=... out; known:",
+        match=r"^no protocol of this run has the role critic; remove roles={'critic': \.\.\.}; known:",
     ):
         evaluated(questions, critic=Actor("critic"))
     with pytest.raises(
-        DataError, match=r"^no protocol of this run asks a reasoner; leave --role reasoner=... out$"
+        DataError,
+        match=r"^no protocol of this run has the role reasoner; remove roles={'reasoner': \.\.\.}$",
     ):
         sn.evaluate(
             Actor(), str(questions.folder), "vanilla", roles={"reasoner": Actor("reasoner")}
         )
     with pytest.raises(
-        ModelError, match="scripted reasoner is an object of this process, which 2 workers cannot"
+        ModelError, match="scripted reasoner is an object in this process, which 2 workers cannot"
     ):
         sn.evaluate(
             "snellen:uniform",
@@ -225,7 +227,7 @@ def test_a_model_that_cannot_reply_has_no_role(questions: Benchmark) -> None:
             self.name, self.batch_size = "scorer", 4
 
     with pytest.raises(
-        ModelError, match="scorer only scores options, but a questioner has to reply"
+        ModelError, match="scorer only scores options, but the role questioner needs replies"
     ):
         evaluated(questions, questioner=Scorer())
 
@@ -320,7 +322,7 @@ def test_flags_and_a_file_name_roles(
         capsys, "run", "snellen:uniform", str(questions.folder), "--role", "reasoner"
     )
     assert code != 0 and said.splitlines()[-1].endswith(
-        "not ROLE=MODEL, such as questioner=openai:NAME@URL"
+        "write ROLE=MODEL, such as questioner=openai:NAME@URL"
     )
 
 
@@ -393,7 +395,7 @@ def test_planning_by_hand_needs_the_roles_too(questions: Benchmark) -> None:
             "roles": {"questioner": "x", "reasoner": "x"},
         }
     )
-    with pytest.raises(DataError, match="reasoning asks a questioner"):
+    with pytest.raises(DataError, match="reasoning needs a model for the role questioner"):
         run_plan(load_model(Actor()), plan_run(spec))
 
 
@@ -444,5 +446,5 @@ def test_a_language_model_of_transformers_plays_a_role_and_is_shown_no_picture(
         llama, str(questions.folder), "vanilla", limit=1, name="blind", error_budget=1
     )
     [exchange] = read_exchanges(Path("runs/blind"))
-    assert exchange.response.error and "reads text alone" in exchange.response.error.detail
+    assert exchange.response.error and "reads only text" in exchange.response.error.detail
     assert seen.value("accuracy", benchmark="mine") is None

@@ -16,7 +16,7 @@ from snellen.runs.run_folder import read_manifest
 
 
 def captions(count: int = 6, **same: Any) -> list[dict[str, Any]]:
-    """Rows that ask for a caption in the same words, each with a caption of its own and no picture."""
+    """Rows that ask for a caption in the same words, each with a caption of its own and no image."""
     return [
         {"id": f"c{i}", "question": "Describe the picture.", "answer": f"caption {i}", **same}
         for i in range(count)
@@ -24,7 +24,7 @@ def captions(count: int = 6, **same: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def pictureless(tmp_path: Path) -> Benchmark:
+def imageless(tmp_path: Path) -> Benchmark:
     return small.built(captions(), tmp_path / "made", name="captions", metrics=("exact_match",))
 
 
@@ -36,32 +36,32 @@ def asked(folder: Path) -> int:
     return sum(not exchange.reused for exchange in read_exchanges(folder / "run"))
 
 
-def test_captions_without_pictures_are_counted_when_they_are_built(pictureless: Benchmark) -> None:
-    assert pictureless.manifest.indistinguishable == 6
-    found = pictureless.indistinguishable()
+def test_captions_without_pictures_are_counted_when_they_are_built(imageless: Benchmark) -> None:
+    assert imageless.manifest.indistinguishable == 6
+    found = imageless.indistinguishable()
     assert {question.sample_id for question in found} == {f"c{i}" for i in range(6)}
     assert {question.group for question in found} == {0}
     assert sorted(question.kind for question in found) == list(range(6))
 
 
 def test_a_run_on_them_is_refused_in_one_line_before_anything_is_asked(
-    pictureless: Benchmark, tmp_path: Path
+    imageless: Benchmark, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        DataError, match=r"captions: 6 samples, e\.g\. c0, c1, c2.*--allow-same-requests"
+        DataError, match=r"captions: 6 samples, e\.g\. c0, c1, c2.*allow_same_requests=True"
     ) as caught:
-        run("snellen:uniform", pictureless, tmp_path)
+        run("snellen:uniform", imageless, tmp_path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
 
 
 def test_allowed_they_share_one_reply_and_the_run_says_so(
-    pictureless: Benchmark, tmp_path: Path
+    imageless: Benchmark, tmp_path: Path
 ) -> None:
-    run("snellen:uniform", pictureless, tmp_path, allow_same_requests=True)
+    run("snellen:uniform", imageless, tmp_path, allow_same_requests=True)
     assert asked(tmp_path) == 1
     [note] = read_manifest(tmp_path / "run").notes
-    assert note == "captions: 6 samples share replies with others that have another answer"
+    assert note == "captions: 6 samples share a reply with a sample that has a different answer"
 
 
 def test_an_entry_may_say_that_its_published_data_ask_so(tmp_path: Path) -> None:
@@ -73,15 +73,15 @@ def test_an_entry_may_say_that_its_published_data_ask_so(tmp_path: Path) -> None
 
 
 def test_a_model_that_answers_by_sample_is_asked_sample_by_sample(
-    pictureless: Benchmark, tmp_path: Path
+    imageless: Benchmark, tmp_path: Path
 ) -> None:
     replies = {f"c{i}": f"caption {i}" for i in range(6)}
     for number, model in enumerate((Scripted(replies), "snellen:oracle", BySample(replies))):
-        results = run(model, pictureless, tmp_path / str(number))
+        results = run(model, imageless, tmp_path / str(number))
         assert results.value("exact_match", benchmark="captions") == 1.0
         assert asked(tmp_path / str(number)) == 6
         assert read_manifest(tmp_path / str(number) / "run").answers_by_sample
-        again = run(model, pictureless, tmp_path / str(number))
+        again = run(model, imageless, tmp_path / str(number))
         assert (again.rows, asked(tmp_path / str(number))) == (results.rows, 6)
 
 
@@ -97,19 +97,19 @@ class BySample:
         return [self.replies[request.sample_id] for request in requests]
 
 
-def test_a_rule_that_looks_at_the_sample_can_say_so(pictureless: Benchmark, tmp_path: Path) -> None:
+def test_a_rule_that_looks_at_the_sample_can_say_so(imageless: Benchmark, tmp_path: Path) -> None:
     def rule(request: Request) -> str:
         return f"caption {request.sample_id[1:]}"
 
-    with pytest.raises(DataError, match="samples with different answers make the same request"):
-        run(Scripted(rule), pictureless, tmp_path)
-    results = run(Scripted(rule, answers_by_sample=True), pictureless, tmp_path)
+    with pytest.raises(DataError, match="samples with different answers send the same request"):
+        run(Scripted(rule), imageless, tmp_path)
+    results = run(Scripted(rule, answers_by_sample=True), imageless, tmp_path)
     assert results.value("exact_match", benchmark="captions") == 1.0
 
 
-def test_a_replay_gives_each_sample_its_own_reply(pictureless: Benchmark, tmp_path: Path) -> None:
-    first = run(Scripted({f"c{i}": f"caption {i}" for i in range(6)}), pictureless, tmp_path)
-    results = run(f"replay:{tmp_path / 'run'}", pictureless, tmp_path / "again")
+def test_a_replay_gives_each_sample_its_own_reply(imageless: Benchmark, tmp_path: Path) -> None:
+    first = run(Scripted({f"c{i}": f"caption {i}" for i in range(6)}), imageless, tmp_path)
+    results = run(f"replay:{tmp_path / 'run'}", imageless, tmp_path / "again")
     assert (
         results.value("exact_match", benchmark="captions")
         == first.value("exact_match", benchmark="captions")
@@ -161,9 +161,9 @@ def test_hidden_answers_are_different_only_where_there_is_no_picture(tmp_path: P
     assert small.built(shown, tmp_path / "shown", name="shown").manifest.indistinguishable == 0
 
 
-def test_workers_refuse_what_one_process_refuses(pictureless: Benchmark, tmp_path: Path) -> None:
+def test_workers_refuse_what_one_process_refuses(imageless: Benchmark, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="captions: 6 samples"):
-        run("snellen:uniform", pictureless, tmp_path, workers=2)
+        run("snellen:uniform", imageless, tmp_path, workers=2)
 
 
 def test_build_and_run_say_it_on_the_command_line(
@@ -172,9 +172,9 @@ def test_build_and_run_say_it_on_the_command_line(
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     small.write(captions(), tmp_path / "captions.jsonl")
-    code, _, told = small.command(capsys, "build", "captions.jsonl", "--no-pictures")
+    code, _, told = small.command(capsys, "build", "captions.jsonl", "--no-images")
     assert code == 0
-    assert "warning: 6 of 6 questions show a model just what others show it" in " ".join(
+    assert "warning: 6 of 6 questions send the same request as another question" in " ".join(
         told.split()
     )
     code, _, told = small.command(capsys, "run", "snellen:uniform", "captions")
@@ -184,8 +184,8 @@ def test_build_and_run_say_it_on_the_command_line(
     )
 
 
-def test_lint_says_it_too(pictureless: Benchmark) -> None:
+def test_lint_says_it_too(imageless: Benchmark) -> None:
     lab = pytest.importorskip("snellen_lab", reason="waits for snellen-lab")
-    found = {finding.check: finding for finding in lab.lint(pictureless)}
+    found = {finding.check: finding for finding in lab.lint(imageless)}
     finding = found["indistinguishable"]
     assert (finding.severity, finding.count, finding.total) == ("serious", 6, 6)

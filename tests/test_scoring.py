@@ -18,7 +18,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import select
 from snellen.errors import DataError, UnknownNameError
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import declared_row
 from snellen.models.embedded import Scripted
 from snellen.reasons import word_reason
 from snellen.records import Failure, Prediction, Request, Response, Score
@@ -80,7 +80,7 @@ def test_the_oracle_is_right_on_the_whole_eye_chart_under_every_protocol(
     assert {row.protocol for row in rows} == set(protocols)
     for row in rows:
         assert (row.estimate.unscored, row.estimate.errors) == (0, 0), row
-        if declared(row.metric).better == "lower" or row.metric in ("tie_rate", "round_slope"):
+        if declared_row(row.metric).better == "lower" or row.metric in ("tie_rate", "round_slope"):
             assert row.estimate.value == 0.0, row
         elif row.metric == "round_correlation":  # not defined where all rounds are the same
             assert row.estimate.value is None, row
@@ -113,7 +113,7 @@ def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(
 def many(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[int, Benchmark]:
-    """480 questions with two or four options, each about a picture-less group of its own."""
+    """480 questions with two or four options, each about an picture-less group of its own."""
     count: int = request.param
     rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(480, count)]
     return count, small.built(rows, tmp_path_factory.mktemp("many") / "made", name=f"many-{count}")
@@ -551,7 +551,7 @@ def test_a_benchmark_that_changed_since_is_not_scored(tmp_path: Path) -> None:
     small.built(small.rows(5), tmp_path / "made")
     with pytest.raises(
         DataError,
-        match=r"cannot be scored, as the answers of mine are not here .* build that version again",
+        match=r"because the answers of mine are not available .* rebuild that version",
     ):
         score(tmp_path / "run")
 

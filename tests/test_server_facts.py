@@ -156,7 +156,7 @@ def test_a_run_is_not_continued_by_another_model_at_the_same_address(questions: 
     with served(SECOND, "B", server.port) as server:
         with pytest.raises(
             sn.StoreError,
-            match=r"root at 127.0.0.1:\d+ was /models/first, is /models/second.*--moved.*--name",
+            match=r"root at 127.0.0.1:\d+ was /models/first, is /models/second.*moved=True.*name=",
         ) as refused:
             sn.evaluate(model_at(server), folder, limit=8, name="run")
         assert "\n" not in str(refused.value)
@@ -174,7 +174,7 @@ def test_an_automatically_named_run_is_refused_too(questions: Benchmark) -> None
     with served(VLLM, "A") as server:
         sn.evaluate(model_at(server), folder, limit=4)
     with served(SECOND, "B", server.port) as server:
-        with pytest.raises(sn.StoreError, match="--moved"):
+        with pytest.raises(sn.StoreError, match="moved=True"):
             sn.evaluate(model_at(server), folder, limit=4)
         assert sn.evaluate(model_at(server), folder, limit=4, name="second").runs[0].failed == 0
     assert texts("second") == {"B"}
@@ -234,7 +234,7 @@ def test_a_model_that_changes_during_a_session_is_noted(questions: Benchmark) ->
         )
     assert results.runs[0].failed == 0
     notes = " ".join(read_manifest(Path("runs/run")).notes)
-    assert "may have changed its model while it was asked" in notes
+    assert "may have changed its model during the run" in notes
     assert "was /models/first, is /models/second" in notes
 
 
@@ -260,7 +260,7 @@ def test_a_cache_does_not_give_the_answers_of_another_model(questions: Benchmark
     with served(VLLM, "A") as server:
         sn.evaluate(model_at(server), folder, limit=4, name="first", cache="answers")
     with served(SECOND, "B", server.port) as server:
-        with pytest.raises(sn.StoreError, match=r"was /models/first, is /models/second.*--cache"):
+        with pytest.raises(sn.StoreError, match=r"was /models/first, is /models/second.*cache="):
             sn.evaluate(model_at(server), folder, limit=4, name="second", cache="answers")
         assert server.stats()["requests"] == 0
         sn.evaluate(model_at(server), folder, limit=4, name="second", cache="others")
@@ -285,7 +285,8 @@ def test_the_verdicts_of_a_judge_are_not_taken_for_those_of_another(questions: B
         assert server.stats()["requests"] == asked
     with served(SECOND, "B", server.port) as server:
         with pytest.raises(
-            sn.StoreError, match=r"was /models/first, is /models/second.*--judge-moved"
+            sn.StoreError,
+            match=r"was /models/first, is /models/second.*sn\.JudgeSpec\(moved=True\)",
         ):
             sn.score(folder, judge=model_at(server))
         assert server.stats()["requests"] == 0

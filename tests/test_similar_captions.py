@@ -1,4 +1,4 @@
-"""Captions that nearly fit: what they name, which pictures are similar, which caption is the nearest."""
+"""Captions that nearly fit: what they name, which images are similar, which caption is the nearest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from snellen.suites.reform_eval.readers.coco import (
     Categories,
-    SimilarPictures,
+    SimilarImages,
     category_finder,
     coco_words,
     differs_from_all,
@@ -74,7 +74,7 @@ def test_neighbours_show_something_else_and_are_the_most_similar(
     shown: list[Categories], count: int, seed: int
 ) -> None:
     pictures = dict(enumerate(shown))
-    near = SimilarPictures(pictures).nearest(0, count, random.Random(seed))
+    near = SimilarImages(pictures).nearest(0, count, random.Random(seed))
     rivals = {key: overlap(shown[0], names) for key, names in pictures.items() if names - shown[0]}
     assert len(near) == len(set(near)) == min(count, len(rivals))
     likeness = [rivals[key] for key in near]
@@ -83,9 +83,9 @@ def test_neighbours_show_something_else_and_are_the_most_similar(
 
 def test_of_equally_similar_pictures_another_seed_draws_others() -> None:
     pictures = {0: frozenset("a"), **{key: frozenset("ab") for key in range(1, 40)}}
-    neighbours = SimilarPictures(pictures)
+    neighbours = SimilarImages(pictures)
     assert len({tuple(neighbours.nearest(0, 3, random.Random(seed))) for seed in range(8)}) > 1
-    assert neighbours.nearest(0, 3, random.Random(1)) == SimilarPictures(pictures).nearest(
+    assert neighbours.nearest(0, 3, random.Random(1)) == SimilarImages(pictures).nearest(
         0, 3, random.Random(1)
     )
 

@@ -1,8 +1,9 @@
-"""What a stranger meets first: sections of the site, pictures, containers, workflows. `make site` builds the site."""
+"""What a stranger meets first: sections of the site, images, containers, workflows. `make site` builds the site."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 import pytest
 
 import snellen
+from snellen import plugin_api
 from snellen.cli import cli
 
 ROOT = Path(__file__).parent.parent
@@ -36,15 +38,34 @@ def test_every_page_stands_in_one_section_of_the_site() -> None:
 
 def test_the_page_on_python_has_every_public_name() -> None:
     shown = re.findall(
-        r"^::: snellen\.(\w+)$",
+        r"^<!-- name snellen\.(\w+) -->$",
         (DOCS / "reference/python.md").read_text("utf-8"),
         flags=re.MULTILINE,
     )
     assert sorted(shown) == sorted(set(snellen.__all__) - {"__version__"})
 
 
+def test_the_page_on_python_says_what_the_docstrings_say() -> None:
+    """`make fields` writes it."""
+    pytest.importorskip("griffe2md")
+    reference = runpy.run_path(str(ROOT / "website" / "python_reference.py"))
+    page = reference["PAGE"].read_text("utf-8")
+    assert page == reference["page_text"](page), "run `make fields`"
+    assert "](#snellen" not in page and "<code>" not in page
+
+
+def test_the_page_on_the_plugin_api_says_what_the_docstrings_say() -> None:
+    """`make fields` writes it."""
+    pytest.importorskip("griffe2md")
+    reference = runpy.run_path(str(ROOT / "website" / "python_reference.py"))
+    page = reference["PLUGIN_PAGE"].read_text("utf-8")
+    assert page == reference["plugin_page"](), "run `make fields`"
+    assert set(plugin_api.__all__) <= set(re.findall(r"^### `(\w+)`$", page, flags=re.MULTILINE))
+    assert "](#snellen" not in page and "<details" not in page
+
+
 def test_pictures_are_small_and_load_nothing() -> None:
-    pictures = sorted(file for file in (DOCS / "pictures").rglob("*") if file.is_file())
+    pictures = sorted(file for file in (DOCS / "images").rglob("*") if file.is_file())
     assert {picture.suffix for picture in pictures} == {".png", ".svg"}
     for picture in pictures:
         assert 1_000 < picture.stat().st_size < 300_000, picture

@@ -68,13 +68,14 @@ IN_PYTHON = {"models": "model"}
 """A field of a run by another name on the command line: the model comes first, and is mostly one."""
 TERMINAL_ONLY = {"as_json"}
 DETAILS = {"with_details"}
-RUN_ONLY = {"dry_run", "offline", "share", "yes"}
+RUN_ONLY = {"dry_run", "offline", "recipe", "share", "yes"}
 """What asks nothing, so that there are no results to give, and settings of the whole process."""
 
 
 def test_evaluate_shows_the_fields_of_the_record_with_their_defaults() -> None:
     keywords = inspect.signature(sn.evaluate).parameters
-    assert keywords.keys() == {IN_PYTHON.get(name, name) for name in RUN} | {"progress", "announce"}
+    own = {"progress", "announce", "metrics", "extractor"}
+    assert keywords.keys() == {IN_PYTHON.get(name, name) for name in RUN} | own
     shown = {
         name: keywords[name].default
         for name in RUN
@@ -91,8 +92,11 @@ def test_evaluate_shows_the_fields_of_the_record_with_their_defaults() -> None:
     ]
     assert inspect.signature(sn.score).parameters.keys() == SCORING | {
         "folder",
+        "benchmark",
         "judge",
         "announce",
+        "predictions",
+        "references",
     }
 
 
@@ -116,10 +120,15 @@ def test_a_field_that_is_not_there_is_refused_with_the_nearest_one_everywhere() 
         "promt": lambda: sn.evaluate(*asked, judge={"promt": "paper"}),
     }  # type: ignore[call-arg, typeddict-item]
     for name, call in calls.items():
-        with pytest.raises(UnknownNameError, match=f"unknown field.* '{name}'; did you mean "):
+        with pytest.raises(
+            UnknownNameError, match=f"unknown (field|keyword).* '{name}'; did you mean "
+        ):
             call()
     done = CliRunner().invoke(cli, ["run", *asked, "--limt", "3"])
-    assert done.exit_code == 2 and "No such option '--limt'. Did you mean '--limit'?" in done.output
+    assert (
+        done.exit_code == 2
+        and "No such option '--limt'. (Did you mean one of: '--limit', '--wait'?)" in done.output
+    )
 
 
 def test_the_command_run_takes_the_fields_of_the_record() -> None:
@@ -146,7 +155,7 @@ def test_verbs_that_score_take_the_fields_of_its_record() -> None:
         == SCORING
         | JUDGE_FLAGS
         | of_runs
-        | {"benchmark", "to", "model", "form", "columns", "answer_is", "published"}
+        | {"benchmark", "to", "model", "form", "columns", "answer_is", "published", "fail_under"}
         | TERMINAL_ONLY
         | DETAILS
     )
@@ -159,9 +168,9 @@ def test_agree_takes_the_fields_of_a_judge() -> None:
 DIFFERENT_THINGS = {
     "--answers": "build takes a file, score a file or the name of a benchmark",
     "--benchmark": "study asks several, score and submit are about one",
+    "--images": "build takes their folder, export and pack write them",
     "--metric": "sample studies one, the others compute several",
     "--output": "report writes several files, submit one",
-    "--pictures": "reform takes their folder, export and pack are told to write them",
     "--protocol": "run asks by several, submit writes the replies to one",
     "--to": "publish sends to a server, the others write to a folder",
 }
@@ -256,6 +265,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
             "cache": "answers",
             "moved": True,
             "strict": True,
+            "wait": False,
             "scoring": ScoringSpec(
                 extractor="strict",
                 likelihood_rule="mean",
@@ -309,7 +319,7 @@ def test_a_file_can_say_what_every_field_holds() -> None:
         ("scoring = 'strict'", "scoring: expected a table, got a text"),
         (
             "[roles]\nQuestioner = 'hf:org/name'",
-            "'Questioner' is not a role; write small letters, as in questioner",
+            "'Questioner' is not a role; use lowercase letters, such as questioner",
         ),
         ("[roles]\nquestioner = 3", "roles.questioner: expected a text, got 3"),
         ("roles = 'hf:org/name'", "roles: expected a table, got 'hf:org/name'"),
@@ -376,7 +386,7 @@ def test_workers_from_python_find_what_one_process_finds() -> None:
 def test_an_object_cannot_be_shared_by_workers() -> None:
     with pytest.raises(
         ModelError,
-        match=r"^slow is an object of this process, which 2 workers cannot share; name it",
+        match=r"^slow is an object in this process, which 2 workers cannot share; use a model string",
     ):
         sn.evaluate(Slow(), "eyechart/shape", workers=2)
     assert not Path("runs").exists()
@@ -452,7 +462,10 @@ def test_the_manifest_keeps_what_each_call_asked_for_once() -> None:
         )
     manifest = read_manifest(Path("runs/r"))
     asked = {"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",)}
-    assert manifest.asked == (QuestionSpec(**asked, limit=3), QuestionSpec(**asked, limit=5))
+    assert manifest.question_specs == (
+        QuestionSpec(**asked, limit=3),
+        QuestionSpec(**asked, limit=5),
+    )
     assert manifest.executed == (ExecutionSpec(name="r", report=False),)
 
 
@@ -462,9 +475,9 @@ def test_a_manifest_of_the_time_when_what_was_asked_and_how_stood_together_is_re
     now = json.loads(file.read_bytes())
     now["asked"] = [{**now["asked"][0], **now.pop("executed")[0], "scoring": {}, "judge": {}}]
     file.write_text(json.dumps(now))
-    assert [spec.limit for spec in read_manifest(Path("runs/r")).asked] == [3]
+    assert [spec.limit for spec in read_manifest(Path("runs/r")).question_specs] == [3]
     sn.evaluate("snellen:uniform", "eyechart/shape", limit=5, name="r")
-    assert [spec.limit for spec in read_manifest(Path("runs/r")).asked] == [3, 5]
+    assert [spec.limit for spec in read_manifest(Path("runs/r")).question_specs] == [3, 5]
 
 
 @pytest.mark.parametrize(

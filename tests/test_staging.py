@@ -196,7 +196,7 @@ def test_of_two_that_build_the_same_the_first_stays(tmp_path: Path) -> None:
     build_benchmark(small.spec_of(path), source=tmp_path, to=target)
     assert (
         target.stat().st_ino != first[0].st_ino
-    )  # built again on purpose: a damaged picture is mended
+    )  # built again on purpose: a damaged image is mended
 
 
 def test_the_owner_on_another_machine_may_be_alive(tmp_path: Path) -> None:

@@ -13,20 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from snellen.analysis.statistics import (
+from snellen.analysis.combined_estimates import mean_of_estimates
+from snellen.analysis.group_means import estimate_mean
+from snellen.analysis.group_spread import group_spread
+from snellen.analysis.intervals import (
     NO_BOUNDS,
-    RARE,
     UNIT_INTERVAL,
-    estimate_mean,
-    group_spread,
-    mean_of_estimates,
-    rare_limit,
     score_interval,
     share_interval,
-    student_t,
     wilson,
-    z,
 )
+from snellen.analysis.quantiles import RARE, rare_limit, student_t, z
 from snellen.analysis.template_deviation import template_deviation
 from snellen.records import Estimate
 from snellen.report.table import estimate_note
@@ -205,9 +202,9 @@ def test_the_cluster_error_is_that_of_leaving_out_each_group_in_turn(
 
 
 def test_the_cluster_error_by_hand() -> None:
-    # Means of two pictures with two questions each: (1, 1) and (0, 0). Deviations sum to 1 and -1.
+    # Means of two images with two questions each: (1, 1) and (0, 0). Deviations sum to 1 and -1.
     assert _spread([1, 1, 0, 0], [0, 0, 1, 1]) == pytest.approx(math.sqrt(2 * 2) / 4)
-    # Every question its own picture: the ordinary sqrt(p (1 - p) / (n - 1)).
+    # Every question its own image: the ordinary sqrt(p (1 - p) / (n - 1)).
     assert _spread([1, 1, 0, 0], [0, 1, 2, 3]) == pytest.approx(math.sqrt(0.25 / 3))
 
 
@@ -244,7 +241,7 @@ def test_all_right_is_not_certain() -> None:
 def test_one_picture_alone_has_no_interval_and_few_have_a_note() -> None:
     alone = estimate_mean([1.0, 0.0] * 10, ["one picture"] * 20)
     assert (alone.value, alone.low, alone.high) == (0.5, None, None)
-    assert estimate_note(alone, str).startswith("no interval: one picture")
+    assert estimate_note(alone, str).startswith("no interval: only one image")
     assert estimate_note(estimate_mean([1.0, 0.0] * 9, [*range(9)] * 2), str).startswith(
         "fewer than 10 images or dialogues"
     )
@@ -255,7 +252,7 @@ def test_one_picture_alone_has_no_interval_and_few_have_a_note() -> None:
 def test_equal_numbers_right_in_each_picture_are_no_certainty(
     pictures: int, right: int, wrong: int
 ) -> None:
-    """33.3 % [33.3, 33.3] n=300: each picture has one right answer of three, and rounding made the error 1e-18."""
+    """33.3 % [33.3, 33.3] n=300: each image has one right answer of three, and rounding made the error 1e-18."""
     values, groups = (
         ([1.0] * right + [0.0] * wrong) * pictures,
         [g for g in range(pictures) for _ in range(right + wrong)],
@@ -383,7 +380,7 @@ SIMULATION_ERROR = 3 * math.sqrt(0.95 * 0.05 / REPLICATES)
     ("pictures", "at_most"), [(2, 1.0), (3, 1.0), (5, 0.98), (10, 0.98), (30, 0.97)]
 )
 def test_few_pictures_hold_the_truth_too(pictures: int, at_most: float) -> None:
-    """Five questions on each picture, right together; accuracy 0.5. A normal interval held 74 % with two pictures."""
+    """Five questions on each image, right together; accuracy 0.5. A normal interval held 74 % with two images."""
 
     def draw(rng: random.Random) -> tuple[list[float], list[int]]:
         chances = [rng.betavariate(1, 1) for _ in range(pictures)]
@@ -449,7 +446,7 @@ def test_the_deviation_over_templates_needs_two_of_them() -> None:
 
 
 def test_a_rare_outcome_that_a_large_picture_has_throughout_came_once() -> None:
-    """One of 30 pictures, with 10 of 90 questions, is wrong: 1 / 9 times the limit of a single event, or less."""
+    """One of 30 images, with 10 of 90 questions, is wrong: 1 / 9 times the limit of a single event, or less."""
     sizes = [(1, 1, 2, 1, 10, 3)[g % 6] for g in range(30)]
     groups = [g for g, size in enumerate(sizes) for _ in range(size)]
     estimate = estimate_mean([float(g != 4) for g in groups], groups)
@@ -463,7 +460,7 @@ def test_a_rare_outcome_that_a_large_picture_has_throughout_came_once() -> None:
 def test_intervals_hold_the_truth_about_as_often_as_they_promise(
     p: float, per_picture: int
 ) -> None:
-    # 2000 seeded benchmarks of 60 pictures; questions about one picture are right together 7 times in 10.
+    # 2000 seeded benchmarks of 60 images; questions about one image are right together 7 times in 10.
     rng = random.Random(11)
     held = 0
     for _ in range(2000):
@@ -526,7 +523,7 @@ def test_a_mean_of_numbers_that_are_not_defined_keeps_what_they_were_counted_on(
 
 
 def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_questions() -> None:
-    """At 0 and 1 there is no spread to tell how much questions about one picture depend on each other."""
+    """At 0 and 1 there is no spread to tell how much questions about one image depend on each other."""
     pictures = [f"p{number // 4}" for number in range(40)]
     one = estimate_mean([1.0] * 40, pictures)
     assert one.groups == 10

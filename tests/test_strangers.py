@@ -56,7 +56,7 @@ def hostile_fields(evil: Path, api: str) -> list[dict[str, str]]:
         "sample": "../" * 8 + "etc/passwd",
         "next": "//evil.example",
         "file": str(evil),
-        "picture": str(evil),
+        "image": str(evil),
         "question": "What is it?",
         "token": "guess",
         "look": "1",
@@ -208,7 +208,7 @@ def test_checking_a_model_runs_none_of_its_code_even_for_who_may_start_runs(
         for model in (f"{evil}:M", "evil_package.evil:M"):
             typed = {"model": model, "benchmarks": "eyechart/colour", "limit": "2", "look": "1"}
             page = client.get(f"{server.url}/start", params=typed)
-            assert "2 requests to ask" in page.text
+            assert "2 requests to send" in page.text
             assert not (tmp_path / "imported").exists()
             elsewhere = {"sec-fetch-site": "cross-site"}
             page = client.get(f"{server.url}/start", params=typed, headers=elsewhere)
@@ -224,5 +224,17 @@ def test_what_a_run_would_ask_is_counted_within_bounds(tmp_path: Path, runs: Pat
             "look": "1",
         }
         page = client.get(f"{server.url}/start", params=typed)
-        assert "it asks more than can be counted within 20 s" in page.text
+        assert "it has more requests than can be counted in 20 s" in page.text
         assert not children_of(server.process.pid)
+
+
+@pytest.mark.parametrize("name", ["x" * 1900, "~nobody-here/x"])
+def test_a_name_that_no_file_can_have_is_refused_on_the_page(
+    tmp_path: Path, runs: Path, name: str
+) -> None:
+    with owned_pages(tmp_path, runs) as (server, client):
+        for model, benchmark in ((f"{name}.py:M", "eyechart/colour"), ("snellen:oracle", name)):
+            typed = {"model": model, "benchmarks": benchmark, "look": "1"}
+            page = client.get(f"{server.url}/start", params=typed)
+            assert page.status_code == 200
+            assert "requests to send" not in page.text

@@ -107,7 +107,7 @@ def test_it_does_not_matter_where_a_stream_is_cut(data: st.DataObject) -> None:
     stream = ChatStream(told.append)
     for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True):
         stream.watch(body[start:end])
-    response = read_chat(stream.whole(HttpReply(200, EVENTS, body)), 0.0)
+    response = read_chat(stream.assemble(HttpReply(200, EVENTS, body)), 0.0)
     assert isinstance(response, Response)
     assert (response.text, response.reasoning) == (SENTENCE, "Hm, a dog?")
     assert told[-1] == SENTENCE and not any("Hm" in text for text in told)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,10 @@ VERBS = (
     "score runs/r",
     "compare runs/r runs/s",
     "export runs/r",
-    "lint mine",
     "run snellen:always-a ./mine --name r",
 )
+if find_spec("snellen_lab"):
+    VERBS += ("lint mine",)
 
 
 def shell(command: str, folder: Path) -> tuple[int, str]:
@@ -57,7 +59,7 @@ def test_output_that_cannot_be_written_is_one_line(verb: str, folder: Path) -> N
     ):
         code, messages = shell(f"snellen {verb} {target}", folder)
         assert "Traceback" not in messages and "Exception ignored" not in messages
-        if f"the output cannot be written ({reason})" in messages:
+        if f"cannot write the output ({reason})" in messages:
             assert code == 2
         else:  # it prints nothing but where a file was written to, on stderr
             assert (code, verb.split()[0]) in {(0, "report"), (0, "export")}, messages

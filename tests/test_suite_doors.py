@@ -125,9 +125,13 @@ def test_an_entry_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
         (
             "shared.toml",
             "",
-            r"a.toml: include = 'shared.toml'; name a file beside it whose name begins with '_'",
+            r"a.toml: include = 'shared.toml' must be a file in the same folder whose name begins with '_'",
         ),
-        ("../_shared.toml", "", r"a.toml: include = '../_shared.toml'; name a file beside it"),
+        (
+            "../_shared.toml",
+            "",
+            r"a.toml: include = '../_shared.toml' must be a file in the same folder",
+        ),
         ("_other.toml", "", r"_other.toml: cannot read the file"),
         (
             "_shared.toml",
@@ -185,7 +189,7 @@ def entry(name: str, more: str = "") -> str:
 @pytest.mark.parametrize(
     ("files", "fault"),
     [
-        ({}, "there is neither a suite (suite.toml) nor an entry (*.toml)"),
+        ({}, "contains neither a suite (suite.toml) nor an entry (*.toml)"),
         ({"a.toml": entry("eyechart/word")}, "both have the benchmark 'eyechart/word'"),
         (
             {"a.toml": entry("a", 'dimension = "FGG"')},
@@ -198,7 +202,7 @@ def entry(name: str, more: str = "") -> str:
         ),
         (
             {"suite.toml": SUITE + '[hooks.extractors]\nstandard = "a:b"'},
-            "Snellen itself has the extractor 'standard'",
+            "the extractor 'standard' is built into Snellen",
         ),
         (
             {"suite.toml": SUITE + '[hooks.templates]\nmmbench = "a:b"'},
@@ -206,7 +210,7 @@ def entry(name: str, more: str = "") -> str:
         ),
         (
             {"suite.toml": SUITE, "entries/b.toml": entry("a/b", 'suite = "c"')},
-            "b.toml: suite = 'c', but it is an entry of the suite 'a'",
+            "b.toml: suite = 'c', but the entry belongs to the suite 'a'",
         ),
         (
             {
@@ -245,7 +249,10 @@ def test_a_wrong_folder_is_refused_in_one_line_and_leaves_nothing_behind(
             SUITE + "[as_published]\nscales = { share = 100 }",
             r"s.toml: as_published: unknown field 'scales'; did you mean sc",
         ),
-        (SUITE + 'taxonomy = "b"\n[dimensions]\nX = "y"', "dimensions of its own or another's"),
+        (
+            SUITE + 'taxonomy = "b"\n[dimensions]\nX = "y"',
+            "either its own dimensions or the taxonomy",
+        ),
         ("name = ", "s.toml: "),
     ],
 )
@@ -257,7 +264,7 @@ def test_a_wrong_suite_is_refused_with_its_file(text: str, fault: str) -> None:
 def test_a_suite_that_is_not_installed_whole_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(DataError, match="no such folder; it should hold suites"):
+    with pytest.raises(DataError, match="no such folder; give a folder with suites"):
         add_suites(tmp_path / "nowhere")
     monkeypatch.setitem(registry._NAMES["suites"], "ghost", "snellen.ghost")
     monkeypatch.setenv("SNELLEN_SUITES", str(folder_of_entries(tmp_path / "mine")))
@@ -269,7 +276,7 @@ def test_all_that_suites_name_can_be_found() -> None:
     for suite in suite_facts().values():
         for group, targets in suite.hooks.items():
             for name in targets:
-                assert registry.find(group, name) is not None
+                assert registry.find_registered(group, name) is not None
 
 
 # --- what is wrong is said with its file, when the folder is named -------------------------------------------------
@@ -499,10 +506,10 @@ def test_files_beside_an_entry_that_have_changed_are_built_again_by_a_run_and_by
     assert questions() == 4 and said == []
     small.write(small.rows(5), folder / "questions.jsonl")
     assert questions() == 5
-    assert said == ["building animals again: files beside its entry have changed"]
+    assert said == ["rebuilding animals: files beside its entry have changed"]
     small.write(small.rows(6), folder / "questions.jsonl")
     code, _, told = small.command(capsys, "build", "animals")
-    assert code == 0 and "building animals again: files beside its entry have changed" in told
+    assert code == 0 and "rebuilding animals: files beside its entry have changed" in told
     small.write([], folder / "notes.jsonl")  # not a file of the entry's
     assert questions() == 6 and len(said) == 1
 
@@ -546,8 +553,8 @@ def test_two_folders_with_a_suite_of_one_name_never_share_what_is_built_of_one_o
         [use] = find_benchmarks(["zoo"], announce=said.append)
         assert {word in sample.question for sample in use.benchmark.samples()} == {True}
     entries_of = [f"{tmp_path}/{word}/entries/animals.toml" for word in ("apples", "birds")]
-    again = f"what is built is not of {entries_of[1]}, but of {entries_of[0]}"
-    assert said == ["building zoo/animals", f"building zoo/animals again: {again}"]
+    again = f"the existing build was made from {entries_of[0]}, not from {entries_of[1]}"
+    assert said == ["building zoo/animals", f"rebuilding zoo/animals: {again}"]
 
 
 def test_what_was_built_of_given_files_for_one_folder_is_not_asked_for_another_of_that_name(
@@ -570,7 +577,7 @@ def test_what_was_built_of_given_files_for_one_folder_is_not_asked_for_another_o
     monkeypatch.setenv("SNELLEN_SUITES", str(suites["birds"]))
     with pytest.raises(
         DataError,
-        match=r"not of .*birds/.*, but of .*apples/.*; have .*`snellen build zoo/animals --s",
+        match=r"made from .*apples/.*, not from .*birds/.*; obtain .*sn\.build\('zoo/animals', source=FOLDER\)",
     ):
         find_benchmarks(["zoo/animals"])
     assert '"from":"built"' not in small.command(capsys, "list", "zoo/animals", "--json")[1]
@@ -626,10 +633,12 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
     )
     assert "100.0%" in told.stdout
     assert re.search(
-        r"^snellen: left out: .*aquarium/suite.toml: .*`name`", told.stderr, re.MULTILINE
+        r"^snellen: skipped: .*aquarium/suite.toml: .*`name`", told.stderr, re.MULTILINE
     )
-    fault = "tigers.toml: name = 'zoo/lions'; a benchmark in this file is called 'zoo/tigers'"
-    assert re.search(rf"^snellen: left out: .*{fault}$", told.stderr, re.MULTILINE)
+    fault = (
+        "tigers.toml: name = 'zoo/lions', but a benchmark in this file must be named 'zoo/tigers'"
+    )
+    assert re.search(rf"^snellen: skipped: .*{fault}$", told.stderr, re.MULTILINE)
     diagnosed = subprocess.run(
         [sys.executable, "-m", "snellen", "doctor", "--json"],
         capture_output=True,
@@ -670,8 +679,8 @@ def test_doctor_names_each_hook_of_a_suite_that_cannot_be_imported_with_the_line
     monkeypatch.setenv("SNELLEN_SUITES", str(folder))
     lost, raising = diagnose_hooks()
     line = f"{folder}/suite.toml: hooks.metrics: the metric 'lost' (gone:size) cannot be loaded: ModuleNotFoundError: "
-    assert lost.found == f"{line}No module named 'gone'"
+    assert lost.finding == f"{line}No module named 'gone'"
     assert (
-        raising.found.endswith(f" ({folder}/raising.py:3)")
-        and "JSONDecodeError: Expecting" in raising.found
+        raising.finding.endswith(f" ({folder}/raising.py:3)")
+        and "JSONDecodeError: Expecting" in raising.finding
     )

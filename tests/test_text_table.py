@@ -135,7 +135,7 @@ def test_another_reader_finds_texts_in_the_spreadsheet_and_no_formula(tmp_path: 
         (
             "x" * 40_000,
             ".xlsx",
-            "row 0, prediction: 40,000 characters, but a cell of an .xlsx file holds 32,767",
+            "row 0, prediction: 40,000 characters, but a cell of an .xlsx file holds at most 32,767",
         ),
         ("😀" * 20_000, ".xlsx", "row 0, prediction: 20,000 characters"),
         ("\ud800", ".xlsx", "an unpaired surrogate; use .json or .jsonl"),
@@ -167,8 +167,8 @@ def test_a_table_that_would_not_be_read_again_as_it_is_names_the_cell_and_leaves
     path = tmp_path / "t.tsv"
     with pytest.raises(DataError) as caught:
         write_text_table(path, columns, [{"index": "1"}, row])
-    advice = "the text would not be read again as it is; write .jsonl instead"
-    assert str(caught.value) == f"{path} is not written: {place}: {advice}"
+    advice = "the text would change when it is read again; write .jsonl instead"
+    assert str(caught.value) == f"cannot write {path}: {place}: {advice}"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,7 +176,7 @@ def test_a_row_that_a_spreadsheet_has_no_place_for_is_missed(tmp_path: Path) -> 
     path = tmp_path / "t.xlsx"
     with pytest.raises(DataError) as caught:
         write_text_table(path, ["index"], [{"index": "1"}, {}, {"index": "3"}])
-    assert str(caught.value) == f"{path} is not written: 2 rows of 3 would be read again"
+    assert str(caught.value) == f"cannot write {path}: only 2 of 3 rows could be read again"
 
 
 @pytest.mark.parametrize("name", ["t.tsv", "t.csv", "t.xlsx"])
@@ -211,7 +211,7 @@ def test_a_sheet_without_names_for_its_columns_is_refused(
 
 
 def test_a_form_that_is_none_is_refused_with_those_that_are(tmp_path: Path) -> None:
-    said = f"{tmp_path / 't.xls'}: a table ends with .xlsx, .json, .jsonl, .tsv, .csv"
+    said = f"{tmp_path / 't.xls'}: the suffix of a table must be one of .xlsx, .json, .jsonl, .tsv, .csv"
     for attempt in (
         lambda: read_text_table(tmp_path / "t.xls"),
         lambda: write_text_table(tmp_path / "t.xls", [], []),
@@ -273,8 +273,8 @@ def test_a_spreadsheet_of_another_program_is_read_as_it_is_stored(tmp_path: Path
         {"index": "4", "prediction": "#N/A", "A": "NA"},
     ]
     assert table.notes == (
-        "cells that are formulas, taken as their text: 2",
-        "only the first sheet is read; left out: 1",
+        "cells with formulas, read as text: 2",
+        "only the first sheet is read; further sheets: 1",
     )
 
 
@@ -308,33 +308,35 @@ def test_bombs_and_broken_files_are_refused_in_one_line(
     ):
         write_text_table(path, ["index"], [{"index": "1"}])
         repacked(path, sheet, content)
-        with pytest.raises(
-            DataError, match=f"t.xlsx: not an .xlsx file that can be read .*{fault}"
-        ):
+        with pytest.raises(DataError, match=f"t.xlsx: not a readable .xlsx file .*{fault}"):
             read_text_table(path)
     monkeypatch.setattr(xlsx, "LARGEST", 1 << 20)
     repacked(path, sheet, b" " * (2 << 20))
     assert path.stat().st_size < 20_000
-    with pytest.raises(DataError, match="it unpacks to 2 MiB, more than"):
+    with pytest.raises(DataError, match="its uncompressed size is 2 MiB, more than"):
         read_text_table(path)
     path.write_bytes(b"index\tprediction\n")
-    with pytest.raises(DataError, match=r"not an \.xlsx file"):
+    with pytest.raises(DataError, match=r"not a readable .xlsx file"):
         read_text_table(path)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "fault"),
     [
-        ("t.json", '{"index": 1}', "a JSON file of rows is a list of objects"),
+        ("t.json", '{"index": 1}', "a table in JSON must be a list of objects"),
         ("t.json", "[" * 100_000, "t.json: not JSON"),
-        ("t.json", '[{"index": [1]}]', "t.json:1: index: a cell is a text or a number, not a list"),
+        (
+            "t.json",
+            '[{"index": [1]}]',
+            "t.json:1: index: a cell must be a text or a number, not a list",
+        ),
         (
             "t.jsonl",
             '{"index": 1}\n[2]\n',
-            "t.jsonl:2: a row is an object, {'index': ..., 'prediction': ...}$",
+            "t.jsonl:2: a row must be an object, {'index': ..., 'prediction': ...}$",
         ),
         ("t.jsonl", '{"index": 1', "t.jsonl:1: not JSON"),
-        ("t.xls", "", "a table ends with"),
+        ("t.xls", "", "the suffix of a table must be"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_line(

@@ -116,7 +116,7 @@ def test_a_benchmark_is_no_run_to_track(
     results: sn.Results, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = small.command(capsys, "export", "made", "--track", "mlflow:")
-    assert code == 2 and "made is a benchmark, and --track logs runs" in err
+    assert code == 2 and "made is a benchmark, but --track logs runs" in err
 
 
 def test_what_mlflow_refuses_is_one_line(results: sn.Results) -> None:

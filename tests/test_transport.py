@@ -45,7 +45,9 @@ def test_a_run_goes_on_at_another_address_where_its_model_has_moved(
 ) -> None:
     ways = [f"openai:any@{server.url}" for server in servers]
     sn.evaluate(ways[0], str(questions.folder), limit=4, name="run")
-    with pytest.raises(sn.StoreError, match=r"may have another model of that name; .* --moved"):
+    with pytest.raises(
+        sn.StoreError, match=r"may serve another model with that name; .* moved=True"
+    ):
         sn.evaluate(ways[1], str(questions.folder), limit=8, name="run")
 
     sn.evaluate(ways[1], str(questions.folder), limit=8, name="run", moved=True)
@@ -76,7 +78,9 @@ def test_the_same_name_at_two_addresses_is_two_models(questions: Benchmark) -> N
             f"openai:any@{third.url}", str(questions.folder), runs="one", moved=True
         )
         assert moved.runs[0].folder.parent == Path("one")
-        with pytest.raises(sn.DataError, match=r"--moved: .* asked the same at other addresses"):
+        with pytest.raises(
+            sn.DataError, match=r"moved=True: .* are the same run at other addresses"
+        ):
             sn.evaluate(f"openai:any@{third.url}", str(questions.folder), moved=True)
 
 
@@ -105,7 +109,7 @@ def test_a_judge_is_known_by_its_address_and_not_by_its_limits(
     there = load_model(f"openai:any@{second.url}")
     folders = [Judge(model, Path("run"), None, print).folder for model in (*here, there)]
     assert folders[0] == folders[1] != folders[2]
-    with pytest.raises(sn.DataError, match="named twice"):
+    with pytest.raises(sn.DataError, match="is given twice"):
         JudgeEnsemble(here, Path("run"))
 
 

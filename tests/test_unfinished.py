@@ -193,12 +193,9 @@ def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_o
 ) -> None:
     results = sn.score(stopped(half_right, tmp_path / "early", 9))
     told = " ".join(findings(run_views(results.runs, results.rows)))
-    assert (
-        "Too few questions were put to half in every order of the options to say how many answers"
-        in told
-    )
+    assert "half saw too few questions in every option order to measure circular accuracy" in told
     whole = sn.score(half_right)
-    assert "Answers that stay right in every order of the options: half 50.0%" in " ".join(
+    assert "Correct in every option order: half 50.0%" in " ".join(
         findings(run_views(whole.runs, whole.rows))
     )
 
@@ -213,16 +210,13 @@ def test_footnotes_say_what_each_number_lacks_and_once_what_is_taken_of_the_rest
     summary = text[text.index("### Questions with options") :].split("\n### ")[0]
     never_begun, not_settled = extent.questions - extent.begun, extent.questions - extent.finished
     assert 0 < never_begun < not_settled
-    assert (
-        f"{never_begun} of 12 questions were not asked as far as this number needs; at worst it is from"
-        in summary
-    )
-    assert f"{not_settled} of 12 questions were not asked as far as this number needs" in summary
+    assert f"{never_begun} of 12 questions are incomplete for this value; the bounds are" in summary
+    assert f"{not_settled} of 12 questions are incomplete for this value" in summary
     assert summary.count("missing completely at random") == 1
     with serving(tmp_path / "cut", index=tmp_path / "index.sqlite") as client:
         page = client.get("/run?run=cut").text
     lead = page[page.index('class="lead"') :].split("</p>")[0]
-    assert f"and {never_begun} not asked as far as it needs, which it takes to be like them" in lead
+    assert f"; {never_begun} are incomplete and assumed to be like them" in lead
     assert lead.endswith("1 benchmark evaluated so far")
 
 
@@ -275,7 +269,9 @@ def test_a_question_that_was_asked_in_one_order_of_four_is_not_right_each_time(
         right = client.get("/questions?run=runs&outcome=right").text
     assert ">right so far</th>" in of_run and ">right each time</th>" not in of_run
     assert (
-        "asked 1 of 4" in listed and 'title="right"' not in listed and "No question fits" in right
+        "asked 1 of 4" in listed
+        and 'title="right"' not in listed
+        and "No question matches" in right
     )
     assert question.count(">not asked</span>") == 3 and ">1 of 4</span>" in question
 
@@ -382,11 +378,13 @@ def test_a_mean_of_a_stopped_run_says_of_which_benchmark_it_is_and_what_was_not_
     )
     code, out, err = small.command(capsys, "score", str(cut))
     command = f"snellen run snellen:always-a {' '.join(folders)} --protocol circular --limit 12"
-    assert code == 0 and "13 of 24 questions begun, 12 finished; to go on: " + command in " ".join(
-        err.split()
+    assert (
+        code == 0
+        and "13 of 24 questions begun, 12 finished; to continue: " + command
+        in " ".join(err.split())
     )
     assert f"--runs {tmp_path}/runs --name cut" in " ".join(err.split())
-    assert "of first alone" in " ".join(out.split()) and "is incomplete: 13 of 24" in out
+    assert "of first only" in " ".join(out.split()) and "is incomplete: 13 of 24" in out
     results = sn.score(cut)
     rows = {
         row.metric: row for row in results.rows if row.benchmark == "*" and row.dimension == "*"
@@ -443,7 +441,7 @@ def test_the_command_that_goes_on_has_every_flag_and_none_for_what_objects_asked
         "mine",
     ]
     assert command_to_go_on(tmp_path, replace(manifest, model="mine")) == ""
-    assert command_to_go_on(tmp_path, replace(manifest, asked=())) == ""
+    assert command_to_go_on(tmp_path, replace(manifest, question_specs=())) == ""
 
 
 def test_what_a_stopped_run_does_not_tell_is_not_compared_either(

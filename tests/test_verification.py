@@ -21,10 +21,10 @@ from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
 from snellen.records import ItemDecision
 from snellen.verification.verify import (
-    Check,
     CheckMaterial,
     CheckOutcome,
     ItemFault,
+    QuestionCheck,
     Solvers,
     check_items,
     keep_passing,
@@ -48,7 +48,7 @@ WORDS = (
 
 
 def noise(seed: int, form: str = "PNG", size: int = 48) -> bytes:
-    """A picture unlike those of other seeds."""
+    """An image unlike those of other seeds."""
     rng = random.Random(seed)
     small_picture = Image.frombytes("RGB", (6, 6), rng.randbytes(108))
     out = io.BytesIO()
@@ -172,8 +172,10 @@ def test_decisions_about_questions_that_are_not_there_are_noted_and_all_set_apar
 ) -> None:
     build = builder(tmp_path / "mine")
     [note] = build({"q999": ItemDecision("q999", set_apart=("bad",))}).manifest.warnings
-    assert note == "1 decisions are about questions that are not here, such as q999"
-    with pytest.raises(DataError, match="all 24 questions are set apart; none is left to ask"):
+    assert note == "1 decisions refer to questions that do not exist, such as q999"
+    with pytest.raises(
+        DataError, match="all 24 questions are set aside; none remains in the benchmark"
+    ):
         build({f"q{i:03d}": ItemDecision(f"q{i:03d}", set_apart=("bad",)) for i in range(24)})
 
 
@@ -254,7 +256,7 @@ def test_repetitions_are_found_also_where_the_picture_was_saved_again(tmp_path: 
     }
     found = faults(built(table, tmp_path), "repeated")
     assert set(found) == {"q005", "q006", "q007"}
-    assert found["q005"].reason == "repeats q004: the same about the same picture"
+    assert found["q005"].reason == "repeats q004: the same about the same image"
     assert "offers the other's answer as wrong: q007" in found["q006"].reason
 
 
@@ -285,7 +287,7 @@ def test_a_check_of_another_package_is_carried_out_like_the_others(
             len(ids),
         )
 
-    monkeypatch.setitem(registry._NAMES["checks"], "even", Check("an even number", even))
+    monkeypatch.setitem(registry._NAMES["checks"], "even", QuestionCheck("an even number", even))
     kept = keep_passing(built(rows(), tmp_path), "odd", to=tmp_path / "odd")
     assert kept.manifest.counts.samples == 30 and {one.reasons for one in kept.set_apart()} == {
         ("its number is even",)

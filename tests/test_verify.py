@@ -19,7 +19,7 @@ from snellen.building.source_counts import (
     difference_reasons,
     implied_shares,
 )
-from snellen.catalogue import Expected, entries
+from snellen.catalogue import ExpectedCounts, entries
 from snellen.catalogue.entries import Implied
 from snellen.errors import DataError
 from snellen.reformulation.sampling import Sampling
@@ -33,7 +33,11 @@ def test_a_census_counts_as_a_build_does(coco: Path, tmp_path: Path) -> None:
     counted = count_source(GOI, coco)
     made = reform.made("mscoco-goi", coco, tmp_path, reform.Recipe())
     assert (counted.read, counted.complete, counted.images, counted.sampled) == (36, 36, 12, 3)
-    assert (made.manifest.made.read, made.manifest.made.complete, made.manifest.counts.samples) == (
+    assert (
+        made.manifest.build_info.read,
+        made.manifest.build_info.complete,
+        made.manifest.counts.samples,
+    ) == (
         36,
         36,
         3,
@@ -41,26 +45,29 @@ def test_a_census_counts_as_a_build_does(coco: Path, tmp_path: Path) -> None:
 
 
 def test_differences_are_told_with_both_numbers_and_a_reason() -> None:
-    spec = replace(GOI, complete=Expected(40, 12), expected=Expected(4))
+    spec = replace(GOI, complete=ExpectedCounts(40, 12), expected=ExpectedCounts(4))
     counted = SourceCounts(read=36, complete=36, images=12, sampled=3)
     assert count_differences(spec, counted) == [
         "samples 36, paper 40",
         "evaluated 3, published data 4",
     ]
     assert difference_reasons(spec, counted) == [
-        "the files give fewer questions than the paper has: another release, or not whole"
+        "the files contain fewer questions than the paper reports: they are from another release, or incomplete"
     ]
     assert difference_reasons(replace(spec, remark="Known."), counted) == ["Known."]
-    assert difference_reasons(spec, replace(counted, notes=("3 left out: empty",))) == [
-        "3 left out: empty"
+    assert difference_reasons(spec, replace(counted, notes=("3 skipped: empty",))) == [
+        "3 skipped: empty"
     ]
-    fitting = replace(spec, complete=Expected(36, 12), expected=Expected(3))
+    fitting = replace(spec, complete=ExpectedCounts(36, 12), expected=ExpectedCounts(3))
     assert count_differences(fitting, counted) == difference_reasons(fitting, counted) == []
 
 
 def test_what_accuracies_imply_of_answers_and_options_is_compared(coco: Path) -> None:
     whole = replace(
-        GOI, expected=Expected(), complete=Expected(), source=replace(GOI.source, sample=Sampling())
+        GOI,
+        expected=ExpectedCounts(),
+        complete=ExpectedCounts(),
+        source=replace(GOI.source, sample=Sampling()),
     )
     counted = count_source(whole, coco)
     assert (counted.refused, counted.composition.questions, counted.composition.chance) == (
@@ -88,7 +95,10 @@ def test_options_that_a_model_writes_are_taken_to_be_written(tmp_path: Path) -> 
 @pytest.mark.parametrize("fault", ["picture", "options"])
 def test_nothing_agrees_that_a_build_refuses(fault: str, coco: Path, tmp_path: Path) -> None:
     spec = replace(
-        GOI, expected=Expected(), complete=Expected(), source=replace(GOI.source, sample=Sampling())
+        GOI,
+        expected=ExpectedCounts(),
+        complete=ExpectedCounts(),
+        source=replace(GOI.source, sample=Sampling()),
     )
     if fault == "picture":
         (coco / "val2017" / f"{7:012d}.jpg").unlink()
@@ -113,7 +123,7 @@ def test_the_command_says_that_a_build_is_refused(
     )
     [row] = map(json.loads, shown.splitlines())
     assert (code, row["state"], row["samples"]) == (1, "refused", "36")
-    assert row["why"].startswith("build refuses it: ") and "cannot read the image" in row["why"]
+    assert row["why"].startswith("the build rejects it: ") and "cannot read the image" in row["why"]
 
 
 def test_one_command_counts_a_suite_and_names_missing_files(

@@ -1,4 +1,4 @@
-"""Benchmarks with clips, and with pictures in archives: fetched from a loopback hub, built, asked and scored."""
+"""Benchmarks with clips, and with images in archives: fetched from a loopback hub, built, asked and scored."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_frames_are_those_that_the_entry_declares(
     name: str, made: Callable[[str], Benchmark]
 ) -> None:
     benchmark = made(name)
-    video, names = benchmark.spec.source.params["video"], benchmark.source_pictures()
+    video, names = benchmark.spec.source.params["video"], benchmark.source_images()
     for sample in benchmark.samples():
         shown, total = numbers(benchmark, sample), archived_tables.FRAMES
         assert len(shown) == video["frames"] and shown == sorted(set(shown))
@@ -104,7 +104,7 @@ def test_a_build_may_show_other_frames(
     assert benchmark.manifest.spec.source.params["video"]["frames"] == 3
     with pytest.raises(UnknownNameError, match="frame"):
         with_params(source.spec, {"frame": "3"})
-    with pytest.raises(DataError, match="frames is 3 in the entry; 'many' is of another type"):
+    with pytest.raises(DataError, match="frames is 3 in the entry; 'many' has another type"):
         with_params(source.spec, {"frames": "many"})
 
 
@@ -119,7 +119,7 @@ def test_questions_about_one_clip_share_its_frames_and_a_group(
     assert benchmark.manifest.counts.images == len(
         {image for sample in benchmark.samples() for image in sample.images}
     )
-    assert benchmark.source_pictures()["002-1"][0] == "data/fFj-2_.mkv#t=0.000"
+    assert benchmark.source_images()["002-1"][0] == "data/fFj-2_.mkv#t=0.000"
 
 
 def test_numbers_are_scored_by_their_relative_accuracy(
@@ -179,7 +179,7 @@ def test_what_archives_held_is_told_of_and_carried(
         for s in again.samples()
         for image in s.images
     }
-    assert sizes and again.source_pictures()["00000"] == ("images/00000.png",)
+    assert sizes and again.source_images()["00000"] == ("images/00000.png",)
     assert build_part(entries()["modern/visulogic"], 1) is None
 
 

@@ -28,8 +28,8 @@ from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Request, Score
+from snellen.report.progress_text import ProgressWords, progress_lines
 from snellen.report.sample_cards import score_meanings
-from snellen.report.terminal import ProgressWords, progress_lines
 from snellen.runs.locks import locked_run
 from snellen.runs.run_folder import read_manifest
 from snellen.runs.run_progress import RunProgress
@@ -269,8 +269,8 @@ def test_previous_and_next_stay_among_the_chosen(shown: Shown) -> None:
 
 
 def test_a_picture_is_served_as_it_is_stored(shown: Shown) -> None:
-    digest = re.findall(r"/pictures/([0-9a-f]{64})", shown.page("/questions"))[0]
-    reply = shown.client.get(f"/pictures/{digest}")
+    digest = re.findall(r"/images/([0-9a-f]{64})", shown.page("/questions"))[0]
+    reply = shown.client.get(f"/images/{digest}")
     assert reply.content == small.picture(0) and reply.headers["content-type"] == "image/png"
 
 
@@ -355,7 +355,7 @@ def test_a_question_says_what_each_of_its_numbers_is(circled: Shown) -> None:
     [meanings] = re.findall(r'<p class="notes">(.*?)</p>', page)
     assert (
         "hit rate" in told
-        and "Hit rate: share of the replies that name a label that was shown." in meanings
+        and "Hit rate: share of the replies that name one of the labels shown." in meanings
     )
     assert all(f"{name.capitalize()}: " in meanings for name in told)
     of_text = Score("vanilla", "generation", "words", "q001", 0, "word_accuracy", 1.0)
@@ -371,9 +371,7 @@ def test_a_list_shows_the_protocol_under_which_its_questions_were_chosen(circled
     wrong = columns(outcome="wrong")
     assert len(preferred) == 1 and wrong == ["circular"], "by vanilla none is wrong"
     assert columns(outcome="unparsed") == preferred, "under both; the preferred one is enough"
-    assert "those that these questions were chosen by" in circled.page(
-        "/questions", outcome="wrong"
-    )
+    assert "those used to filter these questions" in circled.page("/questions", outcome="wrong")
 
 
 def test_another_protocol_is_sorted_as_this_one(circled: Shown) -> None:
@@ -417,7 +415,7 @@ def test_equal_replies_are_counted_in_the_list(circled: Shown) -> None:
 def test_numbers_of_the_first_presentation_alone_say_so(circled: Shown) -> None:
     page = circled.page("/run", run="run")
     table = page[page.index("<summary>All numbers") :]
-    assert table[: table.index("</table>")].count("first order alone") == 3, (
+    assert table[: table.index("</table>")].count("first order only") == 3, (
         "accuracy, hit rate, unparsed rate"
     )
 
@@ -449,7 +447,7 @@ def test_of_two_runs_one_alone_chooses_what_it_has_right_or_not(shown: Shown) ->
             run="first", outcome=outcome, protocol="likelihood"
         )
     assert re.search(
-        r"<h1>Questions that <bdi>[^<]*</bdi> has right</h1>",
+        r"<h1>Questions that <bdi>[^<]*</bdi> answered correctly</h1>",
         shown.page("/questions", better="first"),
     )
 
@@ -665,7 +663,7 @@ def test_the_terminal_says_how_many_different_questions_several_protocols_ask(
         name="two",
         progress=listen,
     )
-    assert "12 of 12 questions done (6 different ones, by several protocols)" in lines[-1]
+    assert "12 of 12 questions done (6 different ones, under several protocols)" in lines[-1]
 
 
 def test_the_log_of_a_run_that_goes_on_begins_with_all_that_was_answered_before() -> None:
@@ -690,7 +688,7 @@ def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(
         os.utime(results, (soon, soon))
         page = client.get("/run?run=first").text
         assert (
-            ">finished<" not in page and "as of the last look" in page and 'data-live="1"' in page
+            ">finished<" not in page and "as of the last update" in page and 'data-live="1"' in page
         )
         until(lambda: ">finished<" in client.get("/run?run=first").text)
         assert f"over {QUESTIONS} questions" in client.get("/run?run=first").text
@@ -741,7 +739,7 @@ def test_a_run_whose_benchmark_is_gone_is_shown_as_it_was_scored(
     sn.evaluate(
         "snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name="run"
     )
-    why = "The answers are not here as they were when it was asked; its benchmark may have been built again since."
+    why = "The answers of the version that was run are not available; the benchmark may have been rebuilt."
     with serving(tmp_path / "runs", index=tmp_path / "before.sqlite", refresh=False) as client:
         until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
         assert why not in client.get("/run?run=run").text
@@ -849,7 +847,7 @@ def test_every_page_says_that_runs_are_being_indexed(
     )
     question = "/question?of=animals&sample=q001"
     with serving(shown.runs / "first", index=tmp_path / "index.sqlite", refresh=False) as client:
-        assert "No question fits of those that are indexed." in client.get("/questions").text
+        assert "No question matches among the indexed ones." in client.get("/questions").text
         for path in ("/questions", "/questions?q=cat", question, "/"):
             assert "ndexing …" in client.get(path).text
         may_index.set()
@@ -865,9 +863,9 @@ def test_every_page_says_that_runs_are_being_indexed(
         "/assets/../schema.sql",
         "/assets/%2e%2e/schema.sql",
         "/assets/view.py",
-        "/pictures/..%2f..%2f..%2fetc%2fpasswd",
-        "/pictures/" + "0" * 64,
-        "/pictures/" + "0" * 63 + "/",
+        "/images/..%2f..%2f..%2fetc%2fpasswd",
+        "/images/" + "0" * 64,
+        "/images/" + "0" * 63 + "/",
         "/exchanges.json?run=../first&of=animals&sample=q001",
         "/question?of=animals&sample=q001&turn=-1",
         "/question?of=animals&sample=q001&turn=99999999999999999999",
@@ -883,7 +881,7 @@ def test_a_folder_without_runs_is_one_clear_line(
     with pytest.raises(SystemExit):
         main(["view", str(tmp_path)])
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "no run here (manifest.json is missing)" in error
+    assert error.count("\n") == 1 and "no runs found (manifest.json is missing)" in error
 
 
 def test_without_runs_the_pages_offer_to_start_one(tmp_path: Path) -> None:

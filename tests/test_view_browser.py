@@ -27,6 +27,7 @@ PAGES = (
     "/start?look=1&model=snellen:tinny",
     "/questions",
     "/question?of=animals&sample=q001",
+    "/training?name=lora",
 )
 
 
@@ -53,6 +54,16 @@ def address(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[st
             "instability?m=2",
             runs=folder / "runs",
             name=name,
+        )
+    for step, model in ((0, "snellen:always-a"), (500, "snellen:oracle")):
+        sn.evaluate(
+            model,
+            ["eyechart/shape", "eyechart/colour"],
+            ["vanilla", "circular"],
+            limit=6,
+            runs=folder / "runs",
+            name=f"step-{step}",
+            label=f"lora@{step}",
         )
     with serving(folder / "runs", index=folder / "index.sqlite", may_change=True) as client:
         address = str(client.base_url).rstrip("/")
@@ -192,7 +203,7 @@ def test_the_overview_keeps_up_without_being_loaded_again(page: Page, address: s
     assert page.run(found) == "old", "a reader who has picked a run is not disturbed"
     page.run("document.querySelector('[name=run]').checked = false")
     page.run("keepUp()")
-    until(lambda: "2 runs" in page.run(found))
+    until(lambda: "4 runs" in page.run(found))
     assert page.complaints == []
 
 
@@ -210,11 +221,12 @@ def test_a_runs_report_stands_in_its_page(page: Page, address: str) -> None:
 
 def test_runs_are_picked_and_compared(page: Page, address: str) -> None:
     page.open(address)
-    page.run("document.querySelectorAll('[name=run]').forEach(box => box.click())")
+    for name in ("unclear", "first"):
+        page.run(f"document.querySelector('[name=run][value={name}]').click()")
     page.wait_for_load(lambda: page.run("document.querySelector('.pick button').click()"))
     assert where(page).startswith("/compare?run=") and where(page).count("run=") == 2
     assert page.run("document.querySelectorAll('svg.chart').length") >= 1
-    page.open(address)
+    page.open(f"{address}/?q=animals")
     page.press("j", "j")
     page.wait_for_load(lambda: page.press("Enter"))
     assert where(page) == "/run?run=unclear"
@@ -227,3 +239,14 @@ def test_a_run_is_named_in_its_page(page: Page, address: str) -> None:
     page.wait_for_load(lambda: page.run("document.querySelector('#keep button').click()"))
     assert page.run("document.querySelector('h1').textContent") == "The first <i>one</i>"
     assert page.complaints == []
+
+
+def test_a_question_unfolds_other_protocols_when_asked(page: Page, address: str) -> None:
+    page.open(f"{address}/questions?benchmark=eyechart/shape&protocol=circular")
+    page.wait_for_load(lambda: page.run("document.querySelector('.line a').click()"))
+    folded = "[...document.querySelectorAll('details.protocol')]"
+    assert page.run("document.querySelector('main > h2').textContent") == "circular"
+    assert page.run(f"{folded}.map(one => one.querySelector('h2').textContent)") == ["vanilla"]
+    assert page.run(f"{folded}[0].open") is False
+    page.run(f"{folded}[0].querySelector('summary').click()")
+    assert page.run(f"{folded}[0].querySelector('.entry').checkVisibility()") is True

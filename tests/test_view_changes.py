@@ -23,7 +23,7 @@ import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.records import Failure, Request
 from snellen.report.flipped import FLIPS_NOTE, flip_tables
-from snellen.scoring.reply_labels import hard_items, people_of, read_labels
+from snellen.scoring.reply_labels import read_labels
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
@@ -87,7 +87,7 @@ def test_the_table_is_sorted_by_its_heads_and_back(client: httpx.Client) -> None
 
 def test_runs_are_found_by_words_of_their_model_name_and_tags(client: httpx.Client) -> None:
     assert names_in(client.get("/?q=ALWAYS+animals").text) == ["letter"]
-    assert "No run fits" in client.get("/?q=always+oracle").text
+    assert "No run matches" in client.get("/?q=always+oracle").text
 
 
 def test_names_tags_and_archive_are_kept_beside_the_runs(client: httpx.Client, runs: Path) -> None:
@@ -270,7 +270,7 @@ def test_the_report_is_served_with_its_own_policy_and_may_be_framed_here_alone(
 
 
 def test_failures_are_put_together_by_how_their_pictures_look(tmp_path: Path) -> None:
-    """A model that is wrong about dark pictures and right about the rest, but for one."""
+    """A model that is wrong about dark images and right about the rest, but for one."""
     rows = small.rows(48, pictures=48)
     for number, row in enumerate(rows):
         shade = (20, 130, 240)[number % 3] + number % 7
@@ -299,7 +299,7 @@ def test_failures_are_put_together_by_how_their_pictures_look(tmp_path: Path) ->
             ).status_code
             == 200
         )
-        assert "No group of similar pictures" in client.get("/alike?run=day&protocol=circular").text
+        assert "No group of similar images" in client.get("/alike?run=day&protocol=circular").text
 
 
 # --- notes and labels --------------------------------------------------------------------------------------------
@@ -314,9 +314,8 @@ def test_a_label_is_one_of_snellen_agree(client: httpx.Client, runs: Path) -> No
     fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form))
     page = send(client, "/label", **{**fields, "label": "B"}).text
     assert 'value="B" aria-pressed="true"' in page
-    items = list(hard_items(runs / "half"))
-    [(item, readings)] = people_of(items, read_labels(runs / "half" / "labels.jsonl")).items()
-    assert item == fields["item"] and readings == [1]
+    [label] = read_labels(runs / "half" / "labels.jsonl").values()
+    assert (label.item, label.label) == (fields["item"], "B")
     send(client, "/label", **{**fields, "label": ""})
     assert read_labels(runs / "half" / "labels.jsonl") == {}
 
@@ -445,13 +444,14 @@ def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(
         "unknown embedded model 'tinny'",
         "unknown benchmark 'pop'",
         "unknown protocol 'circlar'",
-        "samples per benchmark: 'many' is not a whole number from 1 on",
+        "samples per benchmark: 'many' is not a positive whole number",
     ]
-    assert "'0' is not a whole number from 1 on" in unescape(
+    assert "'0' is not a positive whole number" in unescape(
         send(client, "/start", **{**typed, "limit": "0"}).text
     )
-    for text in (*typed.values(), "mine"):
+    for text in ("snellen:tinny", "pop", "circlar", "many", "mine"):
         assert f'value="{text}"' in page
+    assert "<option selected>eyechart/colour</option>" in page
     assert "name a model" in send(client, "/start", model="", benchmarks="eyechart/colour").text
     assert "name a benchmark" in send(client, "/start", model="snellen:tiny", benchmarks="").text
     assert (
@@ -484,7 +484,7 @@ def test_the_form_says_what_it_will_run_and_runs_it_only_when_told(
         "limit": 4,
         "runs": str(runs),
     }
-    assert "snellen:tiny: 4 to 16 requests to ask" in page
+    assert "snellen:tiny: 4 to 16 requests to send" in page
     assert sorted(runs.iterdir()) == before and "Started here" not in page
 
 
@@ -495,9 +495,7 @@ def test_a_start_under_the_name_of_a_run_says_first_that_the_run_grows(
     page = send(
         client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", limit="1", name="half"
     ).text
-    assert (
-        "is there already. Starting goes on with it" in page and ">Add to this run</button>" in page
-    )
+    assert "already exists. Starting resumes it" in page and ">Add to this run</button>" in page
     assert 'name="grows" value="half"' in page and "Started here" not in page
     assert (runs / "half" / "journal-0.jsonl").read_bytes() == journal
 
@@ -513,8 +511,73 @@ def test_the_requests_of_benchmarks_that_are_not_here_are_not_counted_and_nothin
 
 def test_the_form_suggests_what_was_not_run_yet(client: httpx.Client) -> None:
     page = client.get("/start").text
-    for offered in ("snellen:tiny-xs", "eyechart", "eyechart/colour", "circular"):
+    for offered in ("snellen:tiny-xs", "snellen:oracle", "eyechart", "eyechart/colour"):
         assert f"<option>{offered}</option>" in page
+    assert 'name="listed_protocols" value="circular"' in page
+
+
+def test_what_is_chosen_from_lists_joins_what_is_typed(client: httpx.Client) -> None:
+    chosen = {
+        "token": client.headers["token"],
+        "listed_model": "snellen:tiny",
+        "model": "",
+        "listed_benchmarks": ["eyechart/colour", "eyechart/shape"],
+        "benchmarks": "eyechart/count",
+        "listed_protocols": ["vanilla", "circular"],
+        "protocols": "instability?m=2",
+        "limit": "2",
+        "look": "1",
+    }
+    page = client.post("/start", data=chosen, follow_redirects=True).text
+    exam = unescape(page[page.index("<pre") :]).partition(">")[2].partition("</pre>")[0]
+    fields = tomllib.loads(exam)
+    assert fields["models"] == ["snellen:tiny"]
+    assert fields["benchmarks"] == ["eyechart/colour", "eyechart/shape", "eyechart/count"]
+    assert fields["protocols"] == ["vanilla", "circular", "instability?m=2"]
+    assert "<option selected>snellen:tiny</option>" in page
+    assert "<option selected>eyechart/shape</option>" in page
+    assert 'value="circular" checked' in page and 'value="instability?m=2"' in page
+    typed = client.post("/start", data={**chosen, "model": "snellen:oracle"}, follow_redirects=True)
+    assert "<option selected>snellen:oracle</option>" in typed.text, "what is typed counts"
+
+
+# --- a training --------------------------------------------------------------------------------------------------
+
+
+def test_a_training_has_a_page_with_its_curve_and_its_flips(tmp_path: Path) -> None:
+    """Runs of saved checkpoints, labelled on the command line."""
+    runs = tmp_path / "runs"
+    steps = {0: "snellen:always-a", 500: "snellen:uniform", 1000: "snellen:oracle"}
+    for step, model in steps.items():
+        name = f"checkpoint-{step}"
+        label = f"lora<b>@{step}"
+        sn.evaluate(model, "eyechart/shape", limit=16, runs=runs, name=name, label=label)
+    sn.evaluate("snellen:uniform", "eyechart/shape", limit=16, runs=runs, name="alone", label="a@1")
+
+    with serving(runs, index=tmp_path / "index.sqlite") as client:
+        links = re.findall(r'href="(/training[^"]*)"', client.get("/").text)
+        assert links == ["/training?name=lora%3Cb%3E"], "one step is no training"
+        assert links[0] in client.get("/run?run=checkpoint-500").text
+        assert "/training" not in client.get("/run?run=alone").text
+        assert client.get("/training?name=a").status_code == 404
+
+        page = client.get(links[0]).text
+        assert "lora<b>" not in page
+        assert re.findall(r'href="/run\?run=checkpoint-\d+">([\d,]+)<', page) == [
+            "0",
+            "500",
+            "1,000",
+        ]
+        results = sn.load_run([runs / f"checkpoint-{step}" for step in steps])
+        for row in results:
+            assert f"{100 * row.estimate.value:.1f}%" in page
+        assert page.count("whisker faint") == len(steps)
+
+        flips = page[page.index('id="flips"') :]
+        links = re.findall(r'href="(/questions[^"]*)">(\d+)</a>', flips)
+        assert links
+        for address, count in links:
+            assert f" of {count} questions" in client.get(unescape(address)).text
 
 
 # --- who may change something ------------------------------------------------------------------------------------
@@ -553,7 +616,7 @@ def test_a_wrong_secret_gives_no_cookie_and_read_only_has_none(runs: Path, tmp_p
             "Start a run" not in client.get("/").text and ">Read-only</a>" in client.get("/").text
         )
         assert (
-            "Open the whole address that <code>snellen view</code> printed"
+            "Open the complete address that <code>snellen view</code> printed"
             in client.get("/start").text
         )
     assert LocalPages(RunLibrary([runs], tmp_path / "third.sqlite"), read_only=True).secret == ""

@@ -40,9 +40,9 @@ def test_a_question_with_a_wrong_and_an_unparsed_reply_is_counted_as_the_notes_s
         table, page = client.get("/").text, client.get("/run?run=run").text
         assert "of 1 questions" in client.get("/questions?outcome=unparsed").text
     assert re.findall(r'data-label="unparsed"[^>]*><a [^>]*>(\d+)</a>', table) == ["1"]
-    assert "a reply that names no option, and none that is wrong" in table
+    assert "questions with an unparsed reply and no wrong one under a protocol" in table
     assert (
-        "counts as wrong if any of them was wrong, else as unparsed if any names no option" in page
+        "counts as wrong if any of them is wrong, otherwise as unparsed if any is unparsed" in page
     )
 
 
@@ -94,9 +94,9 @@ def test_under_a_circular_protocol_the_number_is_the_headline_and_circular_accur
         assert "100.0%" in lead and "accuracy under circular" in lead
         assert 'data-label="accuracy under circular"' in client.get("/?q=turned").text
         row = as_text(page, 'id="benchmarks"', "</table>")
-        assert "animals accuracy 100.0%" in row and "right each time" in row
+        assert "animals accuracy 100.0%" in row and "correct each time" in row
         assert re.search(
-            r"100\.0% \[[^]]*\] n=8 first order alone", as_text(page, "All numbers", "</table>")
+            r"100\.0% \[[^]]*\] n=8 first order only", as_text(page, "All numbers", "</table>")
         )
         assert "circular accuracy" in as_text(page, "All numbers", "</table>")
         assert "50.0%" in as_text(page, "All numbers", "</table>")
@@ -115,3 +115,31 @@ def test_questions_are_shown_under_the_protocols_that_they_were_chosen_by(
         assert as_text(client.get("/questions").text, "<thead>", "</thead>").count("vanilla") == 2
         everything = client.get(f"/questions?{choice}=1&columns=all").text
         assert as_text(everything, "<thead>", "</thead>").count("vanilla") == 2
+
+
+def test_wrong_answers_over_many_runs_say_which_runs_answered_wrongly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of five runs three are shown: those that answered wrongly, though three later ones asked something else."""
+    animals = small.built(small.rows(4), tmp_path / "animals", name="animals")
+    others = small.built(small.rows(2), tmp_path / "others", name="others")
+
+    def right(request: Request) -> int:
+        return int(request.sample_id[1:]) % 4
+
+    def wrong(request: Request) -> int:
+        return (right(request) + 1) % 4
+
+    runs = tmp_path / "runs"
+    for name, choose in (("missed", wrong), ("knew", right)):
+        sn.evaluate(Replying(name, choose), str(animals.folder), "vanilla", runs=runs, name=name)
+    for name in ("later", "later-still", "last"):
+        sn.evaluate(Replying(name, right), str(others.folder), "vanilla", runs=runs, name=name)
+    with serving(runs, index=tmp_path / "index") as client:
+        page = client.get("/questions?outcome=wrong").text
+        assert "missed" in as_text(page, "<thead>", "</thead>")
+        lines = re.findall(r'class="where chosen-by">(.*?)</span>', page)
+        assert [re.sub(r"<[^>]+>", "", line) for line in lines] == 4 * ["wrong in missed"]
+        assert 'class="where chosen-by"' not in client.get("/questions").text
+        of_one_run = client.get("/questions?outcome=wrong&run=missed").text
+        assert 'class="where chosen-by"' not in of_one_run

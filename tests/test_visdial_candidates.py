@@ -182,7 +182,7 @@ def test_an_annotated_round_without_a_right_candidate_has_no_ndcg_and_says_so(
     [(reason, detail)] = {
         (s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "ndcg"
     }
-    assert reason == "metric undefined" and "one above 0" in detail
+    assert reason == "metric undefined" and "at least one above 0" in detail
     assert rows(results)["mrr"].value == 1.0
 
 
@@ -250,7 +250,7 @@ def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in
         "typed_match",
         "legacy_visdial_reciprocal_rank",
     }
-    # Round 5 asks the same about the same picture, so it has the same reply.
+    # Round 5 asks the same about the same image, so it has the same reply.
     again = golds["185565-6", 0].candidates
     places = [
         texts.index(unlike[1]) + 1
@@ -304,10 +304,16 @@ def test_relevance_of_own_questions_gives_ndcg(tmp_path: Path) -> None:
     ("fields", "fault"),
     [
         ({"relevance": [1, 0]}, "2 relevance values for 3 options"),
-        ({"relevance": [1, 0, -0.5]}, "the relevance of an option is -0.5; give numbers from 0 up"),
+        (
+            {"relevance": [1, 0, -0.5]},
+            "the relevance of an option is -0.5; use numbers of at least 0",
+        ),
         ({"relevance": "1, 0, 0"}, "relevance must be a list of numbers, one per option, in JSONL"),
         ({"relevance": [1, True, 0]}, "relevance must be a list of numbers"),
-        ({"relevance": [1, 0, 0], "answer": None}, "relevance is given, but no answer"),
+        (
+            {"relevance": [1, 0, 0], "answer": None},
+            "the question has relevance values but no answer",
+        ),
         ({"relevance": [1], "options": None, "answer": "cat"}, "1 relevance values for 0 options"),
     ],
 )

@@ -49,6 +49,8 @@ class LLM:
     limit_mm_per_prompt: dict[str, int]
     seed: int
     max_model_len: int = 0
+    quantization: str = ""
+    mm_processor_kwargs: dict[str, Any] = field(default_factory=dict)
     calls: list[Any] = field(default_factory=list)
 
     def get_tokenizer(self) -> Any:
@@ -90,9 +92,14 @@ class LLM:
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Any:
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     module = SimpleNamespace(LLM=LLM, SamplingParams=SamplingParams, __version__="0.0-stand-in")
     monkeypatch.setitem(sys.modules, "vllm", module)  # type: ignore[arg-type]
+    return module
+
+
+@pytest.fixture
+def model(stand_in: SimpleNamespace) -> Any:
     return load_model("vllm:org/name@main?max_model_len=4096")
 
 
@@ -111,6 +118,19 @@ def test_the_string_says_what_is_loaded(model: Any) -> None:
     engine = model._engine
     assert (engine.model, engine.revision, engine.max_model_len) == ("org/name", "main", 4096)
     assert model.fingerprint()["vllm"] == "0.0-stand-in"
+
+
+def test_settings_of_the_processor_and_the_weights_reach_the_engine(
+    stand_in: SimpleNamespace,
+) -> None:
+    options = "dtype=fp16&quantization=awq&max_pixels=3136"
+    model: Any = load_model(f"vllm:org/name?{options}")
+    engine = model._engine
+    assert (engine.dtype, engine.quantization) == ("float16", "awq")
+    assert engine.mm_processor_kwargs == {"max_pixels": 3136}
+    facts = model.fingerprint()
+    assert (facts["dtype"], facts["quantised"]) == ("float16", "awq")
+    assert facts["processor settings"] == '{"max_pixels":3136}'
 
 
 def test_replies_come_in_order_though_open_conversations_are_asked_apart(model: Any) -> None:

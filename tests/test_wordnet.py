@@ -70,12 +70,12 @@ places = st.integers(0, 82_114)
 
 
 def path_similarity(words: WordNet, first: str, second: str) -> float:
-    return 1 / (1 + words._shortest_path(first, second)[0])
+    return 1 / (1 + words._path_rank(first, second)[0])
 
 
 def wup_similarity(words: WordNet, first: str, second: str) -> float:
     """Over the shortest path: 2 depth / (2 depth + d), the root having depth 1."""
-    steps, depth = words._shortest_path(first, second)
+    steps, depth = words._path_rank(first, second)
     return 2 * -depth / (2 * -depth + steps)
 
 

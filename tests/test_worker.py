@@ -101,7 +101,7 @@ ODD = {
         "has the mode I;16",
     ),
     "floats": (saved(Image.fromarray(np.full((4, 4), 0.5, np.float32)), "TIFF"), "has the mode F"),
-    "turned by EXIF": (turned(), "is to be turned, by its EXIF"),
+    "turned by EXIF": (turned(), "has an EXIF rotation"),
     "CMYK": (saved(Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "JPEG"), "has the mode CMYK"),
     "half clear": (saved(Image.new("RGBA", (4, 4), (255, 0, 0, 51))), "has the mode RGBA"),
     "a palette with a clear colour": (clear_palette(), "is transparent"),
@@ -110,7 +110,7 @@ ODD = {
         "has several frames",
     ),
 }
-"""Pictures that programs decode in different ways, and what the worker says of them."""
+"""Images that programs decode in different ways, and what the worker says of them."""
 
 
 @contextmanager
@@ -340,13 +340,13 @@ def test_a_picture_that_snellen_did_not_decode_is_refused_not_guessed(
         status, reply = post(url, "/chat/completions", chat([image_part(content)]))
     assert (status, reply["error"]["message"]) == (
         400,
-        f"a picture {words}; send 8-bit RGB as it is to be seen, as Snellen does",
+        f"an image {words}; send upright 8-bit RGB images, as Snellen does",
     )
 
 
 # --- what goes wrong ---------------------------------------------------------------------------------------------
 
-NOT_A_PICTURE = image_part(b"no picture")
+NOT_AN_IMAGE = image_part(b"no image")
 ELSEWHERE = {"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/x.png"}}
 
 
@@ -372,17 +372,17 @@ ELSEWHERE = {"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/x.png
         (["x"], "/loglikelihood", chat(continuations=["a"]), 500, "cannot be read"),
         ([(1, 2, 3)], "/loglikelihood", chat(continuations=["a"]), 500, "pair"),
         (7, "/loglikelihood", chat(continuations=["a"]), 500, "not iterable"),
-        ("", "/loglikelihood", chat(), 400, "continuations must be a list"),
-        ([], "/loglikelihood", chat(continuations=[]), 400, "a list of texts that is not empty"),
+        ("", "/loglikelihood", chat(), 400, "continuations must be a non-empty list"),
+        ([], "/loglikelihood", chat(continuations=[]), 400, "a non-empty list of strings"),
         ("", "/chat/completions", {"model": "other", "messages": []}, 404, "no model 'other'"),
-        ("", "/chat/completions", {"messages": []}, 400, "not empty"),
+        ("", "/chat/completions", {"messages": []}, 400, "non-empty"),
         ("", "/chat/completions", {"messages": ["x"]}, 400, "role and content"),
         ("", "/chat/completions", b"[1]", 400, "JSON object"),
         ("", "/chat/completions", b"{", 400, "not JSON"),
         ("", "/completions", {}, 404, "there is no /v1/completions"),
-        ("", "/chat/completions", chat([NOT_A_PICTURE]), 400, "a picture cannot be read"),
+        ("", "/chat/completions", chat([NOT_AN_IMAGE]), 400, "an image cannot be read"),
         ("", "/chat/completions", chat([ELSEWHERE]), 400, "base64 data URLs"),
-        ("", "/chat/completions", chat([{"type": "video"}]), 400, "'video' cannot be read"),
+        ("", "/chat/completions", chat([{"type": "video"}]), 400, "'video' is not supported"),
     ],
 )
 def test_every_fault_is_one_line(

@@ -174,7 +174,7 @@ def test_too_few_options_are_asked_for_again_and_everything_is_kept(
 
 
 def test_what_was_left_out_is_counted_in_the_manifest(spec: BenchmarkSpec, tmp_path: Path) -> None:
-    made = build(spec, to=tmp_path / "one", writer=Author(GOOD)).manifest.made
+    made = build(spec, to=tmp_path / "one", writer=Author(GOOD)).manifest.build_info
     assert made.writer == "Author"
     assert made.rejected == {"says the same as the answer": 1, "says the same as another option": 1}
 
@@ -187,13 +187,18 @@ def test_what_is_not_written_in_three_attempts_comes_from_other_answers_and_is_c
     options = {sample.id: set(sample.options) for sample in benchmark.samples()}
     assert {"dog", "cat"} < options["q0"]
     assert len(options["q0"] & {"pool one", "pool two", "pool three"}) == 2
-    assert benchmark.manifest.made.rejected["not written, drawn from other answers"] == 2
+    assert (
+        benchmark.manifest.build_info.rejected[
+            "not written by the model; drawn from other answers instead"
+        ]
+        == 2
+    )
 
 
 def test_without_a_writer_the_way_out_is_named(spec: BenchmarkSpec, tmp_path: Path) -> None:
     with pytest.raises(
         DataError,
-        match="q0: the distractors of open are written by a model; name one with --writer",
+        match="q0: a model writes the distractors of open; name one with writer='MODEL'",
     ):
         build(spec, to=tmp_path / "one")
     assert not (tmp_path / "one").exists()
@@ -219,7 +224,7 @@ def test_a_writer_that_fails_leaves_nothing_half_built_and_what_it_wrote_is_kept
     Failing.__name__ = "Author"
     with pytest.raises(
         ModelError,
-        match=r"the writer Author did not answer for open q1; what it wrote is in .*written",
+        match=r"the writer Author did not reply for open q1; its earlier output is in .*written",
     ):
         build(spec, to=tmp_path / "one", writer=Failing(GOOD))
     assert not (tmp_path / "one").exists()

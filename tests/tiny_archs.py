@@ -293,7 +293,7 @@ def save(name: str, folder: Path) -> Path:
     if name == "LLaVA":
         model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
     if name == "Kosmos-2":
-        # The processor writes 64 places for a picture.
+        # The processor writes 64 places for an image.
         model = tf.Kosmos2ForConditionalGeneration(
             tf.Kosmos2Config(
                 text_config=model.config.text_config.to_dict(),

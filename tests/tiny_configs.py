@@ -1,6 +1,6 @@
 """Small random models of every architecture that the white-box paths are proved on, and inputs made by hand.
 
-No processors and no network: a model and the encoded beginning of a prompt, picture included.
+No processors and no network: a model and the encoded beginning of a prompt, image included.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def tokens(seed: int, count: int) -> tuple[int, ...]:
 def begun(
     images: int, before: int = 3, after: tuple[int, ...] = (), **extras: Any
 ) -> EncodedPrompt:
-    """A prompt up to and with its picture: `before` tokens of text, `images` tokens of picture, `after`."""
+    """A prompt up to and with its image: `before` tokens of text, `images` tokens of image, `after`."""
     ids = (*tokens(0, before), *(IMAGE,) * images, *after)
     return EncodedPrompt(ids, extras, ("cat",), per_token=PER_TOKEN & extras.keys())
 
@@ -71,7 +71,7 @@ def sharpen(model: Any) -> Any:
     generator = torch.Generator().manual_seed(0)
     for name, values in model.named_parameters():
         if values.ndim > 1:
-            # Through kernels of a few weights, such as those for a single channel, a picture would fade away.
+            # Through kernels of a few weights, such as those for a single channel, an image would fade away.
             kernel = values.ndim == 4
             values.data.normal_(
                 0, max(0.12, values[0].numel() ** -0.5) if kernel else 0.12, generator=generator
@@ -79,13 +79,13 @@ def sharpen(model: Any) -> Any:
         elif "norm" not in name and "bias" in name:
             values.data.normal_(0, 0.05, generator=generator)
         elif "gate" in name or ("norm" not in name and not values.any()):
-            # Gates that begin closed, as Idefics' do, would hide the picture.
+            # Gates that begin closed, as Idefics' do, would hide the image.
             values.data.fill_(0.7)
     return model.eval()
 
 
 def asked(head: EncodedPrompt) -> list[ContinuedPrompt]:
-    """Two questions of unequal length and a third equal in length about one picture, one about another.
+    """Two questions of unequal length and a third equal in length about one image, one about another.
 
     Continuations have 1, 3 and 5 tokens.
     """

@@ -106,11 +106,11 @@ class Overrides:
     """What published image processors have beside their settings."""
     processor_attributes: dict[str, Any] = field(default_factory=dict)
     picture: str = ""
-    """What the chat template writes for a picture, where that is not the processor's token for it."""
+    """What the chat template writes for an image, where that is not the processor's token for it."""
     tokenizer: Literal["byte_level", "unigram"] = "byte_level"
     """Of which kind the small tokenizer is, where the processor's code relies on it."""
     vocabulary: dict[str, Any] = field(default_factory=dict)
-    """The first of the tokens that pictures are written in, and how many, where pictures are tokens themselves."""
+    """The first of the tokens that images are written in, and how many, where images are tokens themselves."""
     reason: str = ""
     """Why it cannot be asked at all."""
 
@@ -124,7 +124,7 @@ class CannotBuildError(Exception):
 
 
 class NoVideo:
-    """In the place of a video processor, which needs torchvision; a picture does not go through it."""
+    """In the place of a video processor, which needs torchvision; an image does not go through it."""
 
     merge_size, temporal_patch_size, model_input_names = 2, 2, ()
 
@@ -301,7 +301,7 @@ def _token(name: str, owners: tuple[Any, ...]) -> int:
 
 
 def _vocabulary(first: str, count: int, words: int, image: int) -> dict[str, Any]:
-    """The map from names to ids of tokens that pictures are written in: behind those of text."""
+    """The map from names to ids of tokens that images are written in: behind those of text."""
     if first.startswith("IMGIMG"):
         names = [
             "IMGIMG" + "".join(chr(ord("A") + int(digit)) for digit in str(i)) + "Z"
@@ -455,7 +455,7 @@ def _pil(name: str) -> Any:
 
 
 def _video_processor(name: str, kind: Any) -> tuple[Any, Any, str]:
-    """A video processor for a processor class, where it can be made; else a stand-in that a picture never meets."""
+    """A video processor for a processor class, where it can be made; else a stand-in that an image never meets."""
     try:
         importlib.import_module("torchvision")
         from transformers.models.auto.video_processing_auto import VIDEO_PROCESSOR_MAPPING_NAMES

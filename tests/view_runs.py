@@ -15,7 +15,7 @@ from snellen.models.base import ALL_KINDS
 from snellen.records import ContinuationScore, Request, Response
 from snellen.viewing.library import RunLibrary
 from snellen.viewing.local_pages import LocalPages, make_server
-from snellen.viewing.serving import listen
+from snellen.viewing.serving import open_listener
 
 HOSTILE = '<img src="x" onerror="document.title=1"><script>document.title="owned"</script> "quoted" & \'said\''
 """A text that a page must show as it stands."""
@@ -68,7 +68,7 @@ def serving(
     library = RunLibrary(roots, index, may_be_empty=True)
     if refresh:
         library.refresh()
-    listener = listen(0)
+    listener = open_listener(0)
     pages = LocalPages(library)
     server = make_server(pages)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -27,6 +27,7 @@ from snellen.building.spec import (
     TableSpec,
 )
 from snellen.catalogue.entries import BenchmarkSpec, PromptSet, SourceSpec
+from snellen.catalogue.published_number import PublishedJudge, PublishedNumber, Reproduction
 from snellen.catalogue.suites import HOOK_GROUPS, AsPublished, HookGroup, Suite
 from snellen.common.record_fields import RecordField, record_fields
 from snellen.experiments.compare_spec import CompareSpec, GateSpec, SubsetSpec
@@ -241,7 +242,7 @@ def _docstrings(form: type) -> Iterator[tuple[str, str]]:
     for field, below in zip(body.body, body.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             assert isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant), (
-                f"{field.target.id} says nothing"
+                f"{field.target.id} has no meaning"
             )
             yield field.target.id, " ".join(str(below.value.value).split()).replace("|", "\\|")
 
@@ -304,7 +305,7 @@ HOOKS: dict[HookGroup, tuple[str, str]] = {
         "`prompts` of the protocol `reasoning`",
     ),
     "templates": (
-        "`Templates`, loaded by `packaged_templates` ([their form](protocol-fields.md#templates))",
+        "`PromptTemplates`, loaded by `packaged_templates` ([their form](protocol-fields.md#templates))",
         "`--templates`, `[as_published]`, `form` of a set of prompts",
     ),
     "table_forms": ("a `TableForm`: tables that your reader reads", "`snellen build FILE`"),
@@ -322,7 +323,7 @@ HOOKS: dict[HookGroup, tuple[str, str]] = {
     ),
     "report_tables": ("`SuiteTables`: tables in the section *Suites*", "every report"),
     "rating_studies": (
-        "a `RatingStudy`, read by `read_study` from a TOML file",
+        "a `RatingStudy`, read by `read_rating_study` from a TOML file",
         "`snellen rate --study NAME` ([ratings](../ratings.md))",
     ),
     "study_statistics": (
@@ -355,6 +356,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "entry": partial(form_table, BenchmarkSpec, name="that of its file"),
     "source": partial(form_table, SourceSpec),
     "prompts": partial(form_table, PromptSet),
+    "published": partial(form_table, PublishedNumber),
+    "published judge": partial(form_table, PublishedJudge),
+    "reproductions": partial(form_table, Reproduction),
     "suite": partial(form_table, Suite),
     "as published": partial(form_table, AsPublished),
     "hooks": hook_table,

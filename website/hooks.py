@@ -91,13 +91,13 @@ def _verbs(verb: str, command: click.Command | None) -> list[tuple[str, ...]]:
 
 def catalogue() -> str:
     """The tables of `snellen list` in Markdown."""
-    from snellen.cli.verbs.list import DATA, all_lists
+    from snellen.cli.verbs.list import DATA, RUNS, all_lists
 
-    return "\n\n".join(
-        f"## {what.capitalize()}\n\n{_table(_json_rows('list', what))}"
-        for what in all_lists()
-        if what != DATA
-    )
+    sections = []
+    for what in all_lists():
+        if what not in (DATA, RUNS):  # what a user has, not what Snellen brings
+            sections.append(f"## {what.capitalize()}\n\n{_table(_json_rows('list', what))}")
+    return "\n\n".join(sections)
 
 
 def printed_tables() -> str:
@@ -132,16 +132,6 @@ def _printed(*words: str) -> str:
     return shown.getvalue()
 
 
-def plugin_api() -> str:
-    """Each name of `snellen.plugin_api`, for mkdocstrings, in the order of the alphabet."""
-    from snellen import plugin_api as public
-
-    return "\n".join(
-        f"::: snellen.plugin_api.{name}\n    options: {{heading_level: 2}}\n"
-        for name in public.__all__
-    )
-
-
 def example_package() -> str:
     """The files of the example package, each with what it is called."""
     home = ROOT / "examples" / "snellen-birds"
@@ -158,7 +148,6 @@ MADE_OF_CODE = {
     "<!-- example package -->": example_package,
     "<!-- commands -->": commands,
     "<!-- catalogue -->": catalogue,
-    "<!-- plugin_api -->": plugin_api,
     "<!-- printed tables -->": printed_tables,
 }
 """What stands in a page at these marks."""

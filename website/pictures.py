@@ -1,4 +1,4 @@
-"""Make the pictures of docs/pictures: a terminal as SVG, reports as a browser shows them. `make pictures` runs this."""
+"""Make the pictures of docs/images: a terminal as SVG, reports as a browser shows them. `make pictures` runs this."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from snellen.cli import main, show
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from browser import Page, browsing
 
-PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+PICTURES = Path(__file__).parent.parent / "docs" / "images"
 WIDTH, HEIGHT = 1280, 820
 COLUMNS = 118
 COLOURS = 256
@@ -42,11 +42,11 @@ def recorded(name: str) -> Iterator[Console]:
         emoji=False,
         highlight=False,
     )
-    before, show.out = show.out, console
+    before, show.console = show.console, console
     try:
         yield console
     finally:
-        show.out = before
+        show.console = before
     PICTURES.joinpath(name).write_text(
         console.export_svg(title="snellen", theme=MONOKAI, code_format=TERMINAL), "utf-8"
     )

@@ -5,7 +5,7 @@
     snellen acuity openai:SignReader@http://127.0.0.1:9000/v1 --method likelihood --test letter-size --test shape-size
 
 It has no language: on its features stands a linear probe for each family of signs, which learns when it is first asked.
-Its pictures are of psychometric tests, but none that these ask: exemplars beyond the first 24 of a level.
+Its images are of psychometric tests, but none that these ask: exemplars beyond the first 24 of a level.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SignReader:
         raise NotImplementedError("a classifier writes nothing: ask with --method likelihood")
 
     def _features(self, images: Sequence[Image.Image]) -> torch.Tensor:
-        """Mean and maximum of each channel over the picture."""
+        """Mean and maximum of each channel over the image."""
         arrays = [
             np.asarray(image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC))
             for image in images
@@ -78,10 +78,10 @@ class SignReader:
     def _probe_of(self, signs: list[str]) -> Probe:
         """The probe of the family of these signs. Raises ValueError for other signs."""
         for name in FAMILIES:
-            easiest = registry.find("acuity_tests", name).levels[-1]
+            easiest = registry.find_registered("acuity_tests", name).levels[-1]
             known = {
                 option
-                for _, shown in registry.find("acuity_tests", name).at(easiest)
+                for _, shown in registry.find_registered("acuity_tests", name).at(easiest)
                 for option in shown.options
             }
             if known.issuperset(signs):
@@ -91,7 +91,7 @@ class SignReader:
         raise ValueError(f"none of {', '.join(FAMILIES)} has the signs {', '.join(signs)}")
 
     def _learn(self, name: str) -> Probe:
-        test = registry.find("acuity_tests", name)
+        test = registry.find_registered("acuity_tests", name)
         images, answers = list[Image.Image](), list[str]()
         for level in test.levels:
             if level >= FAMILIES[name]:

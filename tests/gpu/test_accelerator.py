@@ -20,9 +20,9 @@ from snellen.models.hf.encode import extend
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import (
     accelerator,
+    copy_to_device,
     free_memory,
     input_device,
-    sent,
     total_memory,
     unless_out_of_memory,
 )
@@ -84,7 +84,7 @@ def test_an_attention_that_takes_no_dense_mask_is_found_out_and_shares_what_it_c
 ) -> None:
     if attention == "flash_attention_2":
         pytest.importorskip("flash_attn", reason="waits for flash_attn")
-    model: Any = load_model(f"hf:{folder}?attn={attention}&dtype=bf16")
+    model: Any = load_model(f"hf:{folder}?attn_implementation={attention}&dtype=bf16")
     assert (
         "prompt shared" in (scoring := model.fingerprint()["scoring"])
         or "picture shared" in scoring
@@ -104,7 +104,7 @@ def test_the_front_door_takes_the_accelerator_by_itself(folder: Path) -> None:
 
 def test_a_copy_arrives_whole_though_it_does_not_wait() -> None:
     device = torch.device(accelerator())
-    copies = [(i, sent(torch.full((1 << 20,), i), device)) for i in range(8)]
+    copies = [(i, copy_to_device(torch.full((1 << 20,), i), device)) for i in range(8)]
     assert all(bool((copy == i).all()) for i, copy in copies)
 
 

@@ -114,7 +114,7 @@ def api(port: int = PORT) -> Iterator[None]:
 
 
 def write_questions(folder: Path) -> Path:
-    """Write four questions about the colours of tiny pictures, whose right answers are A, B, C and A."""
+    """Write four questions about the colours of tiny images, whose right answers are A, B, C and A."""
     (folder / "images").mkdir(parents=True)
     path = folder / "colours.csv"
     with path.open("w", newline="") as file:

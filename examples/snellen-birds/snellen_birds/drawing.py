@@ -1,4 +1,4 @@
-"""The pictures: a bird in its colour, drawn when it is needed, so that the package ships none."""
+"""The images: a bird in its colour, drawn when it is needed, so that the package ships none."""
 
 from __future__ import annotations
 

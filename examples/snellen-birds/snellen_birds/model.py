@@ -1,4 +1,4 @@
-"""A model: it looks at the picture, and knows four colours and one song. It may be colour-blind."""
+"""A model: it looks at the image, and knows four colours and one song. It may be colour-blind."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from PIL import Image
 
-from snellen.plugin_api import (
-    ALL_KINDS,
-    ContinuationScore,
-    Images,
-    ModelSpec,
-    Request,
-    Response,
-    read_options,
-)
+from snellen import ContinuationScore, Request, Response
+from snellen.plugin_api import ALL_KINDS, Images, ModelSpec, read_options
 from snellen_birds.drawing import COLOURS, PIXELS
 
 
@@ -28,7 +21,7 @@ class WatcherOptions(Struct, frozen=True):
 
 
 class Watcher:
-    """Names the option whose colour most of the picture is of, of several the first; calls every song a trill."""
+    """Names the option whose colour most of the image is of, of several the first; calls every song a trill."""
 
     kinds = ALL_KINDS
     batch_size = 64

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from snellen.plugin_api import DataError, PredictedRow, PredictionFile, PredictionForm, open_text
+from snellen import DataError
+from snellen.plugin_api import PredictedRow, PredictionFile, PredictionForm, open_text
 
 
 def lines_of(path: Path) -> PredictionFile:

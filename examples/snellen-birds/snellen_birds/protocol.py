@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from snellen import Sample
 from snellen.plugin_api import (
     Declaration,
     LabelStyle,
@@ -9,7 +10,6 @@ from snellen.plugin_api import (
     PromptRenderer,
     ProtocolSettings,
     RequestGenerator,
-    Sample,
     Variant,
     labels_for,
 )

@@ -9,15 +9,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.plugin_api import (
-    DataError,
-    Draft,
-    LazyImage,
-    QuestionDraft,
-    locate,
-    open_text,
-    read_params,
-)
+from snellen import DataError
+from snellen.plugin_api import Draft, LazyImage, QuestionDraft, locate_file, open_text, read_params
 from snellen_birds.drawing import COLOURS, draw_bird
 
 
@@ -31,7 +24,7 @@ class BirdParams(Struct, frozen=True, forbid_unknown_fields=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft for each line of the file. Raises DataError naming the file, and the line that is wrong."""
     chosen = read_params(params, BirdParams)
-    path = locate(folder, chosen.file)
+    path = locate_file(folder, chosen.file)
     with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             where = f"{path}:{number}"

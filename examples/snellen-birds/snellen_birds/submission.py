@@ -6,7 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.plugin_api import DataError, read_exchanges, read_manifest
+from snellen import DataError
+from snellen.plugin_api import read_exchanges, read_manifest
 
 
 class WrittenLines(Struct, frozen=True):

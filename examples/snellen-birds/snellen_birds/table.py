@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.plugin_api import Draft, LazyImage, TableForm, locate, read_params
+from snellen.plugin_api import Draft, LazyImage, TableForm, locate_file, read_params
 from snellen_birds.drawing import draw_bird
 from snellen_birds.reader import colour_question
 
@@ -29,7 +29,7 @@ class TableParams(Struct, frozen=True, forbid_unknown_fields=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft for each row; `folder` may be the file itself. Raises DataError for a colour that is none."""
     chosen = read_params(params, TableParams)
-    path = folder if folder and folder.is_file() else locate(folder, *chosen.files)
+    path = folder if folder and folder.is_file() else locate_file(folder, *chosen.files)
     with path.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file, delimiter="\t"), 2):
             where = f"{path}:{number}"

@@ -1,0 +1,105 @@
+"""Lists of wrong ground truths: read, applied to the answers of a benchmark, and shown without and with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import modern_tables
+import small
+import snellen as sn
+from snellen.building.benchmark import Benchmark
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import entries
+from snellen.catalogue import errata as lists
+from snellen.catalogue.errata import Correction, Errata, all_errata, parse_errata
+from snellen.errors import DataError
+from snellen.scoring.answers import open_answers
+from snellen.scoring.corrected_answers import corrected_answers
+
+LIST = Errata(
+    "modern/mmmu-pro",
+    "2026-11-29",
+    (
+        Correction("validation_Art_1", old="no. 1", new="No. 5", source="test"),
+        Correction("validation_Art_2", old="No. 7", new="No. 2", source="test"),
+        Correction("validation_Art_3", old="No. 8", new="No. 9", source="test"),
+        Correction("validation_Art_4", old="No. 4", new="No such option", source="test"),
+        Correction("validation_Art_5", old="12", new="13", source="test"),
+        Correction("validation_Art_99", old="1", new="2", source="test"),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mmmu-pro")
+    source = modern_tables.write("mmmu-pro", folder / "hub")
+    return build_benchmark(
+        entries()["modern/mmmu-pro"].from_hub(), source=source, to=folder / "built"
+    ).folder
+
+
+def test_a_correction_holds_where_the_old_answer_stands(built: Path) -> None:
+    benchmark = Benchmark(built)
+    answers = open_answers(built)
+    corrected, applied = corrected_answers(LIST, benchmark.samples(), answers)
+    assert {one.correction.question[-1]: one.outcome for one in applied} == {
+        "1": "corrected",
+        "2": "right already",
+        "3": "another answer",
+        "4": "another answer",
+        "5": "another answer",  # the row has options here: its answer is a letter
+    }
+    assert corrected["validation_Art_1", 0].options == (5,)
+    assert answers["validation_Art_1", 0].options == (1,)
+    assert {key: value for key, value in corrected.items() if key[0][-1] != "1"} == {
+        key: value for key, value in answers.items() if key[0][-1] != "1"
+    }
+    assert corrected_answers(None, benchmark.samples(), answers) == (answers, ())
+
+
+def test_scores_stand_without_and_with_corrections(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "runs" / "oracle"
+    sn.evaluate("snellen:oracle", str(built), runs=tmp_path / "runs", name="oracle", report=False)
+    monkeypatch.setattr(lists, "all_errata", lambda: {LIST.benchmark: LIST})
+    monkeypatch.setattr("snellen.scoring.run_scoring.all_errata", lists.all_errata)
+    monkeypatch.setattr("snellen.scoring.kept_scoring.all_errata", lists.all_errata)
+    monkeypatch.setattr("snellen.cli.verbs.results.all_errata", lists.all_errata)
+    code, out, err = small.command(capsys, "score", str(run), "--errata", "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    [row] = [row for row in rows if "without" in row]
+    # The oracle says the published answers, of which one in six is corrected.
+    assert (row["corrected"], row["right already"], row["another answer"]) == ("1", "1", "3")
+    assert (row["without"], row["with"], row["change"]) == ("1.0000", "0.8333", "-0.1667")
+    assert "saved in" in err
+    kept = sn.load_run(run)
+    assert kept.value("accuracy") == 1.0
+
+
+@pytest.mark.parametrize("errata", all_errata().values(), ids=all_errata())
+def test_each_list_is_of_a_benchmark_and_has_sources(errata: Errata) -> None:
+    assert errata.benchmark in entries()
+    assert len(errata.version) == 10 and errata.corrections
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ('source = ""', "the correction of q1 has no source"),
+        (
+            'source = "x"\n[[corrections]]\nquestion = "q1"\nold = "c"\nnew = "d"\nsource = "x"',
+            "q1 is corrected twice",
+        ),
+        ("", "not a list of errata .*source"),
+    ],
+)
+def test_a_wrong_list_is_refused(wrong: str, message: str) -> None:
+    text = f'benchmark = "x"\nversion = "2026-01-01"\n[[corrections]]\nquestion = "q1"\nold = "a"\nnew = "b"\n{wrong}\n'
+    with pytest.raises(DataError, match=message):
+        parse_errata(text, "x.toml")

@@ -1,0 +1,218 @@
+"""The published number of an entry: what it declares, what `--as-published` takes of it, and how lists mark it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import small
+import snellen as sn
+from snellen.catalogue import BenchmarkSpec, entries
+from snellen.catalogue.published_number import OWN_NUMBER
+from snellen.plugin_api import read_exchanges
+from snellen.protocols.choice import Vanilla
+from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.templates import declared_templates
+from snellen.records import Sample
+
+MODERN = [spec for spec in entries().values() if spec.suite == "modern"]
+PUBLISHED = sn.ScoringSpec(as_published=True)
+SUITE = """
+name = "zoo"
+title = "Animals"
+
+[as_published]
+by_entry = true
+"""
+ENTRY = """
+title = "Animals by their voices"
+formulation = "text"
+metrics = ["exact_match"]
+
+[source]
+reader = "table"
+embedded = true
+folder = "."
+params = { file = "names.jsonl", no_images = true }
+
+[prompts.official]
+form = "plain"
+layout = { open = "{question}\\nOne word." }
+max_new_tokens = 4
+
+[published]
+prompt = "official"
+metrics = ["contains_answer"]
+"""
+REPRODUCTION = """
+[[published.reproductions]]
+model = "A"
+repository = "owner/name"
+paths = ["replies.json"]
+printed = 50.0
+rescored = 50.1
+"""
+DISAGREEING = REPRODUCTION.replace("50.1", "50.2")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SNELLEN_SUITES", "")
+
+
+def zoo(folder: Path, entry: str = ENTRY) -> None:
+    home = folder / "zoo" / "entries"
+    home.mkdir(parents=True)
+    (folder / "zoo" / "suite.toml").write_text(SUITE)
+    rows = '{"id": "1", "question": "Which says moo?", "answer": "cow"}\n'
+    (home / "names.jsonl").write_text(rows)
+    (home / "voices.toml").write_text(entry)
+    sn.add_suites(folder / "zoo")
+
+
+def chatty(question: str, images: object) -> str:
+    return "It is a cow."
+
+
+def test_as_published_asks_and_scores_as_the_entry_declares(tmp_path: Path) -> None:
+    zoo(tmp_path)
+
+    standard = sn.evaluate(chatty, "zoo/voices", name="standard")
+    published = sn.evaluate(chatty, "zoo/voices", name="published", scoring=PUBLISHED)
+
+    [plain] = read_exchanges(standard.runs[0].folder)
+    [official] = read_exchanges(published.runs[0].folder)
+    assert plain.request.messages[0].text != "Which says moo?\nOne word."
+    assert official.request.messages[0].text == "Which says moo?\nOne word."
+    assert official.request.decoding.max_new_tokens == 4
+    # A sentence is not exactly the word, and has it.
+    assert standard.value("exact_match") == 0.0
+    assert published.value("contains_answer") == 1.0
+
+
+def test_a_run_as_published_names_what_has_no_verified_prompt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_prompt = ENTRY.replace('prompt = "official"\n', "")
+    zoo(tmp_path, without_prompt)
+    _, _, err = small.command(
+        capsys, "run", "snellen:oracle", "zoo/voices", "--templates", "as-published"
+    )
+    assert "no verified prompt of its makers: zoo/voices" in err
+
+
+@pytest.mark.parametrize(
+    ("added", "mark"), [("", OWN_NUMBER), (DISAGREEING, OWN_NUMBER), (REPRODUCTION, "reproduced")]
+)
+def test_lists_and_reports_mark_a_number_that_no_published_replies_prove(
+    added: str, mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zoo(tmp_path, ENTRY + added)
+    _, out, _ = small.command(capsys, "list", "zoo/voices", "--json")
+    assert f'"number":"{mark}"' in out
+
+    results = sn.evaluate(chatty, "zoo/voices")
+    is_marked = f"{OWN_NUMBER}, no printed figure of it was reproduced: zoo/voices." in str(results)
+    assert is_marked == (mark == OWN_NUMBER)
+
+
+def test_a_published_prompt_must_be_one_of_the_entry(tmp_path: Path) -> None:
+    # `plain` is a form of prompts that every benchmark has, and no set of this entry.
+    for name, meant in (("oficial", "did you mean official"), ("plain", "known: official")):
+        with pytest.raises(sn.DataError, match=f"unknown set of prompts '{name}'; {meant}"):
+            zoo(tmp_path / name, ENTRY.replace('prompt = "official"', f'prompt = "{name}"'))
+
+
+QUESTION = "Which animal is it?"
+OPTIONS = ("a cat", "a dog")
+IN_BOX = (
+    'Please solve the problem and put your answer in one "\\boxed{}". If it is a multiple choice question, only one '
+    'letter is allowed in the "\\boxed{}".\n'
+)
+MAKERS_WORDS = {
+    "mmmu-pro": (
+        "Which animal is it?\nA. a cat\nB. a dog\nAnswer the preceding multiple choice question. The last line of your "
+        "response should be of the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of "
+        "options. Think step by step before answering."
+    ),
+    "tempcompass": "Which animal is it?\nA. a cat\nB. a dog\nPlease directly give the best option:",
+    "blink": "Which animal is it?\n(A) a cat\n(B) a dog",
+    "vsi-bench": (
+        "These are frames of a video.\nWhich animal is it?\nOptions:\nA. a cat\nB. a dog\n"
+        "Answer with the option's letter from the given choices directly."
+    ),
+    "mathvision": f"{IN_BOX}Which animal is it?\n(A) a cat\n(B) a dog\n",
+}
+"""What the makers' code sends, as its source in `prompt_source` writes it; None of these is made by Snellen."""
+OPEN_WORDS = {
+    "mm-vet": "Which animal is it?",
+    "vibe-eval": "Which animal is it?",
+    "vsi-bench": (
+        "These are frames of a video.\nWhich animal is it?\n"
+        "Please answer the question using a single word or phrase."
+    ),
+    "mathvision": f"{IN_BOX}Which animal is it?\n",
+}
+
+
+def asked(short: str, options: tuple[str, ...]) -> str:
+    spec = entries()[f"modern/{short}"]
+    assert spec.published is not None and spec.published.prompt_source
+    name = spec.published.prompt
+    templates = declared_templates(name, {spec.name: spec.prompts[name]}).by_benchmark[spec.name]
+    sample = Sample("1", spec.name, QUESTION, options=options)
+    renderer = PromptRenderer(templates, sample.formulation, 16, templates.decoding, prefix=True)
+    [request] = next(Vanilla().ask(sample, renderer))
+    return request.messages[0].text
+
+
+@pytest.mark.parametrize("short", MAKERS_WORDS)
+def test_options_are_asked_in_the_makers_words(short: str) -> None:
+    assert asked(short, OPTIONS) == MAKERS_WORDS[short]
+
+
+@pytest.mark.parametrize("short", OPEN_WORDS)
+def test_open_questions_are_asked_in_the_makers_words(short: str) -> None:
+    assert asked(short, ()) == OPEN_WORDS[short]
+
+
+@pytest.mark.parametrize("spec", MODERN, ids=lambda spec: spec.short)
+def test_every_entry_of_today_declares_its_published_number(spec: BenchmarkSpec) -> None:
+    number = spec.published
+    assert number is not None
+    assert bool(number.prompt) == bool(number.prompt_source)
+    if number.judge is not None:
+        assert number.judge.source
+        assert not number.judge.text or number.judge.licence
+    for reproduction in number.reproductions:
+        assert reproduction.source and reproduction.commit and reproduction.paths
+        assert reproduction.rescored is not None
+
+
+def test_published_replies_are_scored_again_and_put_into_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "bench"))
+    reproductions = importlib.import_module("reproductions")
+    clone = tmp_path / "clones" / "owner+name" / "repo"
+    clone.mkdir(parents=True)
+    replies = [
+        {"id": "1", "question": "Which says moo?", "gold": "cow", "said": "a cow"},
+        {"id": "2", "question": "Which says woof?", "gold": "dog", "said": "a cat"},
+    ]
+    (clone / "replies.json").write_text(json.dumps(replies))
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "Replies"]):
+        subprocess.run([*git, *words], check=True)
+    reads = 'reads = { answer = "gold", reply = "said" }\n'
+    zoo(tmp_path, ENTRY + REPRODUCTION.replace("rescored = 50.1\n", reads))
+
+    reproductions.main([str(tmp_path / "clones"), "--only", "zoo/voices"])
+
+    assert "| `voices` | A | 50 | 50.00 | +0.00 |" in capsys.readouterr().out

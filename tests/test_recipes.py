@@ -1,0 +1,160 @@
+"""Recipes of models: read, applied to a run, and their printed numbers compared with a real run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import small
+from snellen.catalogue import entries
+from snellen.catalogue.recipes import VendorRecipe, find_recipe, packaged_recipes, parse_recipe
+from snellen.errors import DataError, UnknownNameError
+from snellen.experiments.vendor_recipes import apply_recipe
+from snellen.metrics.declaration import find_metric
+from snellen.runs.spec import run_spec
+
+QWEN = "hf:Qwen/Qwen2.5-VL-7B-Instruct"
+MINE = """
+name = "mine"
+title = "Mine"
+source = "a paper, table 1"
+unstated = ["top_p"]
+sizes = { S = ["tiny"] }
+settings = { temperature = 0.0, max_pixels = 1000 }
+setting_sources = { temperature = "table 1", max_pixels = "table 1" }
+
+[[numbers]]
+benchmark = "eyechart/position"
+printed = "Positions"
+values = { S = 50.0 }
+
+[[numbers]]
+benchmark = "eyechart/colour"
+printed = "Colours"
+values = { S = 99.9 }
+differs = "another chart"
+"""
+
+
+@pytest.mark.parametrize("recipe", packaged_recipes().values(), ids=packaged_recipes())
+def test_a_recipe_prints_numbers_of_benchmarks_that_exist(recipe: VendorRecipe) -> None:
+    assert recipe.numbers and recipe.source
+    for number in recipe.numbers:
+        spec = entries()[number.benchmark]
+        assert all(
+            0 <= value <= (1000 if number.scale == 1 else 100) for value in number.values.values()
+        )
+        rows = [row for name in spec.metrics for row in find_metric(name).names]
+        assert not number.metric or number.metric in rows
+    stated = set(recipe.setting_sources)
+    assert not stated & set(recipe.unstated)
+
+
+def test_a_family_is_found_by_the_name_of_a_model() -> None:
+    assert (
+        find_recipe("vendor", "Qwen/Qwen2.5-VL-72B-Instruct-AWQ").size_of(
+            "Qwen/Qwen2.5-VL-72B-Instruct-AWQ"
+        )
+        == "72B"
+    )
+    with pytest.raises(DataError, match="no recipe is of the model me/mine; there are recipes of"):
+        find_recipe("vendor", "me/mine")
+    with pytest.raises(
+        UnknownNameError, match=r"unknown recipe 'qwen2\.5'; did you mean qwen2\.5-vl"
+    ):
+        find_recipe("qwen2.5", "me/mine")
+
+
+def test_settings_go_where_they_belong_and_what_is_given_stays() -> None:
+    said: list[str] = []
+    spec = run_spec({"models": [f"{QWEN}?max_pixels=50176"], "benchmarks": ["modern/refcoco"]})
+    applied = apply_recipe(spec, announce=said.append)
+    assert applied.size == "7B"
+    assert applied.spec.question.models == (f"{QWEN}?max_pixels=50176&min_pixels=1003520",)
+    [places] = applied.not_applied
+    assert (
+        "modern/refcoco ask for others: build them with params={'coordinates': 'pixels'}" in places
+    )
+    assert said[0] == "recipe qwen2.5-vl, 7B: min_pixels=1003520"
+
+
+def test_a_server_is_not_told_of_pixels_and_prompts_are_all_or_none() -> None:
+    spec = run_spec(
+        {
+            "models": ["openai:Qwen/Qwen2.5-VL-7B-Instruct@http://localhost:1/v1"],
+            "benchmarks": ["modern/mmmu"],
+        }
+    )
+    assert (
+        "max_pixels=12845056 is not applied: a model openai: cannot be told"
+        in apply_recipe(spec).not_applied
+    )
+    model = "hf:openbmb/MiniCPM-V-4"
+    both = run_spec({"models": [model], "benchmarks": ["modern/mmmu", "modern/mmsi-bench"]})
+    [sentence] = apply_recipe(both).not_applied
+    assert (
+        sentence
+        == "the prompts vlmevalkit are not applied: modern/mmsi-bench declare none of that name"
+    )
+    one = run_spec({"models": [model], "benchmarks": ["modern/mmmu"]})
+    assert apply_recipe(one).spec.question.templates == "vlmevalkit"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (('max_pixels = "table 1"', 'top_p = "x"'), "setting_sources has no source of max_pixels"),
+        (
+            ("{ S = 50.0 }", "{ XL = 50.0 }"),
+            "Positions has a value of XL, which is none of the sizes S",
+        ),
+        (
+            ('source = "a paper, table 1"', ""),
+            "source is missing; write where the numbers are printed",
+        ),
+        (('title = "Mine"', ""), "not a recipe of models .*title"),
+        (("{ S = 50.0 }", "{ S = nan }"), "Positions has a value that is no finite number"),
+        (("max_pixels", "max_pixel"), "not a recipe of models .*max_pixel"),
+        (("values", 'template = "official"\nvalues'), "not a recipe of models .*template"),
+    ],
+)
+def test_a_wrong_recipe_is_refused(wrong: tuple[str, str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        parse_recipe(MINE.replace(*wrong), "mine.toml")
+
+
+def test_printed_and_measured_numbers_stand_side_by_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(MINE)
+    arguments = ["reproduce", "snellen:tiny", "--recipe", str(recipe), "--limit", "30"]
+    code, out, err = small.command(capsys, *arguments, "--runs", str(tmp_path / "runs"), "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    # tiny is right on 20 of 30 colours and on 19 of 30 positions; what disagrees stands first.
+    assert [(row["benchmark"], row["printed"], row["measured"], row["agrees"]) for row in rows] == [
+        ("eyechart/colour", "99.9", "66.7", "no"),
+        ("eyechart/position", "50", "63.3", "yes"),
+    ]
+    assert rows[0]["what differs"] == (
+        "another chart; max_pixels=1000 is not applied: a model snellen: cannot be told; 30 questions at most; "
+        "not stated by the vendor: top_p"
+    )
+
+
+def test_a_metric_of_a_card_that_the_run_does_not_have_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(MINE + 'metric = "relaxed_accuracy"\n')
+    arguments = ["reproduce", "snellen:tiny", "eyechart/colour", "--recipe", str(recipe)]
+    code, out, err = small.command(
+        capsys, *arguments, "--limit", "3", "--runs", str(tmp_path / "runs"), "--json"
+    )
+    assert code == 0, err
+    [row] = [json.loads(line) for line in out.splitlines()]
+    assert (row["measured"], row["agrees"]) == ("", "")
+    assert "the run has no row relaxed_accuracy" in row["what differs"]

@@ -1,0 +1,79 @@
+"""Results as a model card prints them: the same numbers in a terminal, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import small
+import snellen as sn
+from snellen.experiments.results import Results
+
+MODELS = ["snellen:oracle", "snellen:always-a"]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+
+
+def test_a_card_has_a_row_for_each_benchmark_and_a_column_for_each_model() -> None:
+    results = sn.evaluate(MODELS, ["eyechart/colour", "eyechart/shape"], limit=8, report=False)
+    card = results.card()
+
+    assert card.models == ("snellen:oracle", "snellen:always-a")
+    assert [row.benchmark for row in card.rows] == ["Colour of a named shape", "Which shape is it?"]
+    for row, name in zip(card.rows, ("eyechart/colour", "eyechart/shape"), strict=True):
+        assert row.setting == "0-shot, vanilla, 8 of 300 questions"
+        for model in MODELS:
+            assert row.results[model].estimate.value == results[model][name].value()
+    for text in (str(card), card.to_markdown(), card.to_latex().replace("\\%", "%")):
+        assert "100.0%" in text and "Colour of a named shape" in text
+
+
+def test_the_setting_says_what_was_asked_and_how_it_was_scored() -> None:
+    results = sn.evaluate(
+        "snellen:oracle", "eyechart/shape", "circular", limit=4, templates="snellen"
+    )
+    [row] = results.card().rows
+    assert row.setting == "0-shot, circular, prompts snellen, 4 of 300 questions"
+
+
+def test_runs_that_asked_in_different_ways_are_in_rows_of_their_own() -> None:
+    few = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="few", report=False)
+    more = sn.evaluate(
+        "snellen:always-a",
+        "eyechart/shape",
+        limit=9,
+        prompt="{question} Say a letter.",
+        name="more",
+    )
+    card = Results([*few.runs, *more.runs]).card()
+    assert [(row.setting, list(row.results)) for row in card.rows] == [
+        ("0-shot, vanilla, 4 of 300 questions", ["snellen:oracle"]),
+        (
+            "0-shot, vanilla, a prompt of the run's own, 9 of 300 questions",
+            ["snellen:always-a"],
+        ),
+    ]
+
+
+def test_the_command_writes_a_card_in_each_form(capsys: pytest.CaptureFixture[str]) -> None:
+    results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="run")
+    words = ("card", "runs/run", "-o", "card.md", "-o", "card.tex")
+    code, out, _ = small.command(capsys, *words)
+    assert code == 0 and "0-shot, vanilla, 4 of 300 questions" in out
+    assert Path("card.md").read_text() == results.card().to_markdown()
+    assert Path("card.tex").read_text() == results.card().to_latex()
+
+    _, out, _ = small.command(capsys, "card", "runs/run", "--json")
+    assert json.loads(out)["benchmark"] == "Which shape is it?"
+
+
+def test_a_form_that_no_card_has_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, name="run")
+    code, _, err = small.command(capsys, "card", "runs/run", "-o", "card.pdf")
+    assert code == 2 and "card.pdf: a card is written as one of .md, .tex" in err
