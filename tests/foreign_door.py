@@ -67,6 +67,7 @@ EXCEPTIONS = {
     "viewing/index_database.py:open_index": MADE,
     "fetching/download.py:_fetch_rest": "opened for writing, at a place where it goes on",
     "formats/whole_files.py:sync_folder": "a folder, to be written to the disk",
+    "report/figure_files.py:show": "a chart of its own, opened in the browser",
     "interchange/exports/packing.py:_write_zip": "opened for writing",
     "interchange/exports/inspect_log.py:_write_part": "opened for writing",
     "runs/batch_ledger.py:add": "opened for appending; what it holds is read by read_file",

@@ -758,14 +758,32 @@ class Estimate(Struct, frozen=True, gc=False):
         return replace(self, **scaled_numbers)
 
 
+NO_SPREAD = 1e-12
+"""Standard errors below this are zero but for rounding."""
+_RESULT_HINTS = {
+    **dict.fromkeys(("score", "mean", "result", "headline"), "it is value"),
+    **dict.fromkeys(
+        ("p_value", "p", "pvalue", "significant"), "sn.compare(first, second) has p-values"
+    ),
+    **dict.fromkeys(
+        ("std", "sem", "se", "error"),
+        "stderr is the standard error of the value; scores() of the results has a value for each question",
+    ),
+    **dict.fromkeys(("interval", "confidence_interval", "conf_int"), "ci is the 95% interval"),
+    **dict.fromkeys(("count", "num_samples", "size", "total"), "n is the number of questions"),
+    **dict.fromkeys(("task", "dataset"), "it is benchmark"),
+}
+"""What to write instead of names that other libraries use."""
+
+
 class Result(Struct, frozen=True, gc=False, omit_defaults=True):
     """One cell of the results: a metric of a model on a benchmark under a protocol.
 
     Examples:
         >>> estimate = Estimate(0.75, 0.05, 0.64, 0.83, 80)
         >>> result = Result("mine", "animals", "vanilla", "generation", "accuracy", estimate, unit="share")
-        >>> result.estimate.value
-        0.75
+        >>> result.value, result.ci, result.n
+        (0.75, (0.64, 0.83), 80)
     """
 
     model: str
@@ -793,9 +811,44 @@ class Result(Struct, frozen=True, gc=False, omit_defaults=True):
     partial: str = ""
     """Of a number of several benchmarks: what of all that their suites name is not in it; empty when all is."""
 
+    @property
+    def value(self) -> float | None:
+        return self.estimate.value
+
+    @property
+    def stderr(self) -> float | None:
+        """Standard error of the value; None if all values are equal, because their spread cannot be estimated."""
+        estimate = self.estimate
+        shows_no_spread = estimate.stderr is not None and estimate.stderr < NO_SPREAD
+        if shows_no_spread and estimate.low != estimate.high:
+            return None
+        return estimate.stderr
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the 95% interval."""
+        return self.estimate.low
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of the 95% interval."""
+        return self.estimate.high
+
+    @property
+    def ci(self) -> tuple[float | None, float | None]:
+        """The 95% interval."""
+        return self.estimate.low, self.estimate.high
+
+    @property
+    def n(self) -> int:
+        """Number of scored questions."""
+        return self.estimate.n
+
     def __getattr__(self, name: str) -> Any:
-        """Called for what is not here: say where it is."""
-        hint = "samples() of the results has a row for each question and reply"
-        if name in ("value", "low", "high", "stderr", "n"):
-            hint = f"it is in its estimate: estimate.{name}"
+        """Raise an error for an unknown attribute, which says where it is."""
+        hint = _RESULT_HINTS.get(name, "")
+        if not hint and name == self.metric:
+            hint = "this row is of that metric: value, ci, stderr, n"
+        if not hint:
+            hint = "samples of the results has a row for each question and reply"
         raise AttributeError(f"'Result' object has no attribute {name!r}; {hint}")

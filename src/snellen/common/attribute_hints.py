@@ -6,7 +6,8 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
 
 ParametersT = ParamSpec("ParametersT")
 ReturnedT = TypeVar("ReturnedT")
@@ -36,12 +37,13 @@ def hinted(meant: str, *names: str) -> dict[str, str]:
 
 
 def answering_keywords(
-    hint: str,
+    hint: str, *, without_effect: Mapping[str, Any] = MappingProxyType({})
 ) -> Callable[[Callable[ParametersT, ReturnedT]], Callable[ParametersT, ReturnedT]]:
     """Return a decorator of methods whose TypeError for an unknown keyword says what to write instead.
 
     Args:
         hint: The line to write.
+        without_effect: Keywords of other libraries with the value that asks for what happens anyway.
 
     Examples:
         >>> @answering_keywords("songs() has all of them")
@@ -59,9 +61,10 @@ def answering_keywords(
 
         @functools.wraps(method)
         def answering(*args: ParametersT.args, **keywords: ParametersT.kwargs) -> ReturnedT:
-            for name in keywords:
-                if name not in known:
+            for name in [name for name in keywords if name not in known]:
+                if name not in without_effect or keywords[name] != without_effect[name]:
                     raise TypeError(f"{method.__name__}() has no keyword {name!r}; {hint}")
+                del keywords[name]
             return method(*args, **keywords)
 
         return answering

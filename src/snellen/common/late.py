@@ -94,10 +94,15 @@ def data_frame(rows: Iterable[Mapping[str, Any]]) -> polars.DataFrame:
     return polars.DataFrame(list(rows), infer_schema_length=None)
 
 
+def check_pandas() -> None:
+    """Raise DataError where pandas is not installed."""
+    if find_spec("pandas") is None:
+        raise DataError("to_pandas needs the package pandas: pip install pandas")
+
+
 def pandas_frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
     """Rows as a data frame of pandas. Raises DataError where pandas is not installed."""
-    try:
-        import pandas
-    except ImportError:
-        raise DataError("to_pandas needs the package pandas: pip install pandas") from None
+    check_pandas()
+    import pandas
+
     return pandas.DataFrame(list(rows))

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of_all
 from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
 from snellen.common.field_values import convert_fields
-from snellen.common.late import data_frame, pandas_frame
+from snellen.common.late import check_pandas, data_frame
 from snellen.common.record_fields import shows_fields
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.compare_spec import CompareSpec
-from snellen.formats.shown_text import csv_table, object_line
-from snellen.formats.whole_files import write_atomically
+from snellen.experiments.sample_rows import KEYWORDS_OF_CSV, SampleRows
+from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.base import Exporter
 from snellen.metrics.declaration import row_called
 from snellen.protocols.base import parse_protocol
@@ -49,7 +49,7 @@ SHOWN_RUNS = 3
 
 
 _OF_WRONG = (
-    "to_pandas(samples=True).query('correct == False') has the replies that are wrong; "
+    "samples.to_pandas().query('correct == False') has the replies that are wrong; "
     "sn.load_benchmark(NAME)[sample_id] shows a question with its image"
 )
 _TAGS_OF_ROWS = "columns={'tag': NAME} of sn.build makes a column of your own rows a tag"
@@ -85,19 +85,31 @@ HINTS = {
         "print",
     ),
     **hinted(
-        "each headline has its interval: results[0].estimate.low, .high and .stderr",
-        "ci",
+        "ci is the 95% interval of the headline, stderr its standard error; results[0].ci are those of a benchmark",
         "interval",
         "confidence_interval",
         "confidence_intervals",
         "conf_int",
-        "low",
-        "high",
-        "stderr",
-        "std",
-        "sem",
         "error_bars",
         "bootstrap",
+        "margin",
+    ),
+    **hinted(
+        "stderr is the standard error of the headline; scores() has a value for each question",
+        "std",
+        "sem",
+        "se",
+        "var",
+        "variance",
+    ),
+    **hinted(
+        "n is the number of questions of the headline",
+        "count",
+        "num_samples",
+        "n_samples",
+        "size",
+        "shape",
+        "total",
     ),
     **hinted(
         _OF_WRONG,
@@ -115,7 +127,7 @@ HINTS = {
         "hardest",
     ),
     **hinted(
-        "samples() has a row for each reply, with its prompt, reading and score; to_pandas(samples=True) for pandas",
+        "samples has a row for each reply, with its prompt, reading and score; samples.to_pandas() for pandas",
         "predictions",
         "replies",
         "responses",
@@ -141,7 +153,7 @@ HINTS = {
         "write",
     ),
     **hinted(
-        "to_pandas() has the numbers, to_pandas(samples=True) a row for each reply",
+        "to_pandas() has the numbers, samples.to_pandas() a row for each reply",
         "df",
         "frame",
         "dataframe",
@@ -237,7 +249,7 @@ HINTS = {
         "display",
     ),
     **hinted(
-        "to_pandas(samples=True) has the columns gold and chosen_text for pandas.crosstab",
+        "samples.to_pandas() has the columns gold and chosen_text for pandas.crosstab",
         "confusion_matrix",
         "confusion",
         "crosstab",
@@ -250,6 +262,17 @@ HINTS = {
     ),
 }
 """What to write instead of names from other libraries. Names that begin with `to_` are recognised without it."""
+
+
+def _as_number(other: object) -> float:
+    """Return what a headline is compared with. Raises TypeError for results, and for what is no number."""
+    if isinstance(other, Results):
+        raise TypeError(
+            "results are not ordered; first.compare(second) tests their difference, float(results) is the headline"
+        )
+    if isinstance(other, (int, float)):
+        return float(other)
+    raise TypeError(f"a headline is compared with a number, not with {other!r:.40}")
 
 
 class Results:
@@ -312,6 +335,27 @@ class Results:
             raise DataError("the headline has no value; print the results to see why")
         return value
 
+    def __round__(self, digits: int | None = None) -> float:
+        """Round the headline number."""
+        return round(float(self), digits)
+
+    def __format__(self, form: str) -> str:
+        """Format the headline number, as `f"{results:.1%}"` does; without a form the table of headlines."""
+        return format(float(self), form) if form else str(self)
+
+    def __gt__(self, other: float) -> bool:
+        """Compare the headline number with a number; two results are compared by `compare`."""
+        return float(self) > _as_number(other)
+
+    def __lt__(self, other: float) -> bool:
+        return float(self) < _as_number(other)
+
+    def __ge__(self, other: float) -> bool:
+        return float(self) >= _as_number(other)
+
+    def __le__(self, other: float) -> bool:
+        return float(self) <= _as_number(other)
+
     @cached_property
     def headlines(self) -> list[Result]:
         """The headline of each model on each benchmark, in the order of runs and benchmarks."""
@@ -364,6 +408,11 @@ class Results:
                 chosen.add(benchmark)
         if not chosen:
             models = [run.manifest.model for run in self.runs]
+            if name in ("results", "scores", "metrics"):
+                raise UnknownNameError(
+                    f"results has no key {name!r}; its keys are benchmarks and models: results["
+                    f"{self.benchmarks[0]!r}].value()"
+                )
             if any(row.metric == name for row in self.rows):
                 raise UnknownNameError(f"{name} is a metric; write value({name!r})")
             available = list(dict.fromkeys([*self.benchmarks, *models]))
@@ -384,7 +433,7 @@ class Results:
         """Return the numbers as a data frame of polars, as `table()` does.
 
         Args:
-            samples: Whether to return the table of `samples()` instead, with a row for each reply.
+            samples: Whether to return the table of `samples` instead, with a row for each reply.
             slices: Whether to include the numbers of parts of benchmarks, such as of each tag.
         """
         if samples:
@@ -393,10 +442,12 @@ class Results:
 
     @answering_keywords(_TABLES)
     def to_pandas(self, *, samples: bool = False, slices: bool = False) -> pandas.DataFrame:
-        """Return the numbers as a data frame of pandas, as `table()` does.
+        """Return the numbers as a data frame of pandas, as `table()` does: a row for each number, not for each question.
+
+        `samples.to_pandas()` has a row for each reply, as has `samples=True`.
 
         Args:
-            samples: Whether to return the table of `samples()` instead, with a row for each reply.
+            samples: Whether to return the table of `samples` instead, with a row for each reply.
             slices: Whether to include the numbers of parts of benchmarks, such as of each tag.
 
         Examples:
@@ -405,32 +456,29 @@ class Results:
             (4, 2)
         """
         if samples:
-            return pandas_frame(self.samples().iter_rows(named=True))
-        return pandas_frame(flat_row(row) for row in self.rows if slices or not row.slice)
+            return self.samples.to_pandas()
+        check_pandas()
+        from snellen.experiments.answering_frames import number_frame
+
+        return number_frame(flat_row(row) for row in self.rows if slices or not row.slice)
 
     @answering_keywords(
-        "samples=True writes a row for each reply; the file is always UTF-8 with commas"
+        f"samples=True writes a row for each reply; {KEYWORDS_OF_CSV}",
+        without_effect={"index": False},
     )
     def to_csv(self, path: str | Path, *, samples: bool = False) -> Path:
-        """Write all numbers to a CSV file and return its path.
+        """Write all numbers to a CSV file and return its path: a row for each number, not for each question.
+
+        `samples.to_csv(path)` writes a row for each reply, as does `samples=True`.
 
         Args:
             path: The file. Its suffix becomes `.csv`.
-            samples: Whether to write the table of `samples()` instead, with a row for each reply. Lists are written
+            samples: Whether to write the table of `samples` instead, with a row for each reply. Lists are written
                 as JSON.
         """
-        file = Path(path).with_suffix(".csv")
-        if not samples:
-            return self.report(file)
-        rows: list[dict[str, Any]] = []
-        for sample in self.samples().iter_rows(named=True):
-            row = {}
-            for name, value in sample.items():
-                is_nested = isinstance(value, (list, dict))
-                row[name] = msgspec.json.encode(value).decode() if is_nested else value
-            rows.append(row)
-        write_atomically(file, csv_table(rows).encode())
-        return file
+        if samples:
+            return self.samples.to_csv(path)
+        return self.report(Path(path).with_suffix(".csv"))
 
     def by(self, tag: str) -> polars.DataFrame:
         """Return the numbers for each value of a tag, one row for each number.
@@ -504,7 +552,7 @@ class Results:
             plot.save(path)
         return plot
 
-    @answering_keywords("slices=True has the numbers by tag, samples() a row for each reply")
+    @answering_keywords("slices=True has the numbers by tag, samples a row for each reply")
     def table(self, *, slices: bool = False) -> polars.DataFrame:
         """Return one row per number, as a data frame.
 
@@ -532,19 +580,14 @@ class Results:
                     rows.append({"model": run.manifest.model, **row})
         return data_frame(rows)
 
-    @answering_keywords(_OF_WRONG)
-    def samples(self) -> polars.DataFrame:
-        """Return one row per presentation, as a data frame. The journals are read once more.
+    @property
+    def samples(self) -> SampleRows:
+        """The replies, with a row for each presentation: the question, the request, the reply, its reading and scores.
 
-        A row has the question with its ground truth, the request as sent, the reply as received, its reading, and the
-        question's scores. The columns are described in docs/reference/exports.md.
-
-        It is a data frame of polars; `to_pandas(samples=True)` returns the same table for pandas, and
-        `to_csv(path, samples=True)` writes it.
+        `samples()` returns a data frame of polars, `samples.to_pandas()` one of pandas, and `samples.to_csv(path)`
+        writes a file. `results[NAME].samples` are those of a benchmark or model.
         """
-        from snellen.interchange.exports.base import sample_table
-
-        return sample_table(self.runs)
+        return SampleRows(self.runs)
 
     def _repr_html_(self) -> str:
         """Return the summary that notebooks show."""
@@ -569,6 +612,38 @@ class Results:
             >>> results.value("accuracy_of_parsed")  # another metric, as the mean over the benchmarks that have it
             1.0
         """
+        row = self._find_row(metric, benchmark=benchmark, model=model, protocol=protocol)
+        return row.value
+
+    @property
+    def ci(self) -> tuple[float | None, float | None]:
+        """The 95% interval of the headline number. Raises DataError as `value` does."""
+        return self._find_row().ci
+
+    @property
+    def stderr(self) -> float | None:
+        """The standard error of the headline number. Raises DataError as `value` does."""
+        return self._find_row().stderr
+
+    @property
+    def low(self) -> float | None:
+        """The lower end of the 95% interval of the headline number. Raises DataError as `value` does."""
+        return self._find_row().low
+
+    @property
+    def high(self) -> float | None:
+        """The upper end of the 95% interval of the headline number. Raises DataError as `value` does."""
+        return self._find_row().high
+
+    @property
+    def n(self) -> int:
+        """The number of questions of the headline number. Raises DataError as `value` does."""
+        return self._find_row().n
+
+    def _find_row(
+        self, metric: str = "", *, benchmark: str = "*", model: str = "", protocol: str = ""
+    ) -> Result:
+        """Return the row of one number, as `value` chooses it. Raises DataError if no row or several rows match."""
         label = parse_protocol(protocol).label if protocol else ""
         candidates = self.rows if metric else self._headlines(benchmark)
         fitting = [
@@ -583,7 +658,7 @@ class Results:
         what = metric or "headline"
         if not fitting and benchmark == "*" and len(self.benchmarks) == 1:
             [only] = self.benchmarks
-            return self.value(metric, benchmark=only, model=model, protocol=protocol)
+            return self._find_row(metric, benchmark=only, model=model, protocol=protocol)
         if not fitting:
             raise DataError(f"{benchmark} has no {what}; {self._nearest(what, benchmark)}")
         if len(fitting) > 1:
@@ -594,7 +669,7 @@ class Results:
                 f"{len(fitting)} values match {what} of {benchmark}; also give model and protocol, as in "
                 f"value({metric!r}, {also})"
             )
-        return fitting[0].estimate.value
+        return fitting[0]
 
     def _headlines(self, benchmark: str) -> list[Result]:
         """Return the headline of each run on a benchmark, or over all (`*`), by the first method that has one."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import tempfile
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
 from snellen.common.late import import_extra
+from snellen.common.watching import is_notebook, print_line
 from snellen.errors import DataError
 from snellen.formats.whole_files import write_atomically
 from snellen.records import Result
@@ -95,16 +99,113 @@ def _named_figures(blocks: dict[str, ChartBlock]) -> Iterator[_NamedFigure]:
             yield _NamedFigure(name, with_legend(panel.drawing, block.series), caption)
 
 
+_DRAW_YOURSELF = (
+    "a Plot is a finished chart (SVG); draw your own from results.to_pandas(), which has value, low and high: "
+    "results.to_pandas().query(\"metric == 'accuracy'\").plot.bar(x='benchmark', y='value')"
+)
+PLOT_HINTS = {
+    **hinted(
+        "savefig(path) writes a .svg, .png or .pdf file",
+        "write",
+        "write_image",
+        "to_file",
+        "to_png",
+        "to_pdf",
+        "to_image",
+        "export",
+        "dump",
+    ),
+    **hinted("to_html() is the chart as HTML, savefig('chart.svg') a file", "write_html", "html"),
+    **hinted("svg is its text", "to_svg", "to_string", "data"),
+    **hinted(
+        _DRAW_YOURSELF,
+        "set_title",
+        "set_xlabel",
+        "set_ylabel",
+        "set_xlim",
+        "set_ylim",
+        "set_size_inches",
+        "title",
+        "xlabel",
+        "ylabel",
+        "xlim",
+        "ylim",
+        "legend",
+        "grid",
+        "axes",
+        "ax",
+        "axis",
+        "gca",
+        "get_figure",
+        "figure",
+        "fig",
+        "subplots",
+        "subplots_adjust",
+        "suptitle",
+        "tight_layout",
+        "add_subplot",
+        "update_layout",
+        "update_traces",
+        "bar",
+        "barh",
+        "line",
+        "properties",
+        "encode",
+    ),
+}
+"""What to write instead of names of matplotlib and other libraries."""
+
+
 class Plot:
-    """The chart of headline numbers with their intervals, which notebooks show."""
+    """The chart of headline numbers with their intervals, which notebooks show.
+
+    Examples:
+        >>> plot = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4).plot()
+        >>> plot.savefig("chart.svg").name
+        'chart.svg'
+    """
 
     def __init__(self, svg: str) -> None:
         self.svg = svg
+        """The chart as the text of an SVG file."""
+
+    def __repr__(self) -> str:
+        return "<Plot: notebooks show it, savefig('chart.svg') writes it, show() opens it>"
 
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path: str | Path) -> Path:
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise an error for an unknown attribute, which says what to write instead of names of matplotlib."""
+        raise unknown_attribute(self, name, PLOT_HINTS)
+
+    def to_html(self) -> str:
+        """Return the chart as HTML, to be placed in a page."""
+        return f"<div>{self.svg}</div>"
+
+    def show(self) -> None:
+        """Show the chart in the output of a notebook's cell, otherwise in the browser from a temporary file.
+
+        Where there is no browser, the path of the file is printed.
+        """
+        if is_notebook():
+            from IPython.display import SVG, display
+
+            display(SVG(self.svg))
+            return
+        folder = Path(tempfile.mkdtemp(prefix="snellen-"))
+        file = self.savefig(folder / "chart.svg")
+        if not webbrowser.open(file.as_uri()):
+            print_line(str(file))
+
+    @answering_keywords(
+        "the suffix of the path says the format (.svg, .png, .pdf); a .png has 300 dots an inch",
+        without_effect={"bbox_inches": "tight"},
+    )
+    def savefig(self, path: str | Path) -> Path:
         """Write the chart to a `.svg`, `.png` or `.pdf` file and return its path.
 
         Raises:
@@ -120,6 +221,10 @@ class Plot:
             )
         write_atomically(path, convert(self.svg))
         return path
+
+    def save(self, path: str | Path) -> Path:
+        """Write the chart, as `savefig` does."""
+        return self.savefig(path)
 
 
 def headline_plot(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Plot:

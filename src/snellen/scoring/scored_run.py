@@ -22,6 +22,7 @@ from snellen import registry
 from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
+from snellen.common.attribute_hints import hinted, unknown_attribute
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import declared_row
@@ -211,6 +212,33 @@ class ExcludedQuestion(Struct, frozen=True):
     detail: str = ""
 
 
+RUN_HINTS = {
+    **hinted(
+        "sn.Results([run]) is the run as results, with value(), samples, to_pandas() and plot()",
+        "samples",
+        "to_pandas",
+        "to_polars",
+        "to_csv",
+        "to_df",
+        "table",
+        "value",
+        "score",
+        "accuracy",
+        "results",
+        "rows",
+        "plot",
+        "report",
+        "compare",
+        "export",
+        "summary",
+    ),
+    **hinted("manifest.model is its name", "model", "name", "label"),
+    **hinted("manifest has the settings of the run", "config", "settings", "args", "seed", "spec"),
+    **hinted("folder is its folder", "path", "dir", "directory", "id"),
+}
+"""What to write instead of names that other libraries use."""
+
+
 class ScoredRun(Struct, frozen=True):
     """A run with the scores of each of its benchmarks, by one scoring.
 
@@ -253,6 +281,10 @@ class ScoredRun(Struct, frozen=True):
         return object_line(
             self, f"{self.manifest.model} in {self.folder}", benchmarks=len(self.benchmarks)
         )
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise an error for an unknown attribute, which names where results have it."""
+        raise unknown_attribute(self, name, RUN_HINTS)
 
     @property
     def failed(self) -> int:
@@ -343,8 +375,6 @@ def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
     return labels
 
 
-SAME = 1e-12
-"""Standard errors below this are zero but for rounding."""
 _ESTIMATE = frozenset(Estimate.__struct_fields__)
 FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol")
 """First columns of a data frame, so that a shortened print shows the numbers."""
@@ -363,10 +393,8 @@ def flat_row(row: Result, *, is_kept: bool = False) -> dict[str, Any]:
     """
     fields = {**asdict(row), **asdict(row.estimate)}
     del fields["estimate"]
-    estimate = row.estimate
-    shows_no_spread = estimate.stderr is not None and estimate.stderr < SAME
-    if shows_no_spread and estimate.low != estimate.high and not is_kept:
-        fields["stderr"] = None
+    if not is_kept:
+        fields["stderr"] = row.stderr
     return {name: fields[name] for name in dict.fromkeys((*FIRST, *fields))}
 
 

@@ -10,7 +10,8 @@ import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -36,9 +37,11 @@ from snellen.analysis.reading_error import (
     widened_by_reading,
 )
 from snellen.catalogue import BenchmarkSpec
-from snellen.common.attribute_hints import hinted, unknown_attribute
+from snellen.common.attribute_hints import answering_keywords, hinted, unknown_attribute
 from snellen.common.late import data_frame, pandas_frame
-from snellen.formats.shown_text import object_line
+from snellen.errors import DataError
+from snellen.formats.shown_text import csv_table, object_line
+from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import (
     MetricRow,
     ReplyMetric,
@@ -50,6 +53,7 @@ from snellen.metrics.declaration import (
 from snellen.metrics.question_counts import Counts
 from snellen.reasons import Reason
 from snellen.records import Better, Estimate, Method, ReadingDoubt, Score
+from snellen.registry import unknown_name
 from snellen.scoring.scored_run import RowKey, ScoredBenchmark
 
 if TYPE_CHECKING:
@@ -58,6 +62,39 @@ if TYPE_CHECKING:
 
 RESAMPLES = 10_000
 """Bootstrap draws behind intervals of ranks."""
+
+
+DIFFERENCE_HINTS = {
+    **hinted(
+        "it is p; p_adjusted is corrected for the number of comparisons",
+        "p_value",
+        "pvalue",
+        "p_values",
+    ),
+    **hinted(
+        "difference.value is the difference, first_value and second_value are those of the runs",
+        "value",
+        "mean",
+        "score",
+        "diff",
+        "delta",
+        "effect",
+        "effect_size",
+        "accuracy",
+        "scores",
+    ),
+    **hinted("ci is the 95% interval", "interval", "confidence_interval", "conf_int"),
+    **hinted("stderr is the standard error of the difference", "std", "sem", "se"),
+    **hinted("it is significant", "is_significant", "reject", "verdict"),
+    **hinted("first and second are the runs", "model", "models", "a", "b"),
+    **hinted(
+        "first is better than second if difference.value is positive and significant is True",
+        "winner",
+        "better_model",
+        "best",
+    ),
+}
+"""What to write instead of names that other libraries use."""
 
 
 class PairedDifference(Struct, frozen=True):
@@ -99,6 +136,40 @@ class PairedDifference(Struct, frozen=True):
     """The difference if all unsure readings of the first run are wrong, and all of the second are right."""
     most_by_reading: float | None = None
     """The difference the other way round. Both are None if no reading is unsure."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise an error for an unknown attribute, which names the right one if it is a name of another library."""
+        raise unknown_attribute(self, name, DIFFERENCE_HINTS)
+
+    @property
+    def ci(self) -> tuple[float | None, float | None]:
+        """The 95% interval of the difference."""
+        return self.difference.low, self.difference.high
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the 95% interval of the difference."""
+        return self.difference.low
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of the 95% interval of the difference."""
+        return self.difference.high
+
+    @property
+    def stderr(self) -> float | None:
+        """Standard error of the difference."""
+        return self.difference.stderr
+
+    @property
+    def n(self) -> int:
+        """Number of common questions."""
+        return self.difference.n
+
+    @property
+    def significant(self) -> bool:
+        """Whether reports call it a difference, as `is_shown` decides."""
+        return is_shown(self)
 
     @property
     def may_turn(self) -> bool:
@@ -218,24 +289,81 @@ class RankInterval(Struct, frozen=True):
 
 COMPARISON_HINTS = {
     **hinted(
-        "each difference has its own: comparison.differences[0].p",
+        "each difference has its own: comparison[0].p, of the mean over benchmarks comparison.overall.p",
         "p",
         "p_value",
         "pvalue",
         "p_values",
-        "significant",
-        "significance",
     ),
     **hinted(
-        "each difference has its own: comparison.differences[0].difference.low and .high",
-        "ci",
-        "interval",
+        "each difference has its own: comparison[0].significant, of the mean over benchmarks "
+        "comparison.overall.significant",
+        "significant",
+        "is_significant",
+        "significance",
+        "winner",
+        "best",
+        "better",
+        "verdict",
+    ),
+    **hinted(
+        "each difference has its own: comparison[0].difference.value, of the mean over benchmarks "
+        "comparison.overall.difference.value",
         "difference",
         "delta",
+        "diff",
+        "value",
+        "score",
+        "mean",
+        "effect",
+    ),
+    **hinted(
+        "each difference has its own: comparison[0].ci, .stderr and .n, of the mean over benchmarks "
+        "comparison.overall.ci",
+        "ci",
+        "interval",
+        "confidence_interval",
         "low",
         "high",
+        "stderr",
+        "std",
+        "n",
     ),
-    **hinted("table(), to_pandas() or print(comparison)", "summary", "to_df", "df", "to_latex"),
+    **hinted(
+        "table(), to_pandas(), to_csv(path) or print(comparison)",
+        "summary",
+        "to_df",
+        "df",
+        "to_latex",
+        "to_markdown",
+        "to_html",
+        "describe",
+    ),
+    **hinted(
+        "flip_table() has the questions on which two runs differ",
+        "samples",
+        "disagreements",
+        "wins",
+        "losses",
+        "regressions",
+        "changed",
+        "fixed",
+        "broken",
+        "questions",
+    ),
+    **hinted(
+        "results.plot() draws the headlines of all runs with their intervals, and "
+        "to_pandas().plot the differences",
+        "plot",
+        "show",
+    ),
+    **hinted(
+        "sn.compare(first, second, to='comparison.md') writes a .md, .csv or .json file",
+        "save",
+        "report",
+        "export",
+        "to_json",
+    ),
 }
 """What to write instead of names that other libraries use."""
 
@@ -304,6 +432,62 @@ class Comparison(Struct, frozen=True):
         """The lines as notebooks show them."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
+    @property
+    def overall(self) -> PairedDifference:
+        """The difference of two runs over all benchmarks, or on the only one.
+
+        Raises:
+            DataError: There are several such differences, as of three runs, or none.
+        """
+        rows = [row for row in self.differences if row.scope == "overall"]
+        if not rows:
+            rows = [row for row in self.differences if row.scope == "benchmark"]
+        if len(rows) == 1:
+            return rows[0]
+        shown = ", ".join(f"{row.first} against {row.second} ({row.protocol})" for row in rows)
+        raise DataError(
+            f"the comparison has {len(rows)} overall differences ({shown}); index it, as in comparison[0], or iterate "
+            "over it"
+        )
+
+    def __len__(self) -> int:
+        """Return the number of differences, which iterating yields."""
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[PairedDifference]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, name: int) -> PairedDifference: ...
+
+    @overload
+    def __getitem__(self, name: str) -> Comparison: ...
+
+    def __getitem__(self, name: int | str) -> PairedDifference | Comparison:
+        """Return a difference by its index, or the comparison on a benchmark (`modern/mmstar`, `mmstar`).
+
+        P-values and intervals stay corrected for all comparisons.
+
+        Raises:
+            UnknownNameError: The comparison has no such benchmark.
+        """
+        if isinstance(name, int):
+            return self.rows[name]
+        available = dict.fromkeys(row.benchmark for row in self.rows if row.benchmark != OVERALL)
+        chosen = [each for each in available if each == name or each.endswith(f"/{name}")]
+        if not chosen:
+            raise unknown_name("benchmark", name, list(available))
+        circular = self.circular
+        if circular is not None:
+            circular = tuple(row for row in circular if row.benchmark in chosen)
+        return replace(
+            self,
+            differences=tuple(row for row in self.differences if row.benchmark in chosen),
+            ranks=tuple(rank for rank in self.ranks if rank.benchmark in chosen),
+            flips=tuple(flip for flip in self.flips if flip.benchmark in chosen),
+            circular=circular,
+        )
+
     def to_polars(self) -> polars.DataFrame:
         """Return the same table as `table()`."""
         return self.table()
@@ -311,6 +495,13 @@ class Comparison(Struct, frozen=True):
     def to_pandas(self) -> pandas.DataFrame:
         """Return the same table as `table()`, as a data frame of pandas."""
         return pandas_frame(map(flat_difference, self.rows))
+
+    @answering_keywords("the file is always UTF-8 with commas", without_effect={"index": False})
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the table to a CSV file and return its path."""
+        file = Path(path).with_suffix(".csv")
+        write_atomically(file, csv_table([flat_difference(row) for row in self.rows]).encode())
+        return file
 
     def table(self) -> polars.DataFrame:
         """Return a data frame with one row per difference.

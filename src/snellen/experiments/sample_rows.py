@@ -1,0 +1,122 @@
+"""The table with a row for each reply, which users look for under many names."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from snellen.common.attribute_hints import answering_keywords
+from snellen.common.late import check_pandas
+from snellen.experiments.sample_columns import describe_missing_column
+from snellen.formats.shown_text import csv_table
+from snellen.formats.whole_files import write_atomically
+from snellen.interchange.exports.base import sample_table
+from snellen.scoring.scored_run import ScoredRun
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+KEYWORDS_OF_CSV = "the file is always UTF-8 with commas"
+
+
+class SampleRows:
+    """The replies of runs, with a row for each presentation.
+
+    A row has the question with its ground truth, the request as sent, the reply as received, its reading, and the
+    question's scores. The columns are described in docs/reference/exports.md. The journals are read at the first use.
+
+    Calling it returns the data frame of polars, whose attributes it has as well; `to_pandas()` returns one of pandas.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/shape", limit=4)
+        >>> results.samples.to_pandas()["correct"].mean()
+        1.0
+        >>> len(results.samples), results.samples[0]["benchmark"]
+        (4, 'eyechart/shape')
+    """
+
+    def __init__(self, runs: Sequence[ScoredRun]) -> None:
+        self._runs = tuple(runs)
+
+    @cached_property
+    def _frame(self) -> polars.DataFrame:
+        return sample_table(self._runs)
+
+    def __call__(self) -> polars.DataFrame:
+        """Return the data frame of polars."""
+        return self._frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the data frame of polars."""
+        return self._frame
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the table as a data frame of pandas."""
+        check_pandas()
+        from snellen.experiments.answering_frames import sample_frame
+
+        return sample_frame(self._frame.iter_rows(named=True))
+
+    @answering_keywords(KEYWORDS_OF_CSV, without_effect={"index": False})
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the table to a CSV file and return its path. Lists are written as JSON.
+
+        Args:
+            path: The file. Its suffix becomes `.csv`.
+        """
+        file = Path(path).with_suffix(".csv")
+        rows: list[dict[str, Any]] = []
+        for sample in self._frame.iter_rows(named=True):
+            row = {}
+            for name, value in sample.items():
+                is_nested = isinstance(value, (list, dict))
+                row[name] = msgspec.json.encode(value).decode() if is_nested else value
+            rows.append(row)
+        write_atomically(file, csv_table(rows).encode())
+        return file
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield each row as a dict."""
+        return self._frame.iter_rows(named=True)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a row as a dict by its index; a column, or some rows, as polars does.
+
+        Raises:
+            KeyError: There is no such column. The message says which one was most likely meant.
+        """
+        if isinstance(key, int):
+            return self._frame.row(key, named=True)
+        if isinstance(key, str) and key not in self._frame.columns:
+            raise KeyError(describe_missing_column(key, self._frame.columns))
+        return self._frame[key]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the data frame of polars."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return getattr(self._frame, name)
+        except AttributeError:
+            raise AttributeError(
+                f"samples has no attribute {name!r}; samples.to_pandas() is a data frame of pandas, samples[{name!r}] "
+                "a column"
+            ) from None
+
+    def __repr__(self) -> str:
+        return repr(self._frame)
+
+    def _repr_html_(self) -> str:
+        """Return the table as notebooks show it."""
+        shown: str = self._frame._repr_html_()
+        note = "results.samples: to_pandas(), to_polars(), to_csv(path)"
+        return f"{shown}<small>{html.escape(note)}</small>"

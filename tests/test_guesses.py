@@ -1,0 +1,201 @@
+"""What users of pandas, matplotlib and other harnesses write before they read: on results, rows, comparisons, plots."""
+
+from __future__ import annotations
+
+import pickle
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import snellen as sn
+from snellen.errors import DataError, UnknownNameError
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> sn.Results:
+    runs = tmp_path_factory.mktemp("runs")
+    models = ["snellen:oracle", "snellen:always-a"]
+    return sn.evaluate(models, ["eyechart/shape", "eyechart/count"], limit=20, runs=runs)
+
+
+# --- the table of replies ---------------------------------------------------------------------------------------------
+
+
+def test_samples_are_a_table_with_and_without_brackets(results: sn.Results) -> None:
+    shapes = results["snellen:always-a"]["shape"]
+    table = shapes.samples.to_pandas()
+    assert len(table) == len(shapes.samples) == len(shapes.samples()) == 20
+    assert table["correct"].mean() == shapes.value()
+    assert shapes.samples["reply"].to_list() == table["reply"].to_list()
+    assert [row["sample_id"] for row in shapes.samples] == table["sample_id"].to_list()
+    assert shapes.samples[3]["sample_id"] == table["sample_id"][3]
+    assert shapes.samples.head(2).equals(shapes.samples().head(2))
+    assert shapes.samples.to_polars().equals(shapes.samples())
+    written = pd.read_csv(shapes.samples.to_csv("samples.csv", index=False))
+    assert written["sample_id"].to_list() == table["sample_id"].to_list()
+    assert "to_pandas()" in shapes.samples._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("look", "line"),
+    [
+        (lambda results: results.to_pandas()["question"], r"results\.samples\.to_pandas\(\)"),
+        (lambda results: results.to_pandas().correct, r"results\.samples\.to_pandas\(\)"),
+        (lambda results: results.to_pandas()["accuracy"], "metrics are rows, of which query"),
+        (lambda results: results.samples["prediction"], "reply is the text"),
+        (lambda results: results.samples.to_pandas()["answer"], "gold has the correct texts"),
+        (lambda results: results.samples.to_pandas().level, "it is tag_level"),
+        (lambda results: results.samples.query("correct"), r"samples\.to_pandas\(\) is a data"),
+        (lambda results: results.runs[0].to_pandas(), r"sn\.Results\(\[run\]\)"),
+    ],
+)
+def test_a_missing_column_says_where_it_is(look: Any, line: str, results: sn.Results) -> None:
+    with pytest.raises((KeyError, AttributeError), match=line):
+        look(results)
+
+
+def test_a_table_of_numbers_is_an_ordinary_data_frame(results: sn.Results) -> None:
+    frame = results.to_pandas()
+    accuracy = frame.query("metric == 'accuracy' and benchmark == 'eyechart/shape'")
+    values = accuracy.groupby("model")["value"].mean()
+    assert values["snellen:always-a"] == results["snellen:always-a"]["shape"].value()
+    assert type(frame.head()) is pd.DataFrame
+    assert pickle.loads(pickle.dumps(frame)).equals(frame)
+    assert len(pd.concat([frame, frame])) == 2 * len(frame)
+    with pytest.raises(KeyError):
+        _ = frame[["value", "nothing"]]
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_results_and_their_rows_have_the_numbers_of_the_headline(results: sn.Results) -> None:
+    shapes = results["snellen:always-a"]["shape"]
+    row = shapes[0]
+    assert shapes.ci == (shapes.low, shapes.high) == pytest.approx(row.ci)
+    assert row.ci == (row.estimate.low, row.estimate.high) == (row.low, row.high)
+    assert shapes.stderr == pytest.approx(row.stderr)
+    assert row.stderr == row.estimate.stderr
+    assert shapes.n == row.n == 20
+    assert row.value == shapes.value()
+    assert f"{shapes:.3f}" == f"{shapes.value():.3f}"
+    assert round(shapes, 2) == round(shapes.value() or 0, 2)
+    assert 0 <= shapes < 1 and shapes > -1 and shapes <= 1
+    assert results["snellen:oracle"]["shape"].stderr is None  # all values are equal
+    with pytest.raises(TypeError, match=r"first\.compare\(second\) tests their difference"):
+        _ = shapes > results["snellen:oracle"]
+    with pytest.raises(DataError, match="2 values match headline"):
+        _ = results.ci
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("score", "it is value"),
+        ("p_value", r"sn\.compare\(first, second\) has p-values"),
+        ("std", "stderr is the standard error"),
+        ("accuracy", "this row is of that metric: value, ci"),
+        ("reply", "samples of the results"),
+    ],
+)
+def test_a_row_says_what_a_number_is_called(name: str, hint: str, results: sn.Results) -> None:
+    with pytest.raises(AttributeError, match=f"'Result' object has no attribute '{name}'; {hint}"):
+        getattr(results[0], name)
+
+
+def test_the_keys_of_other_harnesses_are_answered(results: sn.Results) -> None:
+    with pytest.raises(UnknownNameError, match=r"results\['eyechart/shape'\]\.value\(\)"):
+        _ = results["results"]["eyechart/shape"]
+
+
+def test_a_comparison_is_a_sequence_of_differences(results: sn.Results) -> None:
+    comparison = sn.compare(results["snellen:oracle"], results["snellen:always-a"])
+    assert len(comparison) == len(list(comparison)) == len(comparison.to_pandas())
+    assert comparison[0] == comparison.rows[0]
+    overall = comparison.overall
+    assert overall.scope == "overall"
+    assert overall.ci == (overall.difference.low, overall.difference.high)
+    assert overall.ci == (overall.low, overall.high)
+    assert (overall.stderr, overall.n) == (overall.difference.stderr, overall.difference.n)
+    assert overall.significant
+    shape = comparison["shape"]
+    assert {row.benchmark for row in shape} == {"eyechart/shape"}
+    assert {flip.benchmark for flip in shape.flips} == {"eyechart/shape"}
+    assert shape.overall == shape.differences[0]
+    written = pd.read_csv(comparison.to_csv("comparison.csv", index=False))
+    assert len(written) == len(comparison)
+    assert written["difference"][0] == comparison[0].difference.value
+    with pytest.raises(UnknownNameError, match="did you mean eyechart/shape"):
+        _ = comparison["shpe"]
+    same = sn.compare(
+        results["snellen:oracle"], results["snellen:oracle"].only(where="level == 'hard'")
+    )
+    assert not any(row.significant for row in same)
+
+
+@pytest.mark.parametrize(
+    ("look", "hint"),
+    [
+        (lambda comparison: comparison.p_value, r"comparison\[0\]\.p, .*comparison\.overall\.p"),
+        (lambda comparison: comparison.ci, r"comparison\[0\]\.ci"),
+        (lambda comparison: comparison.winner, r"comparison\.overall\.significant"),
+        (lambda comparison: comparison.samples, r"flip_table\(\)"),
+        (lambda comparison: comparison[0].p_value, "it is p; p_adjusted is corrected"),
+        (lambda comparison: comparison[0].delta, r"difference\.value"),
+        (lambda comparison: comparison[0].std, "stderr"),
+    ],
+)
+def test_a_comparison_says_what_a_number_is_called(
+    look: Any, hint: str, results: sn.Results
+) -> None:
+    comparison = sn.compare(results["snellen:oracle"], results["snellen:always-a"])
+    with pytest.raises(AttributeError, match=hint):
+        look(comparison)
+
+
+# --- plots ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plot_has_the_methods_of_a_figure(
+    results: sn.Results, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plot = results.plot()
+    assert plot.savefig("chart.svg").read_text() == plot.svg == plot._repr_svg_()
+    assert plot.savefig(Path("chart.png"), bbox_inches="tight").read_bytes()[:4] == b"\x89PNG"
+    assert plot.svg in plot.to_html() == plot._repr_html_()
+    opened: list[str] = []
+
+    def open_page(address: str) -> bool:
+        opened.append(address)
+        return len(opened) == 1
+
+    monkeypatch.setattr(webbrowser, "open", open_page)
+    plot.show()
+    assert Path(opened[0].removeprefix("file://")).read_text() == plot.svg
+    assert capsys.readouterr().err == ""
+    plot.show()
+    assert capsys.readouterr().err.strip() == opened[1].removeprefix("file://")
+    with pytest.raises(TypeError, match="'dpi'; the suffix of the path says the format"):
+        plot.savefig("chart.png", dpi=300)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("set_title", r"results\.to_pandas\(\)"),
+        ("axes", r"results\.to_pandas\(\)"),
+        ("write_image", r"savefig\(path\)"),
+        ("savefigg", "did you mean savefig"),
+    ],
+)
+def test_a_plot_knows_the_names_of_matplotlib(name: str, hint: str, results: sn.Results) -> None:
+    with pytest.raises(AttributeError, match=f"'Plot' object has no attribute '{name}'; .*{hint}"):
+        getattr(results.plot(), name)
