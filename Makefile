@@ -33,7 +33,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfil
 MEMORY := $(shell grep -q '^[^ ]* /dev/shm [^ ]* \(.*,\)\?noexec' /proc/mounts || \
 	df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4e6 { print "/dev/shm" }')
 
-.PHONY: demo test ready tests quick slow installed alone coverage fuzz speed check style types site pictures fields dist system clean
+.PHONY: demo test ready tests quick slow installed alone coverage fuzz speed check style types site pictures fields lock dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -105,6 +105,13 @@ pictures: $(VENV)/dev.done system
 fields: $(VENV)/dev.done
 	$(BIN)/python website/fields.py
 	$(BIN)/python website/python_reference.py
+
+# What the images install, with the hash of each file. Run it after a change of dependencies or of constraints.txt.
+lock: $(VENV)/bin/python
+	env -u PIP_FIND_LINKS "$(UV)" pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" -c constraints.txt --override deploy/overrides.txt \
+		--no-emit-package snellen --no-emit-package snellen-lab --no-emit-package snellen-server \
+		-o deploy/requirements.lock deploy/requirements.in
 
 # Wheels and sdists of all packages under dist/, with what a package index would refuse.
 dist: $(VENV)/docs.done

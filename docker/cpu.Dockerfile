@@ -7,8 +7,10 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt README.md CHANGELOG.md LICENSE ./
 COPY src ./src
 COPY packages ./packages
-RUN pip install --no-cache-dir -c constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu \
-      torch '.[frames,hf,hub]' packages/snellen-lab packages/snellen-server
+COPY deploy/requirements.lock ./deploy/requirements.lock
+RUN pip install --no-cache-dir --require-hashes --no-deps -r deploy/requirements.lock \
+    && pip install --no-cache-dir -c constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu torch \
+    && pip install --no-cache-dir --no-deps --no-build-isolation . packages/snellen-lab packages/snellen-server
 
 USER 1000
 WORKDIR /snellen

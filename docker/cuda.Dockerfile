@@ -7,8 +7,11 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt README.md CHANGELOG.md LICENSE ./
 COPY src ./src
 COPY packages ./packages
+COPY deploy/requirements.lock ./deploy/requirements.lock
 # torch from PyPI brings the CUDA libraries that it needs; the driver comes with the container runtime (--gpus all).
-RUN pip install --no-cache-dir -c constraints.txt torch '.[frames,hf,hub]' packages/snellen-lab packages/snellen-server
+RUN pip install --no-cache-dir --require-hashes --no-deps -r deploy/requirements.lock \
+    && pip install --no-cache-dir -c constraints.txt torch \
+    && pip install --no-cache-dir --no-deps --no-build-isolation . packages/snellen-lab packages/snellen-server
 
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility

@@ -69,6 +69,7 @@ EXCEPTIONS = {
     "formats/whole_files.py:sync_folder": "a folder, to be written to the disk",
     "report/figure_files.py:show": "a chart of its own, opened in the browser",
     "interchange/exports/packing.py:_write_zip": "opened for writing",
+    "interchange/exports/packing.py:_add_file": "opened for writing",
     "interchange/exports/inspect_log.py:_write_part": "opened for writing",
     "runs/batch_ledger.py:add": "opened for appending; what it holds is read by read_file",
     "runs/run_store.py:_open": "opened for writing; what it holds is read by open_file",

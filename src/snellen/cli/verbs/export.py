@@ -15,6 +15,7 @@ from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue.forms import submission_writer
 from snellen.cli.flags import PATH
 from snellen.cli.show import announce, console
+from snellen.cli.signatures import verify_flag, verify_runs
 from snellen.common.late import import_hub
 from snellen.common.paths import benchmark_folder, shell_word, slug
 from snellen.errors import DataError, UnknownNameError
@@ -139,13 +140,22 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
     is_flag=True,
     help="Include the answers and everything that contains them: reports, judge prompts.",
 )
-def pack_command(runs: tuple[Path, ...], output: Path | None, images: bool, answers: bool) -> None:
+@click.option(
+    "--sign",
+    type=PATH,
+    metavar="KEY",
+    help="Sign with this SSH key, such as ~/.ssh/id_ed25519.",
+)
+def pack_command(
+    runs: tuple[Path, ...], output: Path | None, images: bool, answers: bool, sign: Path | None
+) -> None:
     """Pack RUNS, or a built benchmark, into one file to share.
 
     \b
       snellen pack runs/x --images
       snellen pack runs/x runs/y --answers -o both-with-answers.zip
       snellen pack questions --answers
+      snellen pack runs/x --sign ~/.ssh/id_ed25519
 
     The file contains the questions as sent, the requests, the replies and the scores. `snellen report` can show an
     unpacked run on any machine, without the benchmark. --answers includes the answers, so that others can score the run
@@ -153,15 +163,20 @@ def pack_command(runs: tuple[Path, ...], output: Path | None, images: bool, answ
 
     A benchmark, given by its name or folder, is packed with its images, so that models can be run on it anywhere. If
     you leave the answers out, these runs can be scored only where the answers are. See docs/sharing.md.
+
+    --sign adds the digest of each file and your signature. Who has your public key checks both with --verify, a flag of
+    `snellen view`, `score` and `publish`. Signing uses the program ssh-keygen, and nothing is sent anywhere.
     """
+    if sign is not None:
+        sign = sign.expanduser()
     if len(runs) == 1 and not (runs[0] / RUN_MANIFEST).exists():
         benchmark = _built_benchmark(str(runs[0]))
         if benchmark is not None:
-            _pack_benchmark(benchmark, output, answers=answers)
+            _pack_benchmark(benchmark, output, answers=answers, sign=sign)
             return
     _check_runs(runs)
     path = output or Path(f"{runs[0].resolve().name if len(runs) == 1 else 'runs'}.zip")
-    packed = pack_runs(runs, path, images=images, answers=answers)
+    packed = pack_runs(runs, path, images=images, answers=answers, sign=sign)
     if packed.left_out:
         announce(
             f"not packed, because they reveal the correct answers: {', '.join(packed.left_out)} (--answers "
@@ -174,6 +189,8 @@ def pack_command(runs: tuple[Path, ...], output: Path | None, images: bool, answ
         contents.append(f"the answers of {', '.join(packed.answers)}")
     elif answers:
         contents.append("no answers, because they are hidden")
+    if sign is not None:
+        contents.append("signed")
     console.print(f"wrote {packed.path}: {', '.join(contents)}", soft_wrap=True)
     unpack = shlex.join(("python", "-m", "zipfile", "-e", path.name, RECEIVED))
     announce(f"to open it on another machine, run `{unpack}`, then `snellen view {RECEIVED}`")
@@ -209,10 +226,14 @@ def _built_benchmark(name: str) -> Benchmark | None:
         return None
 
 
-def _pack_benchmark(benchmark: Benchmark, output: Path | None, *, answers: bool) -> None:
+def _pack_benchmark(
+    benchmark: Benchmark, output: Path | None, *, answers: bool, sign: Path | None
+) -> None:
     path = output or Path(f"{slug(benchmark.name)}.zip")
-    packed = pack_benchmark(benchmark, path, answers=answers)
+    packed = pack_benchmark(benchmark, path, answers=answers, sign=sign)
     contents = "with answers" if packed.has_answers else "without answers (--answers includes them)"
+    if sign is not None:
+        contents += ", signed"
     console.print(
         f"wrote {packed.path}: {benchmark.count():,} questions, {packed.images:,} images, {contents}",
         soft_wrap=True,
@@ -297,8 +318,15 @@ TOKEN = "SNELLEN_TOKEN"  # noqa: S105
 @click.option(
     "--public", "is_public", is_flag=True, help="Make the entry public when it is scored."
 )
+@verify_flag
 def publish_command(
-    run: Path, url: str, board: str, protocol: str, is_public: bool, **declared: str
+    run: Path,
+    url: str,
+    board: str,
+    protocol: str,
+    is_public: bool,
+    signers: Path | None,
+    **declared: str,
 ) -> None:
     """Submit a RUN to the leaderboard of a Snellen server, which scores it with answers that only the server has.
 
@@ -309,6 +337,7 @@ def publish_command(
     The command sends the replies, the ids of their questions, and the options in the order that the model saw. It does
     not send answers, scores, prompts or images.
     """
+    verify_runs([run], signers, with_scores=False)
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise DataError(

@@ -30,6 +30,7 @@ from snellen.cli.flags import (
     subset_flags,
 )
 from snellen.cli.show import announce, console, print_tables, show_results, show_table
+from snellen.cli.signatures import verify_flag, verify_runs
 from snellen.common.answer_forms import FORMS
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
@@ -112,6 +113,7 @@ def _parse_bound(
     callback=_parse_bound,
     help="Exit with 1 if the headline of a run is below this, such as 0.9 or 90%.",
 )
+@verify_flag
 @subset_flags
 @scoring_flags
 @details_flag
@@ -126,6 +128,7 @@ def score_command(
     to: Path | None,
     model: str,
     fail_under: float | None,
+    signers: Path | None,
     where: str,
     common_answered: bool,
     as_json: bool,
@@ -161,7 +164,10 @@ def score_command(
             "answers of its benchmark: to change them, rebuild it with `snellen build ... --answers` (its "
             "questions stay the same)"
         )
+    if files and signers:
+        raise DataError(f"--verify checks packed runs, and {files[0]} is a file of predictions")
     folders = [run for run in runs if run not in files]
+    verify_runs(folders, signers, with_scores=False)
     if files:
         from snellen.interchange.predictions.taking import FileReading, import_with_notes
 

@@ -8,6 +8,7 @@ import click
 
 from snellen.cli.flags import PATH, IntegerParameter
 from snellen.cli.show import console
+from snellen.cli.signatures import verify_flag, verify_runs
 from snellen.errors import ModelError
 
 
@@ -20,18 +21,27 @@ from snellen.errors import ModelError
 @click.option(
     "--read-only", is_flag=True, help="Do not allow notes or starting runs from the pages."
 )
-def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> None:
+@verify_flag
+def view_command(
+    runs: tuple[Path, ...], port: int, opens: bool, read_only: bool, signers: Path | None
+) -> None:
     """Browse RUNS in local web pages: a table of runs, comparisons, and questions with their replies.
 
     Without RUNS, the pages show the runs in ./runs; a folder stands for all runs in it. Running evaluations are
     updated, and new runs appear. Only this machine can open the pages. From another machine, forward the port: ssh -L
     7878:127.0.0.1:7878 HOST. Everyone who opens the printed address can save names, tags, notes and labels, and can
     start, stop and resume runs.
+
+    With --verify, the pages show the runs that are there at the start, if all of them are signed, and no others.
     """
-    from snellen.viewing.library import RunLibrary
+    from snellen.viewing.library import RunLibrary, find_runs
     from snellen.viewing.local_pages import LocalPages, serve_pages
     from snellen.viewing.serving import open_listener
 
+    if signers is not None:
+        runs = tuple(find_runs(runs or (Path("runs"),))) or runs
+        read_only = True
+        verify_runs(runs, signers, with_scores=True)
     library = RunLibrary(runs or (Path("runs"),), may_be_empty=not runs and not read_only)
     pages = LocalPages(library, read_only=read_only)
     listener = open_listener(port)

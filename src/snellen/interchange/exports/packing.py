@@ -8,6 +8,7 @@ was scored as right tells the gold of its question all the same.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -20,10 +21,12 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.building.benchmark import EXAMPLES, MANIFEST, SAMPLES, Benchmark
 from snellen.callers import for_caller
+from snellen.common.foreign import open_file
 from snellen.common.images import ImageStore
 from snellen.common.paths import slug
 from snellen.errors import DataError, StoreError
 from snellen.formats.record_files import ENDING
+from snellen.interchange.signing import BLOCK, check_key, sign_folders
 from snellen.runs.own_questions import (
     RunImages,
     keep_questions,
@@ -50,16 +53,32 @@ class PackedRuns(Struct, frozen=True):
 
 
 def pack_runs(
-    runs: Sequence[Path], path: Path, *, images: bool = False, answers: bool = False
+    runs: Sequence[Path],
+    path: Path,
+    *,
+    images: bool = False,
+    answers: bool = False,
+    sign: Path | None = None,
 ) -> PackedRuns:
     """Write runs into a zip file, each in a folder of its own: its journals, all its scorings, its questions.
 
-    With `images` those of the questions too; with `answers` their golds, the reports and the judges' exchanges, by
-    which it can be scored again elsewhere. Unpacked, each is a run like any other.
+    Unpacked, each is a run like any other.
 
-    Raises StoreError for a folder that is not a run or a file that cannot be written, DataError for images or answers
-    that are asked for and not at hand, and for runs whose folders have the same name.
+    Args:
+        runs: The folders of the runs.
+        path: The file to write.
+        images: Whether the images of the questions go with them.
+        answers: Whether the ground truths go with them, and also reports and the exchanges of judges, which contain
+            ground truths. With them, a run can be scored again elsewhere.
+        sign: File of an SSH key with which each run is signed (`snellen.interchange.signing`).
+
+    Raises:
+        StoreError: A folder is not a run, or the file cannot be written.
+        DataError: Images or answers are wanted and missing, two runs have folders of the same name, or the key cannot
+            be used.
     """
+    if sign is not None:
+        check_key(sign)
     names = [run.resolve().name for run in runs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"two of these runs are called {twice[0]}; pack them into different files")
@@ -87,7 +106,7 @@ def pack_runs(
             for file in Path(staging).rglob("*")
             if file.is_file()
         }
-        _write_zip(path, packed)
+        _write_zip(path, packed, sign)
     return PackedRuns(path, len(packed), n_images, tuple(dict.fromkeys(golds)), tuple(left_out))
 
 
@@ -105,7 +124,9 @@ class PackedBenchmark(Struct, frozen=True):
     has_answers: bool
 
 
-def pack_benchmark(benchmark: Benchmark, path: Path, *, answers: bool = False) -> PackedBenchmark:
+def pack_benchmark(
+    benchmark: Benchmark, path: Path, *, answers: bool = False, sign: Path | None = None
+) -> PackedBenchmark:
     """Write a built benchmark into a zip file that is a built benchmark again where it is unpacked.
 
     Args:
@@ -113,11 +134,14 @@ def pack_benchmark(benchmark: Benchmark, path: Path, *, answers: bool = False) -
         path: The file to write.
         answers: Whether the answers go with it, and all files that tell something of them. Without them it can be run
             elsewhere, and the runs are scored where the answers are.
+        sign: File of an SSH key with which the benchmark is signed.
 
     Raises:
-        DataError: The answers are asked for and hidden.
+        DataError: The answers are asked for and hidden, or the key cannot be used.
         StoreError: The file cannot be written.
     """
+    if sign is not None:
+        check_key(sign)
     if answers and not has_answers(benchmark.folder):
         raise DataError(f"the answers of {benchmark.name} are hidden; pack it without them")
     inner_folder = slug(benchmark.name)
@@ -143,7 +167,7 @@ def pack_benchmark(benchmark: Benchmark, path: Path, *, answers: bool = False) -
         manifest_file = Path(staging) / MANIFEST
         manifest_file.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
         packed[f"{inner_folder}/{MANIFEST}"] = manifest_file
-        _write_zip(path, packed)
+        _write_zip(path, packed, sign)
     return PackedBenchmark(path, inner_folder, n_images, answers)
 
 
@@ -196,14 +220,34 @@ def _answers(use: BenchmarkUse, run: Path) -> Path | None:
     return answers_file(folder)
 
 
-def _write_zip(path: Path, files: dict[str, Path]) -> None:
+def _write_zip(path: Path, files: dict[str, Path], key: Path | None) -> None:
+    """Write files into an archive at these places, and sign each of its folders if there is a key."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            digest_by_place = {}
             for place, file in sorted(files.items()):
-                archive.write(file, place)
+                digest_by_place[place] = _add_file(archive, place, file)
+            if key is not None:
+                for place, content in sign_folders(digest_by_place, key).items():
+                    archive.writestr(place, content)
         part.replace(path)
+    except DataError:
+        part.unlink(missing_ok=True)
+        raise
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StoreError(f"{path} cannot be written ({error.strerror or error})") from None
+
+
+def _add_file(archive: zipfile.ZipFile, place: str, file: Path) -> str:
+    """Write a file into an archive, and return the digest of what was written: a journal may grow meanwhile."""
+    entry = zipfile.ZipInfo.from_file(file, place, strict_timestamps=False)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    digest = hashlib.sha256()
+    with open_file(file) as source, archive.open(entry, "w", force_zip64=True) as target:
+        while block := source.read(BLOCK):
+            digest.update(block)
+            target.write(block)
+    return digest.hexdigest()
