@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 import small
+import snellen as sn
 from snellen.catalogue import entries
 from snellen.catalogue.recipes import VendorRecipe, find_recipe, packaged_recipes, parse_recipe
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.vendor_recipes import apply_recipe
 from snellen.metrics.declaration import find_metric
+from snellen.models.model_strings import parse_spec
 from snellen.runs.spec import run_spec
 
 QWEN = "hf:Qwen/Qwen2.5-VL-7B-Instruct"
@@ -158,3 +160,63 @@ def test_a_metric_of_a_card_that_the_run_does_not_have_is_named(
     [row] = [json.loads(line) for line in out.splitlines()]
     assert (row["measured"], row["agrees"]) == ("", "")
     assert "the run has no row relaxed_accuracy" in row["what differs"]
+
+
+def test_sizes_have_settings_of_their_own_and_the_rest_of_the_recipe() -> None:
+    recipe = packaged_recipes()["qwen3-vl"]
+    thinking = recipe.settings_of("235B-A22B-Thinking")
+    instruct = recipe.settings_of("235B-A22B-Instruct")
+    assert (thinking.temperature, instruct.temperature) == (0.6, 0.7)
+    assert thinking.coordinates == instruct.coordinates == "1000"
+
+    text = MINE + "\n[size_settings.XL]\ntemperature = 1.0\n"
+    with pytest.raises(DataError, match="size_settings has XL, which is none of the sizes S"):
+        parse_recipe(text, "mine.toml")
+    text = MINE + "\n[size_settings.S]\ntop_p = 0.5\n"
+    with pytest.raises(DataError, match="setting_sources has no source of top_p"):
+        parse_recipe(text, "mine.toml")
+
+
+def test_sampling_and_thinking_reach_servers_that_take_them() -> None:
+    def options_of(model: str) -> tuple[dict[str, str], tuple[str, ...]]:
+        spec = run_spec({"models": [model], "benchmarks": ["modern/mmstar"]})
+        applied = apply_recipe(spec)
+        return parse_spec(applied.spec.question.models[0]).options, applied.not_applied
+
+    own_server, _ = options_of("openai:Qwen/Qwen3-VL-235B-A22B-Instruct@http://localhost:1/v1")
+    assert json.loads(own_server["extra_body"]) == {
+        "top_k": 20,
+        "repetition_penalty": 1.0,
+        "presence_penalty": 1.5,
+    }
+    here, sentences = options_of("hf:Qwen/Qwen3-VL-235B-A22B-Instruct")
+    assert "extra_body" not in here
+    assert (
+        "top_k=20, repetition_penalty=1.0, presence_penalty=1.5 is not applied: a model hf: cannot be told"
+        in sentences
+    )
+    glm, sentences = options_of("vllm:zai-org/GLM-4.5V")
+    assert json.loads(glm["chat_template_kwargs"]) == {"enable_thinking": True}
+    assert any(sentence.endswith("stated by the vendor, not applied") for sentence in sentences)
+
+
+def test_a_recipe_is_a_keyword(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(MINE)
+    said: list[str] = []
+    sn.evaluate(
+        "snellen:tiny", "eyechart/colour", recipe=str(recipe), limit=3, announce=said.append
+    )
+    assert said[0].startswith("recipe mine, S: temperature=0.0")
+    with pytest.raises(DataError, match="a recipe is applied to a model string"):
+        sn.evaluate(lambda question, images: "A", "eyechart/colour", recipe="vendor", limit=3)
+
+    numbers = sn.reproduce("snellen:tiny", "eyechart/colour", recipe=str(recipe), limit=30)
+    assert [(number.printed, number.agrees) for number in numbers] == [(99.9, False)]
+
+
+def test_the_page_counts_the_numbers_of_each_recipe() -> None:
+    page = Path("docs/recipes.md").read_text(encoding="utf-8")
+    for name, recipe in packaged_recipes().items():
+        [row] = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+        assert row.split("|")[3].strip() == str(len(recipe.numbers)), name

@@ -11,6 +11,7 @@ from snellen.api import load_benchmark as load_benchmark
 from snellen.api import load_model as load_model
 from snellen.api import load_run as load_run
 from snellen.api import reform as reform
+from snellen.api import reproduce as reproduce
 from snellen.api import score as score
 from snellen.catalogue import add_suites as add_suites
 from snellen.errors import AbsentBenchmarkError as AbsentBenchmarkError

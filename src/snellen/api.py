@@ -28,17 +28,20 @@ from snellen.building.spec import (
     reform_spec,
 )
 from snellen.catalogue import BenchmarkSpec, select
+from snellen.catalogue.recipes import VENDOR
 from snellen.common.field_values import check_known
 from snellen.common.paths import slug
 from snellen.common.record_fields import shows_fields
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.deciding import DecidedComparison, decide_between
 from snellen.experiments.default_listeners import default_announce
-from snellen.experiments.evaluation import check_finished, evaluate_spec
+from snellen.experiments.evaluation import FinishedRun, check_finished, evaluate_spec
 from snellen.experiments.loaded_benchmark import LoadedBenchmark
 from snellen.experiments.outcome_checks import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import check_named_once, score_folders
+from snellen.experiments.vendor_recipes import Reproduced, apply_recipe
+from snellen.experiments.vendor_recipes import reproduce as compare_with_card
 from snellen.given_arguments import (
     chosen_metrics,
     extractor_name,
@@ -81,7 +84,7 @@ if TYPE_CHECKING:
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
 """The fields of a run as `evaluate` calls them."""
-EVALUATE_KEYWORDS = (*KEYWORDS, "metrics", "extractor", "progress")
+EVALUATE_KEYWORDS = (*KEYWORDS, "metrics", "extractor", "recipe", "progress")
 """All keywords of `evaluate` that other libraries may call otherwise."""
 
 
@@ -135,6 +138,7 @@ def evaluate(
     *,
     metrics: Any = (),
     extractor: str | Callable[..., Any] = "",
+    recipe: str = "",
     progress: ProgressListener | bool | None = None,
     announce: Announce | None = None,
     **fields: Unpack[RunKeywords],
@@ -157,6 +161,8 @@ def evaluate(
         extractor: How choices are extracted from replies (docs/extraction.md): a name, a function of
             `(reply, options, labels)` that returns an index or None, or one of the reply alone that returns the part to
             read.
+        recipe: Settings of a recipe (docs/recipes.md): `vendor` for that of the model's family, a name, or the path of a
+            TOML file. The model is one model string; settings that the call or the string has take precedence.
         progress: Whether to show progress, or what is called with a `RunProgress` whenever replies arrive, from one
             thread at a time. By default, terminals and notebooks show progress.
         announce: Called with lines for a reader, such as what is built, left out, or sent to a judge. By default,
@@ -185,6 +191,7 @@ def evaluate(
         "protocols": protocols,
         "metrics": metrics,
         "extractor": extractor,
+        "recipe": recipe,
         "progress": progress,
     }
     given = {name: value for name, value in arguments.items() if not _is_default(value)}
@@ -205,7 +212,10 @@ def evaluate(
     settings["benchmarks"] = [benchmark_pattern(benchmark, say) for benchmark in benchmarks]
     if isinstance(settings.get("protocols"), (str, list, tuple)):
         settings["protocols"] = separated_protocols(settings["protocols"])
+    recipe = settings.pop("recipe", "")
     spec = run_spec({"report": False, **settings})
+    if recipe:
+        models, spec = _with_recipe(models, spec, recipe, say)
     scoring = spec.scoring
     register_scoring_code(scoring.metrics, extractor or scoring.extractor)
     own_metrics = (*chosen_metrics(chosen), *judge_names(judging_functions))
@@ -224,6 +234,71 @@ def evaluate(
     results = Results([run.scored for run in finished])
     warn_of_unused(own_metrics, results)
     return results
+
+
+def _with_recipe(
+    models: Sequence[Any], spec: RunSpec, recipe: str, announce: Announce
+) -> tuple[list[Any], RunSpec]:
+    """Return the model and the run with the settings of a recipe. Raises DataError for a model that is an object."""
+    objects = [model for model in models if not isinstance(model, str)]
+    if objects:
+        raise DataError(
+            f"recipe={recipe!r}: a recipe is applied to a model string, such as 'hf:org/name', and this model is "
+            f"{objects[0]!r:.60}"
+        )
+    applied = apply_recipe(spec.with_question(models=tuple(models)), recipe, announce)
+    return list(applied.spec.question.models), applied.spec.with_question(models=())
+
+
+@shows_fields(QuestionSpec, ExecutionSpec, RunSpec, report=False)
+def reproduce(
+    model: str,
+    benchmarks: str | Iterable[str] = (),
+    *,
+    recipe: str = VENDOR,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce | None = None,
+    **fields: Unpack[RunKeywords],
+) -> list[Reproduced]:
+    """Run what the card of a model prints, by its vendor's recipe, and compare the numbers (docs/recipes.md).
+
+    Args:
+        model: A model string.
+        benchmarks: Benchmarks of the card to run; all of them by default.
+        recipe: `vendor` for the recipe of the model's family, the name of a recipe, or the path of a TOML file.
+        progress: Called with a `RunProgress` whenever replies arrive.
+        announce: Called with lines for a reader. By default, terminals and notebooks show them.
+        fields: Fields of a `RunSpec`, as in `evaluate`.
+
+    Returns:
+        For each number of the card: `printed`, `measured`, `low` and `high` (its 95% interval) in the unit of the card,
+        `agrees`, and `differs`, what is known to differ. Numbers that disagree come first.
+
+    Raises:
+        DataError: No recipe is for the model, or its card prints nothing of the benchmarks.
+        UnknownNameError: No recipe has the name.
+        ErrorBudgetError: More than `error_budget` (a share) of the requests failed.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> text = "name = 'mine'\\ntitle = 'Mine'\\nsource = 'my paper'\\nsizes = { S = ['tiny'] }\\n"
+        >>> number = "[[numbers]]\\nbenchmark = 'eyechart/position'\\nprinted = 'Positions'\\nvalues = { S = 50.0 }\\n"
+        >>> _ = Path("mine.toml").write_text(text + number)
+        >>> [number] = sn.reproduce("snellen:tiny", recipe="mine.toml", limit=30)
+        >>> number.printed, round(number.measured, 1), number.agrees
+        (50.0, 63.3, True)
+    """
+    say = announce or default_announce()
+    spec = run_spec(
+        {"report": False, **fields, "models": (model,), "benchmarks": tuple(as_list(benchmarks))}
+    )
+
+    def evaluated(part: RunSpec) -> list[FinishedRun]:
+        finished = evaluate_spec(part, progress=progress, announce=say)
+        check_finished(finished, part.execution.error_budget)
+        return finished
+
+    return compare_with_card(spec, evaluated, recipe, say)
 
 
 def _is_default(value: Any) -> bool:

@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 import msgspec
+import msgspec.structs
 from msgspec import Struct
 
 from snellen import registry
@@ -48,6 +49,12 @@ class RecipeSettings(
     """The longest reply, in tokens."""
     reasoning_tokens: int | None = None
     """Tokens for reasoning besides those of the answer."""
+    thinking: bool | None = None
+    """Whether the model reasons before its answer, for chat templates with the switch `enable_thinking`."""
+    sampling: dict[str, int | float] = {}
+    """Further sampling settings, by the names of vLLM's server: `top_k`, `presence_penalty`, `repetition_penalty`."""
+    other: dict[str, str] = {}
+    """Stated settings that Snellen cannot apply, in words, such as the frames of a video."""
     templates: str | None = None
     """The set of prompts, where a benchmark declares it."""
     coordinates: str | None = None
@@ -86,6 +93,8 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sizes: dict[str, tuple[str, ...]]
     """By the name of a size on the card: patterns of model names."""
     settings: RecipeSettings = RecipeSettings()
+    size_settings: dict[str, RecipeSettings] = {}
+    """By size: settings in which it differs from `settings`."""
     setting_sources: dict[str, str] = {}
     """Where each setting is stated."""
     unstated: tuple[str, ...] = ()
@@ -101,6 +110,14 @@ class VendorRecipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             if any(fnmatchcase(folded, pattern.casefold()) for pattern in patterns):
                 return size
         return None
+
+    def settings_of(self, size: str) -> RecipeSettings:
+        """The settings of a size: those of the recipe, and its own where it has any."""
+        own = self.size_settings.get(size)
+        if own is None:
+            return self.settings
+        given = {name: getattr(own, name) for name in msgspec.to_builtins(own)}
+        return msgspec.structs.replace(self.settings, **given)
 
     def printed_for(self, size: str) -> Iterator[tuple[PrintedNumber, float]]:
         """The numbers of a size with their values."""
@@ -127,9 +144,15 @@ def parse_recipe(text: str, where: str) -> VendorRecipe:
         recipe = msgspec.convert(parse_toml(text, where), VendorRecipe)
     except msgspec.ValidationError as error:
         raise DataError(f"{where}: not a recipe of models ({error}); see docs/recipes.md") from None
-    settings = msgspec.to_builtins(recipe.settings)
-    if missing := sorted(settings.keys() - recipe.setting_sources.keys()):
+    stated = set(msgspec.to_builtins(recipe.settings))
+    for settings in recipe.size_settings.values():
+        stated |= msgspec.to_builtins(settings).keys()
+    if missing := sorted(stated - recipe.setting_sources.keys()):
         raise DataError(f"{where}: setting_sources has no source of {', '.join(missing)}")
+    if unknown := sorted(recipe.size_settings.keys() - recipe.sizes.keys()):
+        raise DataError(
+            f"{where}: size_settings has {', '.join(unknown)}, which is none of the sizes {', '.join(recipe.sizes)}"
+        )
     if recipe.numbers and not recipe.source:
         raise DataError(f"{where}: source is missing; write where the numbers are printed")
     for number in recipe.numbers:

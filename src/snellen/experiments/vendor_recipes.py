@@ -9,11 +9,17 @@ from typing import Any
 from msgspec import Struct
 
 from snellen.callers import setting
-from snellen.catalogue.recipes import VENDOR, PrintedNumber, VendorRecipe, find_recipe
+from snellen.catalogue.recipes import (
+    VENDOR,
+    PrintedNumber,
+    RecipeSettings,
+    VendorRecipe,
+    find_recipe,
+)
 from snellen.errors import DataError
 from snellen.experiments.evaluation import FinishedRun
 from snellen.experiments.results import Results
-from snellen.models.model_strings import model_string, parse_spec
+from snellen.models.model_strings import ModelSpec, model_string, parse_spec
 from snellen.records import Estimate, Result
 from snellen.runs.finding import Announce, announce_nothing, matching_specs, prompts_of
 from snellen.runs.spec import RunSpec
@@ -22,6 +28,8 @@ PROCESSED_HERE = frozenset({"hf", "vllm"})
 """Schemes of models whose processor runs in this process, so that recipes can set the size of images."""
 WITHOUT_OPTIONS = frozenset({"snellen"})
 """Schemes of models without request settings."""
+WITH_CHAT_TEMPLATES = frozenset({"hf", "vllm", "openai"})
+"""Schemes of models whose chat template takes settings."""
 EvaluateRuns = Callable[[RunSpec], list[FinishedRun]]
 """Function that runs and scores a spec, such as `snellen.experiments.evaluation.evaluate_spec`."""
 
@@ -85,13 +93,16 @@ def apply_recipe(
             f"the recipe {recipe.name} has no size for the model {target}; it has {', '.join(recipe.sizes)}"
         )
 
-    options, not_applied = _model_options(recipe, model.scheme, set(model.options))
-    fields, left_out = _question_fields(recipe, spec)
+    settings = recipe.settings_of(size)
+    options, not_applied = _model_options(settings, model)
+    fields, left_out = _question_fields(settings, spec)
     not_applied += left_out
     if options:
         fields["models"] = (model_string(models[0], **options),)
+    applied = {name: value for name, value in {**options, **fields}.items() if name != "models"}
     stated = ", ".join(
-        f"{field}={value}" for field, value in {**options, **fields}.items() if field != "models"
+        _shown(value) if isinstance(value, dict) else f"{name}={value}"
+        for name, value in applied.items()
     )
     announce(f"recipe {recipe.name}, {size}: {stated or 'no setting is stated'}")
     for sentence in not_applied:
@@ -99,33 +110,50 @@ def apply_recipe(
     return AppliedRecipe(spec.with_question(**fields), recipe, size, tuple(not_applied))
 
 
-def _model_options(
-    recipe: VendorRecipe, scheme: str, given: set[str]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return options for the model string, and the settings that models of this scheme do not have."""
-    settings = recipe.settings
+def _model_options(settings: RecipeSettings, model: ModelSpec) -> tuple[dict[str, Any], list[str]]:
+    """Return options for the model string, and the settings that such a model does not have."""
+    is_own_server = model.scheme == "openai" and "@" in model.target
+    thinking = {} if settings.thinking is None else {"enable_thinking": settings.thinking}
     wanted: dict[str, Any] = {
         "min_pixels": settings.min_pixels,
         "max_pixels": settings.max_pixels,
         "system": settings.system or None,
         "reasoning_tokens": settings.reasoning_tokens,
+        "chat_template_kwargs": thinking or None,
+        "extra_body": settings.sampling or None,
+    }
+    applicable = {
+        "min_pixels": model.scheme in PROCESSED_HERE,
+        "max_pixels": model.scheme in PROCESSED_HERE,
+        "chat_template_kwargs": model.scheme in WITH_CHAT_TEMPLATES,
+        "extra_body": is_own_server,
     }
     options: dict[str, Any] = {}
     not_applied: list[str] = []
     for name, value in wanted.items():
-        if value is None or name in given:
+        if value is None or name in model.options:
             continue
-        is_pixels = name in ("min_pixels", "max_pixels")
-        if scheme in WITHOUT_OPTIONS or (is_pixels and scheme not in PROCESSED_HERE):
-            not_applied.append(f"{name}={value} is not applied: a model {scheme}: cannot be told")
+        if model.scheme in WITHOUT_OPTIONS or not applicable.get(name, True):
+            shown = _shown(value)
+            text = shown if isinstance(value, dict) else f"{name}={shown}"
+            not_applied.append(f"{text} is not applied: a model {model.scheme}: cannot be told")
         else:
             options[name] = value
+    for text in settings.other.values():
+        not_applied.append(f"{text}: stated by the vendor, not applied")
     return options, not_applied
 
 
-def _question_fields(recipe: VendorRecipe, spec: RunSpec) -> tuple[dict[str, Any], list[str]]:
+def _shown(value: Any) -> str:
+    """Return a setting as text: `name=value` for each entry of a table."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={item}" for name, item in value.items())
+    return str(value)
+
+
+def _question_fields(settings: RecipeSettings, spec: RunSpec) -> tuple[dict[str, Any], list[str]]:
     """Return settings for the run that it does not set itself, and settings that do not apply to all its benchmarks."""
-    settings, question = recipe.settings, spec.question
+    question = spec.question
     fields: dict[str, Any] = {}
     for name in ("temperature", "top_p", "max_new_tokens"):
         value = getattr(settings, name)
@@ -213,7 +241,7 @@ def reproduce(
     # A run has one set of prompts, so that benchmarks with another one are asked in a run of their own.
     groups: dict[str, list[str]] = defaultdict(list)
     for number, _ in printed:
-        wanted = number.templates or first.recipe.settings.templates or ""
+        wanted = number.templates or first.recipe.settings_of(first.size).templates or ""
         declared = all(wanted in prompts_of(found) for found in matching_specs(number.benchmark))
         groups[wanted if wanted and declared else ""].append(number.benchmark)
 
