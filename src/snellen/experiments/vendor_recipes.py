@@ -113,7 +113,9 @@ def apply_recipe(
 def _model_options(settings: RecipeSettings, model: ModelSpec) -> tuple[dict[str, Any], list[str]]:
     """Return options for the model string, and the settings that such a model does not have."""
     is_own_server = model.scheme == "openai" and "@" in model.target
-    thinking = {} if settings.thinking is None else {"enable_thinking": settings.thinking}
+    thinking: dict[str, bool] = {}
+    if settings.thinking is not None:
+        thinking["enable_thinking"] = settings.thinking
     wanted: dict[str, Any] = {
         "min_pixels": settings.min_pixels,
         "max_pixels": settings.max_pixels,
