@@ -21,7 +21,7 @@ from snellen.errors import DataError
 from snellen.formats import locate, xlsx
 from snellen.formats.locate import ImageFinder
 from snellen.formats.rows import read_rows
-from snellen.formats.text_table import read_text_table
+from snellen.formats.text_table import TextTable
 from snellen.readers.table import read
 from snellen.recognition import recognise
 from snellen.recognition.recognising import TableSettings
@@ -68,7 +68,7 @@ def test_a_formula_is_the_value_that_the_spreadsheet_has_computed(tmp_path: Path
     book.close()
     assert texts(tmp_path / "t.xlsx") == [("Which?", ("cat", "dog"), (1,))]
     # A table of replies keeps one that begins like a formula.
-    assert read_text_table(tmp_path / "t.xlsx").rows[0][1]["answer"] == "=CHAR(66)"
+    assert TextTable.read(tmp_path / "t.xlsx").rows[0][1]["answer"] == "=CHAR(66)"
 
 
 def test_a_formula_that_nothing_has_computed_is_refused_with_its_line(tmp_path: Path) -> None:

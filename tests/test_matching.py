@@ -28,7 +28,6 @@ from snellen.protocols.verdict import (
     JudgeMatching,
     Verdict,
     ask_for_verdict,
-    majority_verdict,
     matching_prompt,
     none_label,
     read_label,
@@ -42,7 +41,7 @@ from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring import choice_metrics
 from snellen.scoring.judge_costs import estimate_cost
 from snellen.scoring.judges import stored_verdicts
-from snellen.scoring.unparsed import UnparsedReply, matching_item
+from snellen.scoring.unparsed import UnparsedReply
 
 PRINTED = """\
 You are an AI assistant to help me matching an answer with several options of a multiple choice question. \
@@ -248,13 +247,13 @@ VOTES = st.lists(
 
 @given(VOTES, st.randoms(use_true_random=False))
 def test_the_majority_of_valid_votes_counts_in_any_order(votes: list[Verdict], random: Any) -> None:
-    verdict = majority_verdict(votes)
+    verdict = Verdict.majority(votes)
     shuffled = random.sample(votes, len(votes))
     valid = Counter((v.outcome, v.value) for v in votes if not v.failed)
     if not valid:
         assert verdict.failed
         return
-    assert majority_verdict(shuffled) == verdict
+    assert Verdict.majority(shuffled) == verdict
     best = max(valid.values())
     winners = [vote for vote, count in valid.items() if count == best]
     assert (verdict.outcome, verdict.value) == (winners[0] if len(winners) == 1 else ("tie", None))
@@ -379,11 +378,11 @@ def test_a_presentation_without_marks_is_matched_by_capital_letters_and_asked_as
         prediction, Turn("Which animal is it?", ("cat", "dog")), "a purring one"
     )
     request = request_of(
-        matching_item(unparsed, JudgeSpec(max_tokens=7, structured=True, prompt="delimited"))
+        unparsed.judge_task(JudgeSpec(max_tokens=7, structured=True, prompt="delimited"))
     )
     assert "\nOptions:\nA. dog\nB. cat\n" in request.messages[0].text
     assert (request.decoding.max_new_tokens, request.decoding.choices) == (7, ("A", "B", "X"))
-    assert request_of(matching_item(unparsed)).decoding.choices == ()
+    assert request_of(unparsed.judge_task()).decoding.choices == ()
 
 
 def by_loudness(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:

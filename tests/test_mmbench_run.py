@@ -16,7 +16,7 @@ from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, ro
 from snellen.api import Results, evaluate, score
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError, UnknownNameError
-from snellen.formats.text_table import read_text_table, write_text_table
+from snellen.formats.text_table import TextTable, write_text_table
 from snellen.interchange.predictions.taking import import_run
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Failure, Request, Response
@@ -260,7 +260,7 @@ def test_a_submission_has_the_official_rows_with_the_replies_as_they_came(
     evaluate(Scripted(said), str(made.folder), ALL, name="r")
     done = write_submission(Path("runs/r"), Path(f"s.{form}"))
     assert (done.rows, done.never, done.failed, done.empty) == (9, (), (), 0)
-    table = read_text_table(Path(f"s.{form}"))
+    table = TextTable.read(Path(f"s.{form}"))
     kept = [name for name in rows[0] if name not in ("image", "answer")]
     assert [{name: cells.get(name, "") for name in kept} for _, cells in table.rows] == sorted(
         ({name: cells.get(name, "") for name in kept} for cells in rows),
@@ -284,7 +284,7 @@ def test_rows_that_were_never_asked_are_named_and_one_command_asks_for_them(
     assert f"run the same model again with -p '{ALL}'" in err
     code, _, err = small.command(capsys, "submit", "runs/r", "-o", "part.xlsx", "--partial")
     assert code == 0 and "missing rows: 9 of 24 rows were never asked" in err
-    asked = len(read_text_table(Path("part.xlsx")).rows)
+    asked = len(TextTable.read(Path("part.xlsx")).rows)
     _, _, err = small.command(capsys, *run, ALL)
     assert f"{24 - asked} requests" in err
     code, out, _ = small.command(capsys, "submit", "runs/r", "-o", "s.xlsx")
@@ -314,7 +314,7 @@ def test_a_likelihood_is_handed_in_as_the_letter_of_its_option_in_each_row(tmp_p
     made = built(write(rows, tmp_path / "t.tsv"))
     evaluate("snellen:oracle", str(made.folder), "likelihood", name="r")
     write_submission(Path("runs/r"), Path("s.tsv"))
-    said = {cells["index"]: cells["prediction"] for _, cells in read_text_table(Path("s.tsv")).rows}
+    said = {cells["index"]: cells["prediction"] for _, cells in TextTable.read(Path("s.tsv")).rows}
     assert said == {cells["index"]: cells["answer"] for cells in rows}
 
 

@@ -18,7 +18,7 @@ from snellen.cli import cli
 from snellen.records import Estimate
 from snellen.report.cost_scatter import cost_scatters
 from snellen.report.drawing import ChartGroup, ChartMark, ChartPath
-from snellen.report.heat_map import ColourScale, heat_map
+from snellen.report.heat_map import heat_map
 from snellen.report.latex import latex_table, latex_text
 from snellen.report.run_view import run_views
 from snellen.report.table import AbsentCell, NumberCell, Table
@@ -197,7 +197,9 @@ def test_a_heat_map_tints_by_its_scale_and_leaves_out_what_was_not_measured() ->
         ("a", "m"): Estimate(0.0, 0.1, 0.0, 0.2, 9),
         ("a", "n"): Estimate(1.0, 0.1, 0.8, 1.0, 9),
     }
-    drawn = heat_map("t", ["a", "b"], ["m", "n"], grid, ColourScale("share", 0, 100.0, (0.0, 1.0)))
+    drawn = heat_map(
+        "t", ["a", "b"], ["m", "n"], grid, "share", digits=0, factor=100.0, ends=(0.0, 1.0)
+    )
     cells = [shape for shape in drawn.shapes if isinstance(shape, ChartGroup)]
     assert [cell.tooltip for cell in cells] == [
         "a, m: 0.0% [0.0, 20.0] n=9",

@@ -18,7 +18,7 @@ from snellen.errors import DataError
 from snellen.formats import xlsx
 from snellen.formats.text_table import (
     READERS,
-    read_text_table,
+    TextTable,
     replacing_atomically,
     write_text_table,
 )
@@ -56,7 +56,7 @@ def rows(texts: list[str]) -> list[dict[str, str]]:
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    return [cells for _, cells in read_text_table(path).rows]
+    return [cells for _, cells in TextTable.read(path).rows]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -104,7 +104,7 @@ def test_a_text_file_is_what_other_programs_read_and_anyone_may_read_it(
     )
     assert path.read_bytes() == written.encode()
     assert path.stat().st_mode & 0o777 == 0o644
-    assert read_text_table(path).columns == ("index", "prediction")
+    assert TextTable.read(path).columns == ("index", "prediction")
 
 
 WRITER = "from snellen.formats.text_table import *; from pathlib import Path; import sys; "
@@ -186,7 +186,7 @@ def test_the_index_that_pandas_writes_without_a_name_is_left_out(name: str, tmp_
         frame.to_excel(tmp_path / name)
     else:
         frame.to_csv(tmp_path / name, sep="\t" if name == "t.tsv" else ",")
-    table = read_text_table(tmp_path / name)
+    table = TextTable.read(tmp_path / name)
     row = (2, {"index": "7", "prediction": "A"})
     assert (table.columns, table.rows, table.notes) == (("index", "prediction"), (row,), ())
 
@@ -206,14 +206,14 @@ def test_a_sheet_without_names_for_its_columns_is_refused(
         book.active.append(line)
     book.save(tmp_path / "t.xlsx")
     with pytest.raises(DataError) as caught:
-        read_text_table(tmp_path / "t.xlsx")
+        TextTable.read(tmp_path / "t.xlsx")
     assert str(caught.value) == f"{tmp_path / 't.xlsx'}{fault}"
 
 
 def test_a_form_that_is_none_is_refused_with_those_that_are(tmp_path: Path) -> None:
     said = f"{tmp_path / 't.xls'}: the suffix of a table must be one of .xlsx, .json, .jsonl, .tsv, .csv"
     for attempt in (
-        lambda: read_text_table(tmp_path / "t.xls"),
+        lambda: TextTable.read(tmp_path / "t.xls"),
         lambda: write_text_table(tmp_path / "t.xls", [], []),
     ):
         with pytest.raises(DataError) as caught:
@@ -225,7 +225,7 @@ def test_a_form_that_is_none_is_refused_with_those_that_are(tmp_path: Path) -> N
 def test_a_text_in_another_encoding_is_refused_with_its_place(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes('{"index": "é"}'.encode("latin-1"))
     with pytest.raises(DataError) as caught:
-        read_text_table(tmp_path / name)
+        TextTable.read(tmp_path / name)
     assert str(caught.value) == f"{tmp_path / name}: not UTF-8 (byte 11); save the file as UTF-8"
 
 
@@ -265,7 +265,7 @@ def test_a_spreadsheet_of_another_program_is_read_as_it_is_stored(tmp_path: Path
         sheet.append(row)
     book.create_sheet("more")
     book.save(tmp_path / "t.xlsx")
-    table = read_text_table(tmp_path / "t.xlsx")
+    table = TextTable.read(tmp_path / "t.xlsx")
     assert [cells for _, cells in table.rows] == [
         {"index": "1", "prediction": "=A1+1", "A": "5"},
         {"index": "2", "prediction": "=B", "A": "5.5"},
@@ -309,15 +309,15 @@ def test_bombs_and_broken_files_are_refused_in_one_line(
         write_text_table(path, ["index"], [{"index": "1"}])
         repacked(path, sheet, content)
         with pytest.raises(DataError, match=f"t.xlsx: not a readable .xlsx file .*{fault}"):
-            read_text_table(path)
+            TextTable.read(path)
     monkeypatch.setattr(xlsx, "LARGEST", 1 << 20)
     repacked(path, sheet, b" " * (2 << 20))
     assert path.stat().st_size < 20_000
     with pytest.raises(DataError, match="its uncompressed size is 2 MiB, more than"):
-        read_text_table(path)
+        TextTable.read(path)
     path.write_bytes(b"index\tprediction\n")
     with pytest.raises(DataError, match=r"not a readable .xlsx file"):
-        read_text_table(path)
+        TextTable.read(path)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_what_is_no_table_is_refused_with_its_line(
 ) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=fault):
-        read_text_table(tmp_path / name)
+        TextTable.read(tmp_path / name)
 
 
 def test_numbers_in_json_keep_their_digits_and_nan_is_an_empty_cell(tmp_path: Path) -> None:

@@ -26,8 +26,6 @@ from snellen.verification.verify import (
     ItemFault,
     QuestionCheck,
     Solvers,
-    check_items,
-    keep_passing,
 )
 
 Rows = list[dict[str, Any]]
@@ -205,11 +203,13 @@ def built(table: Rows, folder: Path) -> Benchmark:
 
 
 def faults(benchmark: Benchmark, name: str) -> dict[str, ItemFault]:
-    return {fault.sample_id: fault for fault in check_items(benchmark, names=[name])[name].faults}
+    return {
+        fault.sample_id: fault for fault in Solvers().check(benchmark, names=[name])[name].faults
+    }
 
 
 def test_sound_questions_pass_every_check_of_the_surface(tmp_path: Path) -> None:
-    outcomes = check_items(built(rows(), tmp_path))
+    outcomes = Solvers().check(built(rows(), tmp_path))
     assert [(name, len(outcome.faults), outcome.checked) for name, outcome in outcomes.items()] == [
         ("options-alike", 0, 60),
         ("answer-told", 0, 60),
@@ -288,7 +288,7 @@ def test_a_check_of_another_package_is_carried_out_like_the_others(
         )
 
     monkeypatch.setitem(registry._NAMES["checks"], "even", QuestionCheck("an even number", even))
-    kept = keep_passing(built(rows(), tmp_path), "odd", to=tmp_path / "odd")
+    kept = Solvers().keep_passing(built(rows(), tmp_path), "odd", to=tmp_path / "odd")
     assert kept.manifest.counts.samples == 30 and {one.reasons for one in kept.set_apart()} == {
         ("its number is even",)
     }
@@ -299,4 +299,4 @@ def test_models_are_asked_only_where_a_package_brings_the_check(
 ) -> None:
     monkeypatch.setattr("snellen.verification.verify.registry.targets", lambda group: {})
     with pytest.raises(UnknownNameError, match=r"no check here asks models \(jury\).*snellen-lab"):
-        check_items(built(rows(), tmp_path), Solvers(jury=("snellen:oracle",)))
+        Solvers(jury=("snellen:oracle",)).check(built(rows(), tmp_path))

@@ -53,7 +53,6 @@ from snellen.metrics.declaration import ReplyMetric as ReplyMetric
 from snellen.metrics.declaration import corpus_metric as corpus_metric
 from snellen.metrics.declaration import metric_row as metric_row
 from snellen.metrics.declaration import reply_metric as reply_metric
-from snellen.metrics.declaration import share_row as share_row
 from snellen.metrics.normalise import legacy_ocr_normalise as legacy_ocr_normalise
 from snellen.metrics.normalise import standard_normalise as standard_normalise
 from snellen.metrics.normalise import vqa_normalise as vqa_normalise
@@ -76,7 +75,6 @@ from snellen.common.drafts import Outline as Outline
 from snellen.common.drafts import ImageSpec as ImageSpec
 from snellen.common.drafts import QuestionDraft as QuestionDraft
 from snellen.common.drafts import read_params as read_params
-from snellen.common.drafts import without_exclusions as without_exclusions
 from snellen.formats.delimited import open_text as open_text
 from snellen.formats.json_files import json_lines as json_lines
 from snellen.formats.json_files import read_json as read_json
@@ -96,7 +94,6 @@ from snellen.reformulation.distractor_sources import SourceContext as SourceCont
 
 # A suite
 from snellen.catalogue.entries import BenchmarkSpec as BenchmarkSpec
-from snellen.catalogue.entries import ExpectedCounts as ExpectedCounts
 from snellen.catalogue.entries import SourceSpec as SourceSpec
 from snellen.protocols.prompts.templates import PromptTemplates as PromptTemplates
 from snellen.protocols.prompts.templates import packaged_templates as packaged_templates
@@ -106,7 +103,6 @@ from snellen.extraction import find_extractor as find_extractor
 from snellen.extraction import named_extractors as named_extractors
 from snellen.extraction.standard import read_choice as read_choice
 from snellen.extraction.reading import ExtractedChoice as ExtractedChoice
-from snellen.extraction.reading import Extractor as Extractor
 from snellen.extraction.reading import NamedExtractor as NamedExtractor
 from snellen.extraction.reading import no_choice as no_choice
 from snellen.protocols.prompts.role_prompts import JudgePrompt as JudgePrompt
@@ -118,7 +114,6 @@ from snellen.catalogue.suites import WrittenSubmission as WrittenSubmission
 from snellen.interchange.exports.base import ExportJob as ExportJob
 from snellen.interchange.exports.base import Exporter as Exporter
 from snellen.interchange.exports.packing import pack_runs as pack_runs
-from snellen.interchange.exports.trackers import TrackedMetric as TrackedMetric
 from snellen.interchange.exports.trackers import TrackedRun as TrackedRun
 from snellen.interchange.exports.trackers import Tracker as Tracker
 from snellen.interchange.predictions.joining import PlacedRow as PlacedRow
@@ -130,7 +125,6 @@ from snellen.interchange.publishing import pack_predictions as pack_predictions
 from snellen.records import Exchange as Exchange
 from snellen.runs.finding import find_benchmarks as find_benchmarks
 from snellen.runs.journal import read_exchanges as read_exchanges
-from snellen.runs.run_folder import RunManifest as RunManifest
 from snellen.runs.run_folder import journals as journals
 from snellen.runs.run_folder import read_manifest as read_manifest
 
@@ -138,7 +132,6 @@ from snellen.runs.run_folder import read_manifest as read_manifest
 from snellen.building.benchmark import ErrorBound as ErrorBound
 from snellen.building.benchmark import Verification as Verification
 from snellen.records import ItemDecision as ItemDecision
-from snellen.scoring.answers import sample_answers as sample_answers
 from snellen.verification.looks import SURFACE_FEATURES as SURFACE_FEATURES
 from snellen.verification.looks import hits_p_value as hits_p_value
 from snellen.verification.questions import LintMaterial as LintMaterial
@@ -149,9 +142,6 @@ from snellen.verification.verify import CheckMaterial as CheckMaterial
 from snellen.verification.verify import CheckOutcome as CheckOutcome
 from snellen.verification.verify import ItemFault as ItemFault
 from snellen.verification.verify import Solvers as Solvers
-from snellen.verification.verify import check_items as check_items
-from snellen.verification.verify import keep_passing as keep_passing
-from snellen.verification.verify import with_verification as with_verification
 
 # Replies that people label
 from snellen.formats.json_files import add_lines as add_lines
@@ -163,37 +153,25 @@ from snellen.scoring.reply_labels import NO_OPTION as NO_OPTION
 from snellen.scoring.reply_labels import label_items as label_items
 from snellen.scoring.reply_labels import read_labels as read_labels
 from snellen.scoring.unparsed import UnparsedReply as UnparsedReply
-from snellen.scoring.unparsed import matching_item as matching_item
 
 # Judges
-from snellen.cli.flags import judge_flags as judge_flags
-from snellen.cli.flags import judge_from_flags as judge_from_flags
 from snellen.protocols.verdict import Verdict as Verdict
-from snellen.protocols.verdict import majority_verdict as majority_verdict
-from snellen.protocols.verdict import matching_prompt as matching_prompt
 from snellen.scoring.judges import JudgeEnsemble as JudgeEnsemble
 from snellen.scoring.unparsed import stored_readings as stored_readings
 
 # A correction of numbers
-from snellen.analysis.capability import TASK_CAPABILITY as TASK_CAPABILITY
 from snellen.analysis.corrections import AUDIT_FILE as AUDIT_FILE
 from snellen.analysis.corrections import NumberCorrection as NumberCorrection
 from snellen.analysis.headline import headline_rows as headline_rows
-from snellen.analysis.question_means import is_censored as is_censored
 from snellen.analysis.subset import filter_runs as filter_runs
 from snellen.metrics.declaration import AFTER_AUDIT as AFTER_AUDIT
 from snellen.metrics.declaration import AS_READ as AS_READ
 from snellen.metrics.declaration import metric_of as metric_of
 from snellen.records import Score as Score
-from snellen.scoring.scored_run import flat_row as flat_row
 
 # Ratings by people
 from snellen.scoring.rating_study import RatingStudy as RatingStudy
-from snellen.scoring.rating_study import find_rating_study as find_rating_study
-from snellen.scoring.rating_study import rated_metric as rated_metric
-from snellen.scoring.rating_study import read_rating_study as read_rating_study
 from snellen.scoring.run_ratings import RunRatings as RunRatings
-from snellen.scoring.run_ratings import write_run_ratings as write_run_ratings
 
 # Files of questions
 from snellen.catalogue.suites import Importer as Importer
@@ -217,22 +195,17 @@ from snellen.cli.flags import field_flags as field_flags
 from snellen.cli.flags import flags_given as flags_given
 from snellen.cli.flags import json_flag as json_flag
 from snellen.cli.flags import offline_flag as offline_flag
-from snellen.cli.flags import scoring_flags as scoring_flags
 from snellen.cli.show import announce as announce
-from snellen.cli.show import error_console as error_console
 from snellen.cli.show import console as console
 from snellen.cli.show import print_built as print_built
 from snellen.cli.show import print_records as print_records
 from snellen.cli.show import print_tables as print_tables
 from snellen.cli.show import run_progress as run_progress
 from snellen.cli.show import show_table as show_table
-from snellen.cli.show import show_verification as show_verification
-from snellen.common.paths import shell_word as shell_word
 from snellen.formats.shown_text import csv_table as csv_table
 from snellen.formats.shown_text import strip_controls as strip_controls
 
 # Pages that work offline
-from snellen.common.decoding import data_uri as data_uri
 from snellen.common.decoding import to_plain_file as to_plain_file
 from snellen.report.rendering import OfflinePage as OfflinePage
 
@@ -241,7 +214,6 @@ from snellen.report.rendering import page_style as page_style
 from snellen.report.rendering import template_environment as template_environment
 from snellen.viewing.library import RunLibrary as RunLibrary
 from snellen.viewing.local_pages import LocalPages as LocalPages
-from snellen.viewing.local_pages import make_application as make_application
 from snellen.viewing.pages import ViewLook as ViewLook
 from snellen.viewing.pages import ViewPages as ViewPages
 from snellen.viewing.patience import http_protocol as http_protocol
@@ -258,7 +230,6 @@ from snellen.analysis.intervals import wilson as wilson
 from snellen.analysis.quantiles import student_t as student_t
 from snellen.building.benchmark import Benchmark as Benchmark
 from snellen.metrics.declaration import declared_row as declared_row
-from snellen.metrics.questions import question_label as question_label
 from snellen.runs.own_questions import RunImages as RunImages
 from snellen.runs.run_folder import BenchmarkUse as BenchmarkUse
 from snellen.scoring.answers import has_answers as has_answers
@@ -283,7 +254,6 @@ from snellen.formats.png import encode_png as encode_png
 from snellen.formats.shown_text import guard_formula as guard_formula
 from snellen.formats.shown_text import unguard_formula as unguard_formula
 from snellen.formats.text_table import TextTable as TextTable
-from snellen.formats.text_table import read_text_table as read_text_table
 from snellen.formats.text_table import write_text_table as write_text_table
 from snellen.formats.whole_files import write_atomically as write_atomically
 from snellen.formats.xlsx import read_sheet as read_sheet
@@ -293,7 +263,6 @@ from snellen.runs.earlier_answers import write_ahead as write_ahead
 from snellen.common.field_values import check_known as check_known
 from snellen.common.record_fields import record_fields as record_fields
 from snellen.experiments.evaluation import evaluate_spec as evaluate_spec
-from snellen.experiments.successive_runs import NotAsked as NotAsked
 from snellen.experiments.outcome_checks import check_budget as check_budget
 from snellen.experiments.scored_folders import score_folders as score_folders
 from snellen.models.model_strings import as_model_string as as_model_string
@@ -317,12 +286,10 @@ from snellen.building.benchmark import BenchmarkManifest as BenchmarkManifest
 from snellen.building.builder import build_benchmark as build_benchmark
 from snellen.experiments.benchmark_variants import build_variant as build_variant
 from snellen.experiments.benchmark_variants import build_missing as build_missing
-from snellen.common.foreign import lines_of as lines_of
 from snellen.common.paths import snellen_home as snellen_home
 from snellen.common.paths import slug as slug
 from snellen.reformulation.sampling import Sampling as Sampling
 from snellen.reformulation.sampling import SamplingRule as SamplingRule
-from snellen.reformulation.sampling import draw_sample as draw_sample
 from snellen.runs.finding import open_benchmark as open_benchmark
 from snellen.scoring.answers import open_answers as open_answers
 from snellen.scoring.resampling import draw_subset as draw_subset
@@ -332,8 +299,6 @@ from snellen.scoring.resampling import stratum_of as stratum_of
 from snellen.catalogue.cards import ModelCard as ModelCard
 from snellen.catalogue.cards import benchmarks_seen as benchmarks_seen
 from snellen.catalogue.cards import model_cards as model_cards
-from snellen.catalogue.entries import entry_text as entry_text
-from snellen.catalogue.loading import dimension_titles as dimension_titles
 from snellen.catalogue.loading import entries as entries
 from snellen.catalogue.loading import entry_folder as entry_folder
 from snellen.catalogue.loading import suite_facts as suite_facts
@@ -345,25 +310,21 @@ from snellen.catalogue.loading import declared_files as declared_files
 from snellen.common.faults import check_names as check_names
 from snellen.common.faults import names_of as names_of
 from snellen.formats.json_files import parse_toml as parse_toml
-from snellen.formats.json_files import read_packaged_text as read_packaged_text
 from snellen.formats.json_files import read_toml as read_toml
 from snellen.registry import find_registered as find_registered
 from snellen.registry import unknown_name as unknown_name
 
 # Pages and charts of your own
 from snellen.common.late import data_frame as data_frame
-from snellen.formats.shown_text import object_line as object_line
 from snellen.formats.whole_files import write_in_form as write_in_form
 from snellen.report.axes import ChartAxis as ChartAxis
 from snellen.report.axes import PlotPoint as PlotPoint
-from snellen.report.axes import chart_axis as chart_axis
 from snellen.report.content import ShownItem as ShownItem
 from snellen.report.drawing import ChartDrawing as ChartDrawing
 from snellen.report.drawing import ChartPanel as ChartPanel
 from snellen.report.drawing import DrawingBuilder as DrawingBuilder
 from snellen.report.document import Document as Document
 from snellen.report.example_questions import example_questions as example_questions
-from snellen.report.heat_map import ColourScale as ColourScale
 from snellen.report.heat_map import heat_map as heat_map
 from snellen.report.interval_chart import IntervalRow as IntervalRow
 from snellen.report.interval_chart import interval_chart as interval_chart
@@ -377,48 +338,36 @@ from snellen.report.scatter_chart import scatter_chart as scatter_chart
 from snellen.analysis.coverage import few_names as few_names
 from snellen.formats.shown_text import short_name as short_name
 from snellen.report.table import Cell as Cell
-from snellen.report.number_text import DASH as DASH
-from snellen.report.table import cell_text as cell_text
 from snellen.report.number_text import decimal_text as decimal_text
 from snellen.report.number_text import interval_text as interval_text
 from snellen.report.number_text import percent_text as percent_text
-from snellen.report.number_text import shorten as shorten
-from snellen.report.number_text import unit_of_difference as unit_of_difference
 from snellen.report.number_text import value_text as value_text
 
 # Rows of a run
-from snellen.analysis.capability import CAPABILITY as CAPABILITY
 from snellen.analysis.choice_values import scored_predictions as scored_predictions
 from snellen.analysis.dose_response import dose_responses as dose_responses
 from snellen.analysis.headline import OVERALL as OVERALL
-from snellen.analysis.headline import HEADLINE as HEADLINE
 from snellen.analysis.headline import first_text_metric as first_text_metric
 from snellen.analysis.headline import headline_metric as headline_metric
 from snellen.analysis.headline import protocol_preference as protocol_preference
 from snellen.analysis.paired.differences import question_values as question_values
-from snellen.metrics.declaration import DEFAULT_TEXT_METRICS as DEFAULT_TEXT_METRICS
 from snellen.metrics.declaration import SHARE as SHARE
 from snellen.metrics.declaration import SummedMetric as SummedMetric
 from snellen.metrics.declaration import find_metric as find_metric
 from snellen.metrics.declaration import metric_with as metric_with
-from snellen.metrics.declaration import summed_metric as summed_metric
 from snellen.metrics.declaration import unit_multiplier as unit_multiplier
-from snellen.metrics.question_counts import Counts as Counts
 from snellen.protocols.base import labelled_declaration as labelled_declaration
 from snellen.records import Better as Better
-from snellen.records import METHODS as METHODS
 from snellen.report.control_tables import control_tables as control_tables
 from snellen.report.pooled_estimates import accuracy_by_template as accuracy_by_template
 from snellen.report.pooled_estimates import by_option_position as by_option_position
 from snellen.report.run_view import ModelMethodRow as ModelMethodRow
 from snellen.report.run_view import mean_chance as mean_chance
-from snellen.report.run_view import method_rows as method_rows
 from snellen.report.run_view import run_views as run_views
 from snellen.scoring.scored_run import run_labels as run_labels
 
 # Why two numbers differ
 from snellen.analysis.reconciling import reconcile as reconcile
-from snellen.interchange.predictions.taking import FileReading as FileReading
 from snellen.interchange.reconciled_sources import side_of_file as side_of_file
 
 # Statistics

@@ -27,9 +27,8 @@ from snellen.building.benchmark import (
     percent_at_most,
 )
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.entries import entry_text
 from snellen.errors import DataError
-from snellen.records import Estimate
+from snellen.records import Estimate, SetApartQuestion
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.resampling import draw_subset
 from snellen_lab.verification.datasheet_page import (
@@ -217,7 +216,7 @@ def test_the_entry_is_toml_that_says_what_the_benchmark_was_built_from() -> None
     for name in ("eyechart/count", "eyechart/caption", "easy-vqa"):
         spec = sn.build(name).spec
         manifest = Benchmark(Path("home/benchmarks") / name).manifest
-        read = msgspec.convert(tomllib.loads(entry_text(manifest.spec)), BenchmarkSpec)
+        read = msgspec.convert(tomllib.loads(manifest.spec.toml()), BenchmarkSpec)
         assert read == spec == manifest.spec
 
 
@@ -233,7 +232,11 @@ def test_questions_set_apart_and_their_reasons_are_counted(tmp_path: Path) -> No
     import gzip
 
     benchmark = small.built(even(), tmp_path / "mine")
-    rows = [{"reasons": ["jury"]}, {"reasons": ["jury", "duplicate"]}]
+    sample = next(benchmark.samples())
+    rows = [
+        SetApartQuestion(sample, (), ("jury",)),
+        SetApartQuestion(sample, (), ("jury", "duplicate")),
+    ]
     path = benchmark.folder / "set_apart.jsonl.gz"
     path.write_bytes(gzip.compress(b"".join(msgspec.json.encode(row) + b"\n" for row in rows)))
     from snellen.building.benchmark import file_digest

@@ -19,7 +19,7 @@ from hosting import RunningServer, hosted
 from http_browser import Browser
 from snellen.errors import DataError
 from snellen.models.embedded import Scripted
-from snellen.scoring.rating_study import find_rating_study
+from snellen.scoring.rating_study import RatingStudy
 from snellen_lab.ratings.form import make_form
 from snellen_lab.ratings.gathering import gather, read_gathered
 from snellen_lab.ratings.sheets import KEY, RatingKey, read_key
@@ -143,7 +143,7 @@ def test_what_is_rated_is_kept_at_every_step_and_read_by_the_command(
 
 def test_the_items_are_those_of_the_offline_form(server: RunningServer, tmp_path: Path) -> None:
     configuration = server.services.configuration
-    study = find_rating_study(str(configuration.folder.parent / "plans.toml"))
+    study = RatingStudy.find(str(configuration.folder.parent / "plans.toml"))
     made = make_form(
         [configuration.folder / "runs" / name for name in MODELS],
         study,

@@ -28,8 +28,6 @@ from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.rating_study import (
     RatingDimension,
     RatingStudy,
-    find_rating_study,
-    read_rating_study,
 )
 from snellen.scoring.run_ratings import RATINGS, RunRatings
 from snellen_lab.analyses.run_measures import capabilities
@@ -73,7 +71,7 @@ better = "lower"
 def study(tmp_path: Path) -> RatingStudy:
     file = tmp_path / "captions.toml"
     file.write_text(STUDY)
-    return find_rating_study(str(file))
+    return RatingStudy.find(str(file))
 
 
 def key_of(study: RatingStudy, models: int = 2, scenes: int = 3, checks: int = 0) -> RatingKey:
@@ -274,12 +272,12 @@ def test_the_order_of_raters_changes_nothing(order: list[int]) -> None:
 def test_a_column_is_known_by_its_number_and_its_dimension(
     title: str, place: tuple[int, str] | None
 ) -> None:
-    assert column_of(title, find_rating_study(EHUB)) == place
+    assert column_of(title, RatingStudy.find(EHUB)) == place
 
 
 def published_table(path: Path, raters: int = 15) -> np.ndarray:
     """A sheet in the layout of the published one, with made-up values; all of them by rater, item and dimension."""
-    study = find_rating_study(EHUB)
+    study = RatingStudy.find(EHUB)
     values = np.random.default_rng(3).integers(1, 6, (raters, 48, 5))
     titles = ["No"]
     for item in range(1, 49):
@@ -309,7 +307,7 @@ def test_a_sheet_in_the_published_layout_gives_the_means_and_alphas_of_a_second_
 ) -> None:
     package = pytest.importorskip("krippendorff", reason="waits for krippendorff")
     values = published_table(tmp_path / f"sheet{suffix}")
-    gathered = gather(tmp_path / "plans", [tmp_path / f"sheet{suffix}"], find_rating_study(EHUB))
+    gathered = gather(tmp_path / "plans", [tmp_path / f"sheet{suffix}"], RatingStudy.find(EHUB))
     assert gathered.new_raters == 15 and gathered.notes == (
         f"sheet{suffix}: rows without a rating, excluded: 1",
     )
@@ -433,7 +431,7 @@ def test_a_study_with_a_fault_says_which(tmp_path: Path, old: str, new: str, fau
     file = tmp_path / "study.toml"
     file.write_text(STUDY.replace(old, new))
     with pytest.raises(DataError, match=fault):
-        read_rating_study(file)
+        RatingStudy.read(file)
 
 
 def test_a_study_without_a_published_sheet_has_no_key_for_one(study: RatingStudy) -> None:
@@ -462,7 +460,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_a_form_names_no_model_and_the_key_says_which_model_wrote_what(
     runs: list[Path], tmp_path: Path
 ) -> None:
-    made = make_form(runs, find_rating_study(EHUB), tmp_path / "study", checks=2)
+    made = make_form(runs, RatingStudy.find(EHUB), tmp_path / "study", checks=2)
     page = made.path.read_text("utf-8")
     assert not any(word in page for word in ("quokka", "numbat", "minecraft", str(runs[0].parent)))
     content = json.loads(page.partition('id="study">')[2].partition("</script>")[0])
@@ -484,12 +482,12 @@ def test_the_same_seed_gives_the_same_form_and_another_one_another_order(
     runs: list[Path], tmp_path: Path
 ) -> None:
     pages = [
-        make_form(order, find_rating_study(EHUB), tmp_path / str(n), seed=seed).path.read_text()
+        make_form(order, RatingStudy.find(EHUB), tmp_path / str(n), seed=seed).path.read_text()
         for n, (order, seed) in enumerate([(runs, 0), (runs[::-1], 0), (runs, 1)])
     ]
     assert pages[0] == pages[1] != pages[2]
     with pytest.raises(StoreError, match="contains another study; choose another folder"):
-        make_form(runs, find_rating_study(EHUB), tmp_path / "0", seed=2)
+        make_form(runs, RatingStudy.find(EHUB), tmp_path / "0", seed=2)
 
 
 def test_what_cannot_be_rated_is_left_out_and_said(runs: list[Path], tmp_path: Path) -> None:
@@ -562,7 +560,7 @@ def test_the_commands_lead_from_runs_to_a_table(
 
 def with_ratings(runs: list[Path], folder: Path, study: str = EHUB) -> RatingKey:
     """Anna and Ben rated the replies: Anna gives 4 to everything, Ben from 1 to 5."""
-    key = make_form(runs, find_rating_study(study), folder, checks=1).key
+    key = make_form(runs, RatingStudy.find(study), folder, checks=1).key
     for rater, values in (("anna", (4, 4, 4, 4, 4)), ("ben", (5, 3, 2, 1, 2))):
         names = [dimension.name for dimension in key.study.dimensions]
         ratings = {

@@ -11,7 +11,7 @@ import mini_ehub
 import snellen as sn
 from browser import CHROMIUM, browsing
 from snellen.models.embedded import Scripted
-from snellen.scoring.rating_study import find_rating_study
+from snellen.scoring.rating_study import RatingStudy
 from snellen_lab.ratings.form import make_form
 from snellen_lab.ratings.gathering import gather, read_gathered
 
@@ -32,7 +32,7 @@ def test_a_form_is_filled_in_by_keys_kept_over_a_reload_and_read_back(tmp_path: 
     )
     folder = tmp_path / "study"
     made = make_form(
-        [tmp_path / "quokka"], find_rating_study("lvlm-ehub-embodied"), folder, checks=1
+        [tmp_path / "quokka"], RatingStudy.find("lvlm-ehub-embodied"), folder, checks=1
     )
     with browsing(tmp_path) as page:
         page.open(made.path.as_uri())

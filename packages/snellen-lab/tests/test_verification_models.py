@@ -16,7 +16,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.drafts import Draft
 from snellen.formats.json_files import add_lines
 from snellen.records import Request
-from snellen.verification.verify import Solvers, keep_passing, verify
+from snellen.verification.verify import Solvers, verify
 from snellen_lab.verification.audit_labels import AuditLabel, Label, labels_file
 from snellen_lab.verification.audited_questions import named_items
 from snellen_lab.verification.blind import BlindVotes, solved_blind
@@ -161,8 +161,8 @@ def test_questions_solved_without_their_pictures_are_set_apart(tmp_path: Path) -
 
     whole = built(table, tmp_path)
     blind = tuple(solver(name) for name in "abc")
-    kept = keep_passing(
-        whole, "kept", solvers(tmp_path, blind=blind), to=tmp_path / "kept", names=["blind"]
+    kept = solvers(tmp_path, blind=blind).keep_passing(
+        whole, "kept", to=tmp_path / "kept", names=["blind"]
     )
     apart = {one.sample.id for one in kept.set_apart()}
     assert {f"q{i:03d}" for i in known} <= apart and len(apart) <= 30 / 0.8
@@ -170,15 +170,9 @@ def test_questions_solved_without_their_pictures_are_set_apart(tmp_path: Path) -
     assert (
         check.detail.startswith("without images, 4") and "of the questions kept, 2" in check.detail
     )
-    assert (
-        keep_passing(
-            whole,
-            "same",
-            solvers(tmp_path, blind=(sn.load_model("snellen:uniform"),)),
-            to=tmp_path / "s",
-        ).manifest.counts.samples
-        == 120
-    )
+    uniform = solvers(tmp_path, blind=(sn.load_model("snellen:uniform"),))
+    same = uniform.keep_passing(whole, "same", to=tmp_path / "s")
+    assert same.manifest.counts.samples == 120
 
 
 def test_of_what_is_set_apart_as_solved_blind_no_more_is_good_than_was_said() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from snellen.building.older_builds import (
     FORMAT,
@@ -34,6 +35,7 @@ from snellen.common.paths import check_benchmark_name, snellen_home
 from snellen.errors import DataError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.shown_text import object_line
+from snellen.formats.whole_files import write_atomically
 from snellen.records import (
     Estimate,
     Example,
@@ -349,6 +351,13 @@ class Benchmark:
     @property
     def name(self) -> str:
         return self.manifest.spec.name
+
+    def with_verification(self, verification: Verification) -> Benchmark:
+        """Write what checks and reviewers found into the manifest, and return the benchmark with it."""
+        manifest = replace(self.manifest, verification=verification)
+        content = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+        write_atomically(self.folder / MANIFEST, content)
+        return Benchmark(self.folder)
 
     def part(self, name: str) -> Path | None:
         """Return the path of a file of records, such as `samples.jsonl.gz`; None if the benchmark was built without it.

@@ -280,6 +280,16 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
                 return folder / name
         return folder
 
+    def toml(self) -> str:
+        """Return the entry as TOML, without fields that have their defaults.
+
+        Examples:
+            >>> from snellen.plugin_api import entries
+            >>> entries()["eyechart/colour"].toml().splitlines()[0]
+            'name = "eyechart/colour"'
+        """
+        return tomli_w.dumps(_changed_fields(self))
+
     def facts(self) -> dict[str, Any]:
         """The names that a `--where` condition can use besides the samples' tags."""
         return {
@@ -381,17 +391,6 @@ def _read(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def entry_text(spec: BenchmarkSpec) -> str:
-    """Return an entry as TOML, without fields that have their defaults.
-
-    Examples:
-        >>> from snellen.plugin_api import entries
-        >>> entry_text(entries()["eyechart/colour"]).splitlines()[0]
-        'name = "eyechart/colour"'
-    """
-    return tomli_w.dumps(_changed_fields(spec))
 
 
 def _changed_fields(record: Struct) -> dict[str, Any]:

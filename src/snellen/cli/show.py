@@ -93,9 +93,7 @@ def show_results(results: Results, as_json: bool, *, with_details: bool = False)
         with_details: Print all tables.
     """
     if as_json:
-        from snellen.scoring.scored_run import flat_row
-
-        print_records(map(flat_row, results.rows))
+        print_records(results.rows)
         return
     from snellen.report.findings import findings
     from snellen.report.missing_values import missing_values
@@ -152,7 +150,7 @@ def _show_details(views: Sequence[RunView]) -> None:
 
 
 def print_records(records: Iterable[Any]) -> None:
-    """Print records as JSON, one object per line.
+    """Print records as JSON, one object per line. Results are printed as flat objects, as in results.json.
 
     Examples:
         >>> print_records([{"bird": "wren", "songs": 3}])
@@ -160,7 +158,12 @@ def print_records(records: Iterable[Any]) -> None:
     """
     import msgspec
 
+    from snellen.records import Result
+    from snellen.scoring.scored_run import flat_row
+
     for record in records:
+        if isinstance(record, Result):
+            record = flat_row(record)
         console.out(msgspec.json.encode(record).decode(), highlight=False)
 
 
@@ -286,8 +289,13 @@ def build_progress(name: str) -> Iterator[Built]:
         yield show
 
 
-def print_built(benchmark: Benchmark) -> None:
-    """Print a built benchmark: name, version, counts and folder, and warnings about it on stderr."""
+def print_built(benchmark: Benchmark, *, with_verification: bool = False) -> None:
+    """Print a built benchmark: name, version, counts and folder, and warnings about it on stderr.
+
+    Args:
+        benchmark: The benchmark.
+        with_verification: Also print the checks that its questions had to pass.
+    """
     counts = benchmark.manifest.counts
     contents = f"{counts.questions:,} questions, "
     if counts.examples:
@@ -313,6 +321,8 @@ def print_built(benchmark: Benchmark) -> None:
         announce(f"  note: {note}")
     for reason, times in sorted(benchmark.manifest.build_info.rejected.items()):
         announce(f"  note: {times:,} distractor candidates were rejected: {reason}")
+    if with_verification:
+        show_verification(benchmark)
 
 
 def show_verification(benchmark: Benchmark) -> None:

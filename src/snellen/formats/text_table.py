@@ -37,19 +37,19 @@ class TextTable(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Oddities of the file that the user should know."""
 
+    @staticmethod
+    def read(path: Path) -> TextTable:
+        """Read a table in the format of its suffix. Raises DataError, naming file and line.
 
-def read_text_table(path: Path) -> TextTable:
-    """Read a table in the format of its suffix. Raises DataError, naming file and line.
-
-    Examples:
-        >>> _ = Path("birds.csv").write_text("bird,songs\\nwren,3\\n")
-        >>> read_text_table(Path("birds.csv")).rows
-        ((2, {'bird': 'wren', 'songs': '3'}),)
-    """
-    read = READERS.get(path.suffix.lower())
-    if read is None:
-        raise DataError(f"{path}: the suffix of a table must be one of {', '.join(READERS)}")
-    return read(path)
+        Examples:
+            >>> _ = Path("birds.csv").write_text("bird,songs\\nwren,3\\n")
+            >>> TextTable.read(Path("birds.csv")).rows
+            ((2, {'bird': 'wren', 'songs': '3'}),)
+        """
+        read = READERS.get(path.suffix.lower())
+        if read is None:
+            raise DataError(f"{path}: the suffix of a table must be one of {', '.join(READERS)}")
+        return read(path)
 
 
 def _read_delimited(path: Path) -> TextTable:
@@ -206,7 +206,7 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
 
 def _check_written(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
     """Raise DataError if the rows of the draft are not the rows that were written."""
-    reread = read_text_table(draft)
+    reread = TextTable.read(draft)
     if len(reread.rows) != len(rows):
         raise DataError(
             f"cannot write {path}: only {len(reread.rows)} of {len(rows)} rows could be read again"

@@ -36,6 +36,10 @@ FEWEST_READ = 0.5
 """The share of the replies that a rule has to read to be told by its verdicts."""
 
 
+NOTHING_SAID = FileReading()
+"""The user said nothing about a file."""
+
+
 class ReconciledSide(Struct, frozen=True):
     """One of the two results."""
 
@@ -48,7 +52,7 @@ class ReconciledSide(Struct, frozen=True):
     """Whether it is a run of Snellen, which names images by their digests."""
 
 
-def side_of_file(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
+def side_of_file(path: Path, reading: FileReading = NOTHING_SAID, rule: str = "") -> ReconciledSide:
     """Return what a file of predictions says, with the verdicts that it records.
 
     Args:

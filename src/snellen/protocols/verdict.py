@@ -48,6 +48,23 @@ class Verdict(Struct, frozen=True):
     def failed(self) -> bool:
         return self.outcome in ("malformed", "error")
 
+    @staticmethod
+    def majority(verdicts: Sequence[Verdict]) -> Verdict:
+        """Return the majority of the valid verdicts, or a tie. If none is valid, return the first failure.
+
+        Examples:
+            >>> Verdict.majority([Verdict("given", 1), Verdict("given", 1), Verdict("none")]).value
+            1
+        """
+        valid = [verdict for verdict in verdicts if not verdict.failed]
+        if not valid:
+            return verdicts[0]
+        ranked = Counter((verdict.outcome, verdict.value) for verdict in valid).most_common(2)
+        if len(ranked) > 1 and ranked[0][1] == ranked[1][1]:
+            return Verdict("tie")
+        outcome, value = ranked[0][0]
+        return Verdict(outcome, value)
+
 
 Deliberation = Generator[list[Request], list[Response], Verdict]
 VerdictReader = Callable[[str], Verdict | None]
@@ -142,23 +159,6 @@ def verdict_token(text: str) -> str:
         if word.lower().startswith(lead):
             word = word[len(lead) :].strip(_AROUND)
     return word
-
-
-def majority_verdict(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the majority of the valid verdicts, or a tie. If none is valid, return the first failure.
-
-    Examples:
-        >>> majority_verdict([Verdict("given", 1), Verdict("given", 1), Verdict("none")]).value
-        1
-    """
-    valid = [verdict for verdict in verdicts if not verdict.failed]
-    if not valid:
-        return verdicts[0]
-    ranked = Counter((verdict.outcome, verdict.value) for verdict in valid).most_common(2)
-    if len(ranked) > 1 and ranked[0][1] == ranked[1][1]:
-        return Verdict("tie")
-    outcome, value = ranked[0][0]
-    return Verdict(outcome, value)
 
 
 DELIMITED = "snellen-match-1"

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries, suite_members
-from snellen.catalogue.entries import PromptSet, entry_text
+from snellen.catalogue.entries import PromptSet
 from snellen.catalogue.loading import LoadedEntry, read_entry_file
 from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
@@ -139,7 +139,7 @@ def _with_whole_paths(spec: BenchmarkSpec, source: Path) -> BenchmarkSpec:
 def _text(recognition: Recognition, spec: BenchmarkSpec) -> str:
     """The entry, with a line on what it was made of."""
     first = f"# {recognition.lines()[0]}; change here what is wrong, the next build says the same"
-    return f"{first}\n\n{entry_text(spec)}"
+    return f"{first}\n\n{spec.toml()}"
 
 
 Decide = Callable[[Path, Doubt], str]

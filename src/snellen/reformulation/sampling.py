@@ -85,6 +85,25 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
             if value is not None and value < 1:
                 raise ValueError(f"{name} = {value} leaves nothing")
 
+    def draw(self, strata: Sequence[str], *names: str | int) -> list[int]:
+        """Draw a subset of the samples of a source.
+
+        Args:
+            strata: Stratum of each sample, in the order of the source.
+            names: Names that seed the draw.
+
+        Returns:
+            Positions of the chosen samples in the source, ascending. A ratio is rounded down, but gives at least one.
+
+        Raises:
+            DataError: The rule requests more samples than there are.
+
+        Examples:
+            >>> Sampling("equal", each=1).draw(["yes", "no", "yes", "yes"], "demo")
+            [1, 2]
+        """
+        return draw_sample(strata, self, *names)
+
     def subset_name(self, whole: str) -> str:
         """Return the default name of a subset of a benchmark.
 

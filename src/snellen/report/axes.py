@@ -27,6 +27,40 @@ class ChartAxis(Struct, frozen=True):
     bottom: float = 0.0
     """The smallest."""
 
+    @staticmethod
+    def of_metric(row: MetricRow, estimates: Sequence[Estimate], unit: str = "") -> ChartAxis:
+        """Make the axis of a metric, over its declared bounds or else over the estimates and their intervals.
+
+        Its title names the unit, and says if lower is better.
+
+        Args:
+            row: The metric row.
+            estimates: The estimates that the chart shows.
+            unit: Their unit, if another than the row's.
+
+        Examples:
+            >>> from snellen.plugin_api import declared_row
+            >>> ChartAxis.of_metric(declared_row("accuracy"), [Estimate(0.3, 0.05, 0.2, 0.4, 80)]).unit
+            'share'
+        """
+        unit = unit or row.unit
+        if row.low is not None and row.high is not None:
+            multiplier = unit_multiplier(unit)
+            bottom = multiplier * min(row.low, 0.0)
+            top = multiplier * row.high
+        else:
+            values = [0.0]
+            for estimate in estimates:
+                ends = (estimate.low, estimate.value, estimate.high)
+                values.extend(value for value in ends if value is not None)
+            bottom = min(values)
+            top = max(values) * 1.04
+
+        if top <= bottom:
+            top = bottom + 1.0
+        top = max(top, bottom + 1e-6)  # a span of zero would have no scale
+        return ChartAxis(row.heading, unit, top, bottom)
+
     @property
     def ticks(self) -> list[float]:
         """Values of the ticks: multiples of a round step, about five of them."""
@@ -50,40 +84,6 @@ class ChartAxis(Struct, frozen=True):
 
 ACCURACY = ChartAxis("accuracy")
 """The axis of shares of correct replies, 0 to 1."""
-
-
-def chart_axis(row: MetricRow, estimates: Sequence[Estimate], unit: str = "") -> ChartAxis:
-    """Make the axis of a metric, over its declared bounds or else over the estimates and their intervals.
-
-    Its title names the unit, and says if lower is better.
-
-    Args:
-        row: The metric row.
-        estimates: The estimates that the chart shows.
-        unit: Their unit, if another than the row's.
-
-    Examples:
-        >>> from snellen.plugin_api import declared_row
-        >>> chart_axis(declared_row("accuracy"), [Estimate(0.3, 0.05, 0.2, 0.4, 80)]).unit
-        'share'
-    """
-    unit = unit or row.unit
-    if row.low is not None and row.high is not None:
-        multiplier = unit_multiplier(unit)
-        bottom = multiplier * min(row.low, 0.0)
-        top = multiplier * row.high
-    else:
-        values = [0.0]
-        for estimate in estimates:
-            ends = (estimate.low, estimate.value, estimate.high)
-            values.extend(value for value in ends if value is not None)
-        bottom = min(values)
-        top = max(values) * 1.04
-
-    if top <= bottom:
-        top = bottom + 1.0
-    top = max(top, bottom + 1e-6)  # a span of zero would have no scale
-    return ChartAxis(row.heading, unit, top, bottom)
 
 
 class PlotPoint(Struct, frozen=True):

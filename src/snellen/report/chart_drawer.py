@@ -21,7 +21,7 @@ from snellen.metrics.declaration import (
 )
 from snellen.protocols.prompts.templates import default_templates
 from snellen.records import METHODS, Estimate, Method
-from snellen.report.axes import ACCURACY, ChartAxis, PlotPoint, chart_axis
+from snellen.report.axes import ACCURACY, ChartAxis, PlotPoint
 from snellen.report.drawing import ChartPanel
 from snellen.report.interval_chart import IntervalRow, interval_chart
 from snellen.report.matrix_tables import (
@@ -354,8 +354,8 @@ class ChartDrawer:
             for _, row in rows:
                 number = row.overall("accuracy")
                 if number is not None:
-                    return chart_axis(declared_row("accuracy"), (), number.unit)
-        return chart_axis(declared_row("accuracy"), (), SHARE)
+                    return ChartAxis.of_metric(declared_row("accuracy"), (), number.unit)
+        return ChartAxis.of_metric(declared_row("accuracy"), (), SHARE)
 
     def method_scatter(self) -> list[ChartPanel]:
         """Draw accuracy by generation against likelihood, one point per model and benchmark that has both."""
@@ -427,7 +427,7 @@ def _metric_axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Chart
     row = declared_row(metric)
     if metric in (CAPABILITY, HEADLINE):
         row = metric_row(metric, unit=SHARE if unit.startswith(SHARE) else unit)
-    return chart_axis(row, estimates, unit)
+    return ChartAxis.of_metric(row, estimates, unit)
 
 
 def _position_name(size: int, position: int, models: Sequence[PositionEstimates]) -> str:

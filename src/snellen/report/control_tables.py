@@ -20,7 +20,7 @@ from snellen.analysis.paired.differences import (
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Prediction, Variant
 from snellen.report.degradation_tables import degradation_tables
-from snellen.report.number_text import DASH, metric_title, number_or_dash, unit_of_difference
+from snellen.report.number_text import DASH, metric_title, number_or_dash
 from snellen.report.run_view import RunView
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 from snellen.scoring.scored_run import ScoredBenchmark
@@ -112,7 +112,7 @@ def _control_rows(run: str, scored: ScoredBenchmark) -> Iterator[_ControlRow]:
 def _difference_cell(row: _ControlRow) -> Cell:
     if row.paired.difference.value is None:
         return AbsentCell("no question has a value both with and without its image")
-    return NumberCell(unit_of_difference(row.score.row.unit), row.paired.difference)
+    return NumberCell.of_difference(row.score.row.unit, row.paired.difference)
 
 
 def _changed_replies(score: QuestionMeasures, control: QuestionMeasures) -> str:

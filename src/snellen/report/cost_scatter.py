@@ -12,7 +12,7 @@ from snellen.analysis.headline import OVERALL
 from snellen.metrics.declaration import declared_row
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
-from snellen.report.axes import ChartAxis, chart_axis
+from snellen.report.axes import ChartAxis
 from snellen.report.cost_tables import on_front
 from snellen.report.drawing import ChartPanel
 from snellen.report.number_text import decimal_text, figure_text
@@ -145,7 +145,7 @@ def _cost_panel(kind: int, points: Sequence[CostPoint], scope: str) -> ChartPane
         )
     greatest_cost = max(cost for _, cost in places)
     x_axis = ChartAxis(heading, "", 1.06 * greatest_cost or 1.0)
-    y_axis = chart_axis(declared_row("accuracy"), (), points[0].unit)
+    y_axis = ChartAxis.of_metric(declared_row("accuracy"), (), points[0].unit)
     title = f"Accuracy against {heading}{scope}"
     drawing = scatter_chart(title, dots, x_axis, y_axis, front=sorted(front))
     return ChartPanel(heading + scope, drawing)

@@ -15,9 +15,9 @@ from snellen.analysis.dose_response import DosePoint, DoseResponse, HalfDose, do
 from snellen.common.degradation import DEGRADATIONS
 from snellen.metrics.declaration import declared_row
 from snellen.records import Estimate
-from snellen.report.axes import ChartAxis, chart_axis
+from snellen.report.axes import ChartAxis
 from snellen.report.drawing import ChartPanel, ChartPoint
-from snellen.report.number_text import metric_title, number_or_dash, unit_of_difference
+from snellen.report.number_text import metric_title, number_or_dash
 from snellen.report.run_view import RunView
 from snellen.report.scatter_chart import ScatterPoint, scatter_chart
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
@@ -79,7 +79,7 @@ def _degradation_text(row: _DoseRow) -> str:
 def _loss_cell(row: _DoseRow) -> Cell:
     if row.point.loss.value is None:
         return AbsentCell("no questions")
-    return NumberCell(unit_of_difference(row.response.unit), row.point.loss)
+    return NumberCell.of_difference(row.response.unit, row.point.loss)
 
 
 def _half_loss_cell(response: DoseResponse) -> Cell:
@@ -137,7 +137,9 @@ def _dose_panel(curves: Sequence[_Curve]) -> ChartPanel:
     doses = [_position(point)[0] for point in points]
     x_title = DEGRADATIONS[response.kind].title.format("dose")
     x_axis = ChartAxis(x_title, "", top=max(doses), bottom=min(doses))
-    y_axis = chart_axis(declared_row(response.metric), [point.y for point in points], response.unit)
+    y_axis = ChartAxis.of_metric(
+        declared_row(response.metric), [point.y for point in points], response.unit
+    )
     lines.append((None, [(x_axis.bottom, response.chance), (x_axis.top, response.chance)]))
 
     title = f"{response.benchmark}, {response.protocol}, {response.kind}"

@@ -80,7 +80,7 @@ def gate_table(result: GateResult) -> Table:
 def _difference_cell(outcome: GateOutcome) -> Cell:
     if outcome.difference.value is None:
         return AbsentCell("no common question has a value")
-    return NumberCell(unit_of_difference(outcome.unit), outcome.difference)
+    return NumberCell.of_difference(outcome.unit, outcome.difference)
 
 
 def _advice(outcome: GateOutcome) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-
 from snellen.records import Estimate
 from snellen.report.axes import label_width
 from snellen.report.drawing import (
@@ -28,23 +26,16 @@ Grid = Mapping[tuple[str, str], Estimate]
 """Estimates by row and column."""
 
 
-class ColourScale(Struct, frozen=True):
-    """Number format of a heat map: multiplied by `factor`, with this many digits.
-
-    Examples:
-        >>> ColourScale("share", digits=1, factor=100).digits
-        1
-    """
-
-    unit: str
-    digits: int
-    factor: float = 1.0
-    ends: tuple[float, float] | None = None
-    """Values of the faintest and the strongest tint; if None, the least and the greatest of all."""
-
-
 def heat_map(
-    title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, scale: ColourScale
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    grid: Grid,
+    unit: str,
+    *,
+    digits: int,
+    factor: float = 1.0,
+    ends: tuple[float, float] | None = None,
 ) -> ChartDrawing:
     """Draw a grid of cells with their numbers, tinted by a scale, under slanted names of columns.
 
@@ -53,12 +44,15 @@ def heat_map(
         rows: Names of the rows.
         columns: Names of the columns.
         grid: Estimates by row and column; cells without a value remain empty.
-        scale: Format of the numbers and ends of the tint.
+        unit: Unit of the estimates, for tooltips.
+        digits: Digits of the numbers after the decimal point.
+        factor: What the numbers in the cells are multiplied by, such as 100 for percent.
+        ends: Values of the faintest and the strongest tint; by default the smallest and the largest estimate.
 
 
     Examples:
         >>> grid = {("mine", "animals"): Estimate(0.75, 0.05, 0.64, 0.83, 80)}
-        >>> heat_map("Accuracy", ["mine"], ["animals"], grid, ColourScale("share", 1, 100)).title
+        >>> heat_map("Accuracy", ["mine"], ["animals"], grid, "share", digits=1, factor=100).title
         'Accuracy'
     """
     left = label_width(rows)
@@ -74,8 +68,8 @@ def heat_map(
         shapes.append(ChartText(x, top - 6, heading, "start", name, turn=-40))
 
     values = [estimate.value for estimate in grid.values() if estimate.value is not None]
-    if scale.ends is not None:
-        low, high = scale.ends
+    if ends is not None:
+        low, high = ends
     else:
         low = min(values, default=0.0)
         high = max(values, default=1.0)
@@ -93,10 +87,9 @@ def heat_map(
             x = left + cell_width * column_index
             box = ChartRectangle(x, y, cell_width - 2, CELL_HEIGHT - 2, "heat", opacity)
             middle = left + cell_width * (column_index + 0.5) - 1
-            digits = decimal_text(scale.factor * estimate.value, scale.digits)
-            number = ChartText(middle, y + 16, digits)
-            tooltip = f"{row}, {column}: {figure_text(estimate, scale.unit)}"
-            shapes.append(ChartGroup((box, number), 0, tooltip))
+            number = decimal_text(factor * estimate.value, digits)
+            tooltip = f"{row}, {column}: {figure_text(estimate, unit)}"
+            shapes.append(ChartGroup((box, ChartText(middle, y + 16, number)), 0, tooltip))
     width = left + cell_width * len(columns) + right_margin
     height = top + CELL_HEIGHT * len(rows) + 8
     return ChartDrawing(title, width, height, tuple(shapes))

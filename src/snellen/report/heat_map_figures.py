@@ -8,7 +8,7 @@ from snellen.metrics.declaration import SHARE, unit_multiplier
 from snellen.records import METHODS, Estimate
 from snellen.report.chart_drawer import FigureRow, dimension_row
 from snellen.report.drawing import ChartPanel
-from snellen.report.heat_map import ColourScale, heat_map
+from snellen.report.heat_map import heat_map
 from snellen.report.matrix_tables import scored_benchmarks
 from snellen.report.number_text import metric_title
 from snellen.report.run_view import RunView, dimensions_of, method_rows
@@ -17,7 +17,6 @@ HEAT_NOTE = (
     "One cell per model and row, in percent; a stronger tint is closer to 100%. An empty cell was not measured, "
     "or is not a share."
 )
-PER_CENT = ColourScale(SHARE, 0, 100.0, (0.0, 1.0))
 
 
 def benchmark_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
@@ -59,6 +58,15 @@ def _heat_map_panels(
         labels = [row.label for row in rows if row.label in filled_rows]
         names = [row.view.label for row in model_rows if row.view.label in filled_columns]
         if len(labels) > 1 and len(names) > 1:
-            drawing = heat_map(f"{title}, {method}", labels, names, grid, PER_CENT)
+            drawing = heat_map(
+                f"{title}, {method}",
+                labels,
+                names,
+                grid,
+                SHARE,
+                digits=0,
+                factor=100.0,
+                ends=(0.0, 1.0),
+            )
             panels.append(ChartPanel(method, drawing))
     return panels

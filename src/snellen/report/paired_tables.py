@@ -35,7 +35,6 @@ from snellen.report.number_text import (
     metric_title,
     number_or_dash,
     percent_text,
-    unit_of_difference,
 )
 from snellen.report.run_view import RunView, is_of_first_alone
 from snellen.report.table import FEW_GROUPS, AbsentCell, Cell, Column, NumberCell, Table, tabulate
@@ -367,7 +366,7 @@ def _count_or_dash(count: int | None) -> Cell:
 def _difference_cell(difference: PairedDifference) -> NumberCell | AbsentCell:
     if difference.difference.value is None:
         return AbsentCell(word_reason(difference.reason))
-    return NumberCell(unit_of_difference(difference.unit), corrected_estimate(difference))
+    return NumberCell.of_difference(difference.unit, corrected_estimate(difference))
 
 
 def _p_text(p: float | None) -> str:

@@ -17,7 +17,7 @@ from snellen.callers import for_caller
 from snellen.reasons import word_reason
 from snellen.records import METHODS, Method
 from snellen.report.headline_table import short_title
-from snellen.report.number_text import number_or_dash, unit_of_difference
+from snellen.report.number_text import number_or_dash
 from snellen.report.paired_tables import NO_DIFFERENCE, family_words, mean_label, needed_words
 from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, tabulate
 
@@ -123,7 +123,7 @@ def _number_columns(first_heading: str, second_heading: str) -> list[Column[Pair
 def _difference_cell(difference: PairedDifference) -> Cell:
     if difference.difference.value is None:
         return AbsentCell(word_reason(difference.reason))
-    return NumberCell(unit_of_difference(difference.unit), corrected_estimate(difference))
+    return NumberCell.of_difference(difference.unit, corrected_estimate(difference))
 
 
 def sureness(difference: PairedDifference) -> str:

@@ -10,7 +10,14 @@ from msgspec import Struct
 
 from snellen.callers import for_caller
 from snellen.records import Estimate
-from snellen.report.number_text import DASH, figure_text, footnote_mark, hint_text, number_text
+from snellen.report.number_text import (
+    DASH,
+    figure_text,
+    footnote_mark,
+    hint_text,
+    number_text,
+    unit_of_difference,
+)
 
 FEW_GROUPS = 10
 FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} images or dialogues: the interval is unreliable"
@@ -31,6 +38,20 @@ class NumberCell(Struct, frozen=True):
     secondary: tuple[tuple[str, Estimate], ...] = ()
     """Label and estimate: `of parsed`, over the parsed replies; `at most`, if the unparsed ones were right."""
     note: str = ""
+
+    @staticmethod
+    def of_difference(unit: str, estimate: Estimate) -> NumberCell:
+        """Return a cell with a difference of two values.
+
+        Args:
+            unit: Unit of the two values. A difference of two shares is shown in points.
+            estimate: The difference.
+
+        Examples:
+            >>> NumberCell.of_difference("share", Estimate(0.05, 0.02, 0.01, 0.09, 80)).unit
+            'points of a share'
+        """
+        return NumberCell(unit_of_difference(unit), estimate)
 
     @property
     def text(self) -> str:
@@ -79,6 +100,16 @@ class Table(Struct, frozen=True):
     """On a page: which samples stand behind a row, by its label, as a query of the browser of samples."""
     most_notes: int | None = None
     """Most notes and footnotes that are shown; the others are counted in one more line. None for all."""
+
+    def text_rows(self) -> list[list[str]]:
+        """Return the cells as texts, with the marks of footnotes.
+
+        Examples:
+            >>> Table("Songs", ("bird", "songs"), (("wren", 3),)).text_rows()
+            [['wren', '3']]
+        """
+        footnotes = self.footnotes()
+        return [[cell_text(cell, footnotes) for cell in row] for row in self.rows]
 
     @property
     def all_notes(self) -> tuple[str, ...]:

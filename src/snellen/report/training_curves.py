@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from snellen.metrics.declaration import SHARE, declared_row, metric_row
 from snellen.records import Estimate, Result
-from snellen.report.axes import ChartAxis, chart_axis
+from snellen.report.axes import ChartAxis
 from snellen.report.drawing import ChartPanel, ChartPoint
 from snellen.report.flipped import flip_tables
 from snellen.report.number_text import DASH, figure_text, metric_title
@@ -174,6 +174,6 @@ def curve_panel(name: str, rows: TrainingRows, series: Sequence[str]) -> ChartPa
         metric_axis = declared_row(metric)
     else:
         metric_axis = metric_row(MEAN, unit=SHARE if unit.startswith(SHARE) else unit)
-    y_axis = chart_axis(metric_axis, [point.y for point in points], unit)
+    y_axis = ChartAxis.of_metric(metric_axis, [point.y for point in points], unit)
     title = f"{name or MEAN}: score by training step"
     return ChartPanel(name or MEAN, scatter_chart(title, points, x_axis, y_axis, curves=lines))

@@ -18,7 +18,6 @@ from snellen.protocols.verdict import (
     RIGHT_OR_WRONG,
     JudgedMarking,
     Verdict,
-    majority_verdict,
 )
 from snellen.scoring.judges import JudgeEnsemble
 
@@ -137,7 +136,7 @@ def grade_shares(grades: Mapping[str, int]) -> Reduce:
     """
 
     def shares(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
-        votes = [majority_verdict(of_presentation) for of_presentation in verdicts]
+        votes = [Verdict.majority(of_presentation) for of_presentation in verdicts]
         decided = [vote.value for vote in votes if vote.value is not None]
         if not decided:
             return Unscored("no verdict", votes[0].outcome)

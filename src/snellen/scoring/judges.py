@@ -119,6 +119,11 @@ class JudgeEnsemble:
         """Names of all judges."""
         return ", ".join(judge.name for judge in self._judges)
 
+    @property
+    def prompt_version(self) -> str:
+        """Version of the prompt with which the judges match replies to options."""
+        return matching_prompt(self.spec.prompt)
+
     def verdicts(self, tasks: Sequence[JudgeTask], unsure: int = 0) -> list[list[Verdict]]:
         """Return the verdicts of all judges on each task.
 

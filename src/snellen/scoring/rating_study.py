@@ -64,6 +64,86 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
     overall: tuple[OverallRating, ...] = ()
     sheet: PublishedSheet | None = None
 
+    @staticmethod
+    def find(name: str) -> RatingStudy:
+        """Return the study in a TOML file, or the one that a suite brings by this name.
+
+        Raises:
+            UnknownNameError: No suite has such a study.
+            DataError: The file declares no study, or one with a fault.
+
+        Examples:
+            >>> RatingStudy.find("lvlm-ehub-embodied").lowest
+            1
+        """
+        if name.endswith(".toml"):
+            return RatingStudy.read(Path(name))
+        study: RatingStudy = find_registered("rating_studies", name)
+        return study
+
+    @staticmethod
+    def read(file: Path | Traversable) -> RatingStudy:
+        """Read a study from a TOML file.
+
+        Raises:
+            DataError: The file declares no study, or one with a fault, which the message names.
+
+        Examples:
+            >>> head = 'name = "captions"\\ntitle = "Captions of animals"'
+            >>> dimension = 'name = "fit"\\ntitle = "Does the caption fit the image?"'
+            >>> _ = Path("captions.toml").write_text(f"{head}\\n[[dimensions]]\\n{dimension}\\n")
+            >>> RatingStudy.read(Path("captions.toml")).dimensions[0].name
+            'fit'
+        """
+        try:
+            study = msgspec.convert(tomllib.loads(read_text(file)), RatingStudy)
+        except (
+            OSError,
+            UnicodeDecodeError,
+            tomllib.TOMLDecodeError,
+            msgspec.ValidationError,
+        ) as error:
+            raise DataError(
+                f"{file}: not a study of ratings ({error}); docs/ratings.md has an example"
+            ) from None
+        fault = _fault(study)
+        if fault:
+            raise DataError(f"{file}: {fault}")
+        return study
+
+    def metric(self, prefix: str = "rated_") -> RatedMetric:
+        """Return the metric of the ratings that people give in this study.
+
+        Its rows are the overall means, the first of which is the headline, and then the dimensions. All values lie on
+        the scale of the study and are turned so that high is good.
+
+        Args:
+            prefix: Beginning of the name of each row.
+
+        Examples:
+            >>> RatingStudy.find("lvlm-ehub-embodied").metric().study
+            'lvlm-ehub-embodied'
+        """
+        columns = [overall.name for overall in self.overall]
+        columns += [dimension.name for dimension in self.dimensions]
+        unit = f"from {self.lowest} to {self.highest}"
+        rows = []
+        for column in columns:
+            row = metric_row(
+                f"{prefix}{column.replace(' ', '_')}",
+                unit=unit,
+                scale=self.name,
+                low=float(self.lowest),
+                high=float(self.highest),
+            )
+            rows.append(row)
+        return RatedMetric(
+            description=f"what people give in the study {self.name}, mean over raters, high is good",
+            rows=tuple(rows),
+            study=self.name,
+            columns=tuple(columns),
+        )
+
     @property
     def values(self) -> range:
         return range(self.lowest, self.highest + 1)
@@ -78,32 +158,6 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
             if self.dimension(dimension).better == "higher"
             else self.lowest + self.highest - value
         )
-
-
-def find_rating_study(name: str) -> RatingStudy:
-    """The study in a TOML file, or the one that a suite brings by this name. Raises DataError, UnknownNameError.
-
-    Examples:
-        >>> find_rating_study("lvlm-ehub-embodied").lowest
-        1
-    """
-    if name.endswith(".toml"):
-        return read_rating_study(Path(name))
-    study: RatingStudy = find_registered("rating_studies", name)
-    return study
-
-
-def read_rating_study(file: Path | Traversable) -> RatingStudy:
-    """The study that a TOML file declares. Raises DataError naming the file and what is wrong in it."""
-    try:
-        study = msgspec.convert(tomllib.loads(read_text(file)), RatingStudy)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise DataError(
-            f"{file}: not a study of ratings ({error}); docs/ratings.md has an example"
-        ) from None
-    if fault := _fault(study):
-        raise DataError(f"{file}: {fault}")
-    return study
 
 
 def _fault(study: RatingStudy) -> str:
@@ -121,26 +175,3 @@ def _fault(study: RatingStudy) -> str:
             dimension_names = ", ".join(unknown) if overall.dimensions else "nothing"
             return f"the overall {overall.name!r} is a mean of {dimension_names}; name some of {', '.join(names)}"
     return ""
-
-
-def rated_metric(study: RatingStudy, prefix: str = "rated_") -> RatedMetric:
-    """What people give in a study: its overall means, the first of which is its headline, then its dimensions.
-
-    All are turned so that high is good, and lie on the study's scale.
-
-    Examples:
-        >>> rated_metric(find_rating_study("lvlm-ehub-embodied")).study
-        'lvlm-ehub-embodied'
-    """
-    columns = (
-        *(overall.name for overall in study.overall),
-        *(dimension.name for dimension in study.dimensions),
-    )
-    bounds = {"low": float(study.lowest), "high": float(study.highest)}
-    unit = f"from {study.lowest} to {study.highest}"
-    rows = (
-        metric_row(f"{prefix}{column.replace(' ', '_')}", unit=unit, scale=study.name, **bounds)
-        for column in columns
-    )
-    description = f"what people give in the study {study.name}, mean over raters, high is good"
-    return RatedMetric(description=description, rows=tuple(rows), study=study.name, columns=columns)

@@ -19,7 +19,7 @@ from snellen.records import Variant
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import read_manifest
-from snellen.scoring.unparsed import UnparsedReply, matching_item
+from snellen.scoring.unparsed import UnparsedReply
 
 LABELS_FILE = "labels.jsonl"
 """The file of labels in the folder of a run."""
@@ -41,7 +41,7 @@ class LabelItem(Struct, frozen=True):
     @property
     def option_labels(self) -> tuple[str, ...]:
         """Labels of the options, as they were shown."""
-        return matching_item(self.unparsed).labels
+        return self.unparsed.judge_task().labels
 
 
 def label_items(run: Path, only: Collection[ReplyKey] | None = None) -> Iterator[LabelItem]:
@@ -86,7 +86,7 @@ def label_items(run: Path, only: Collection[ReplyKey] | None = None) -> Iterator
 
 def label_item(reply: UnparsedReply) -> LabelItem:
     """Return a reply with the digest that labels refer to."""
-    matching = matching_item(reply)
+    matching = reply.judge_task()
     content = (matching.question, matching.options, matching.labels, matching.reply)
     digest = hashlib.blake2b(msgspec.json.encode(content), digest_size=8).hexdigest()
     return LabelItem(digest, reply)

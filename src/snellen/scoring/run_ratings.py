@@ -37,6 +37,16 @@ class RunRatings(Struct, frozen=True):
     means: dict[str, dict[str, float]]
     """By `question_label`, then by dimension and overall mean of the study; high is good."""
 
+    def write(self, run: Path) -> None:
+        """Write the ratings into the folder of a run. They apply when it is next scored.
+
+        Examples:
+            >>> RunRatings("motion", raters=3, means={"q1": {"accuracy": 4.5}}).write(Path("."))
+            >>> Path("ratings.json").exists()
+            True
+        """
+        write_atomically(run / RATINGS, msgspec.json.encode(self))
+
 
 class RatedMetric(Metric, frozen=True, kw_only=True):
     """Ratings of replies in a study, with a row for each of its overall means and dimensions."""
@@ -84,8 +94,3 @@ def read_run_ratings(run: Path) -> RunRatings | None:
         raise StoreError(
             f"{path}: not the ratings of a run ({error}); `snellen rate give` writes them again"
         ) from None
-
-
-def write_run_ratings(run: Path, ratings: RunRatings) -> None:
-    """Write ratings into the folder of a run. They apply when it is next scored."""
-    write_atomically(run / RATINGS, msgspec.json.encode(ratings))

@@ -19,7 +19,6 @@ from snellen.protocols.prompts.role_prompts import shortened
 from snellen.protocols.verdict import (
     JudgeMatching,
     Verdict,
-    majority_verdict,
     matching_prompt,
     matching_prompts,
     replay_verdict,
@@ -52,6 +51,30 @@ class UnparsedReply(Struct, frozen=True, gc=False):
     @property
     def says_something(self) -> bool:
         return self.prediction.reason not in ("empty", "tool call") and bool(shortened(self.reply))
+
+    def judge_task(self, spec: JudgeSpec = DEFAULT_JUDGE) -> JudgeMatching:
+        """Return the task for a judge: which of the options, as they were displayed, the reply means.
+
+        Args:
+            spec: How the judge is prompted.
+
+        Raises:
+            UnknownNameError: There is no such prompt.
+        """
+        prediction = self.prediction
+        options = self.displayed_options
+        return JudgeMatching(
+            benchmark=prediction.benchmark,
+            sample_id=prediction.sample_id,
+            variant=prediction.variant,
+            question=self.turn.question,
+            options=options,
+            labels=prediction.variant.labels or labels_for("upper", len(options)),
+            reply=self.reply,
+            version=matching_prompt(spec.prompt),
+            max_new_tokens=spec.max_tokens,
+            structured=spec.structured,
+        )
 
 
 ReadingStage = Callable[[Sequence[UnparsedReply]], Sequence[Prediction]]
@@ -96,7 +119,7 @@ def judge_matching_stage(
         to_judge = [reply for reply in unparsed if reply.says_something]
         n_read = sum(reply.prediction.choice is not None for reply in to_judge)
         items = [
-            matching_item(reply, specs.get(reply.prediction.benchmark, panel.spec))
+            reply.judge_task(specs.get(reply.prediction.benchmark, panel.spec))
             for reply in to_judge
         ]
         predictions = {
@@ -106,23 +129,6 @@ def judge_matching_stage(
         return [predictions.get(id(reply), reply.prediction) for reply in unparsed]
 
     return stage
-
-
-def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> JudgeMatching:
-    """What a judge is asked about a reply."""
-    prediction, options = unparsed.prediction, unparsed.displayed_options
-    return JudgeMatching(
-        benchmark=prediction.benchmark,
-        sample_id=prediction.sample_id,
-        variant=prediction.variant,
-        question=unparsed.turn.question,
-        options=options,
-        labels=prediction.variant.labels or labels_for("upper", len(options)),
-        reply=unparsed.reply,
-        version=matching_prompt(spec.prompt),
-        max_new_tokens=spec.max_tokens,
-        structured=spec.structured,
-    )
 
 
 def stored_readings(
@@ -148,7 +154,7 @@ def stored_readings(
                 responses[exchange.request.messages] = exchange.response
         for prompt, version in matching_prompts().items():
             spec = JudgeSpec(prompt=prompt)
-            verdicts = [_stored_verdict(matching_item(reply, spec), responses) for reply in replies]
+            verdicts = [_stored_verdict(reply.judge_task(spec), responses) for reply in replies]
             yield f"{judge.name} ({version})", verdicts
 
 
@@ -162,7 +168,7 @@ def _judged(
     unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]
 ) -> Prediction:
     """Return what the judges made of a reply; if no valid verdict came, the reading of the rules stays."""
-    verdict = majority_verdict(verdicts)
+    verdict = Verdict.majority(verdicts)
     by_rules = unparsed.prediction
     version = f"{by_rules.extractor_version} + {judge} ({version})"
     if verdict.outcome not in ("given", "none"):

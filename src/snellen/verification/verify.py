@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
+from snellen.building.benchmark import Benchmark, ItemCheck, Verification
 from snellen.building.recipe import Decisions
 from snellen.building.replaced_builds import check_replacement
 from snellen.building.spec import Votes
@@ -28,7 +28,6 @@ from snellen.common.decoding import decode_image
 from snellen.common.images import Images
 from snellen.common.paths import benchmark_folder, snellen_home
 from snellen.errors import DataError, UnknownNameError
-from snellen.formats.whole_files import write_atomically
 from snellen.installation import LAB, sibling_install_line
 from snellen.records import Estimate, ImageRef, ItemDecision
 from snellen.reformulation.sampling import Sampling
@@ -121,6 +120,61 @@ class Solvers(Struct, frozen=True):
     runs: str = "runs"
     progress: ProgressListener = ignore_progress
     announce: Announce = announce_nothing
+
+    def check(self, benchmark: Benchmark, names: Iterable[str] = ()) -> dict[str, CheckOutcome]:
+        """Check the questions of a built benchmark.
+
+        Args:
+            benchmark: The benchmark.
+            names: Names of checks; by default all that these models can carry out.
+
+        Returns:
+            What each check found, by its name.
+
+        Raises:
+            UnknownNameError: There is no such check.
+
+        Examples:
+            >>> from snellen.plugin_api import open_benchmark
+            >>> outcomes = Solvers().check(open_benchmark("eyechart/colour"))
+            >>> sorted(outcomes)[:2]
+            ['answer-told', 'cues']
+        """
+        material = CheckMaterial(benchmark, self)
+        checks = item_checks(self, names)
+        return {name: check.run(material) for name, check in checks.items()}
+
+    def keep_passing(
+        self, whole: Benchmark, name: str, *, to: Path | None = None, names: Iterable[str] = ()
+    ) -> Benchmark:
+        """Build a benchmark of the questions of another one that pass all checks.
+
+        The options of its questions are those of the original: a question with a distractor at fault is set apart.
+
+        Args:
+            whole: The benchmark that is checked.
+            name: Name of the new benchmark.
+            to: Its folder; by default that of its name under $SNELLEN_HOME.
+            names: Names of checks; by default all that these models can carry out.
+
+        Raises:
+            DataError: The name is that of the whole.
+
+        Examples:
+            >>> from snellen.plugin_api import open_benchmark
+            >>> whole = open_benchmark("eyechart/colour")
+            >>> Solvers().keep_passing(whole, "checked-colours", to=Path("checked")).count() <= whole.count()
+            True
+        """
+        if name == whole.name:
+            raise DataError(
+                f"a part of {name} needs a different name; choose another {setting('keep')}"
+            )
+
+        def build(decisions: Decisions, folder: Path) -> Benchmark:
+            return draw_subset(whole, Sampling(), name=name, to=folder, decisions=decisions)
+
+        return verify(build, name, self, to=to, names=names)
 
 
 class ItemFault(Struct, frozen=True):
@@ -223,21 +277,6 @@ def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, Questi
     return able
 
 
-def check_items(
-    benchmark: Benchmark, solvers: Solvers = NO_SOLVERS, names: Iterable[str] = ()
-) -> dict[str, CheckOutcome]:
-    """What each check finds in the questions of a built benchmark, by its name.
-
-    Examples:
-        >>> from snellen.plugin_api import open_benchmark
-        >>> outcomes = check_items(open_benchmark("eyechart/colour"))
-        >>> sorted(outcomes)[:2]
-        ['answer-told', 'cues']
-    """
-    material = CheckMaterial(benchmark, solvers)
-    return {name: check.run(material) for name, check in item_checks(solvers, names).items()}
-
-
 def verify(
     build: Build,
     name: str,
@@ -265,7 +304,7 @@ def verify(
         if any(check.needs for check in checks.values()):
             loop.settle(checks)
         verification = loop.verification(first.manifest.counts.samples + len(first.set_apart()))
-        with_verification(loop.benchmark, verification)
+        loop.benchmark.with_verification(verification)
         target = to or benchmark_folder(name)
         if not may_replace:
             check_replacement(target, loop.benchmark.manifest)
@@ -354,33 +393,3 @@ def with_faults(
             )
         grown[fault.sample_id] = after
     return grown
-
-
-def with_verification(benchmark: Benchmark, verification: Verification) -> Benchmark:
-    """The benchmark, whose manifest on disk now says this too."""
-    manifest = replace(benchmark.manifest, verification=verification)
-    write_atomically(
-        benchmark.folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    )
-    return Benchmark(benchmark.folder)
-
-
-def keep_passing(
-    whole: Benchmark,
-    name: str,
-    solvers: Solvers = NO_SOLVERS,
-    *,
-    to: Path | None = None,
-    names: Iterable[str] = (),
-) -> Benchmark:
-    """The questions of a built benchmark that pass all checks, as a benchmark of that name. Its options are what they
-    are, so that a question with a distractor at fault is set apart."""
-    if name == whole.name:
-        raise DataError(
-            f"a part of {name} needs a different name; choose another {setting('keep')}"
-        )
-
-    def build(decisions: Decisions, folder: Path) -> Benchmark:
-        return draw_subset(whole, Sampling(), name=name, to=folder, decisions=decisions)
-
-    return verify(build, name, solvers, to=to, names=names)

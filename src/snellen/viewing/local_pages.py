@@ -57,6 +57,8 @@ from snellen.viewing.serving import SecurityHeaders
 from snellen.viewing.training_page import ShownTraining, shown_trainings, training_page
 
 Form = Mapping[str, str]
+HOSTS = ("127.0.0.1", "localhost")
+"""Host names that the pages answer to; a request for another name may come from a foreign page (DNS rebinding)."""
 LONGEST_FORM = 64_000
 MOST_FIELDS = 500
 """Fields of a form, each chosen benchmark among them."""
@@ -81,6 +83,23 @@ class LocalPages(ViewPages):
             root.parent if (root / "manifest.json").exists() else root,
             snellen_home() / "views/started",
         )
+
+    def application(self, *, hosts: Sequence[str] = HOSTS) -> Starlette:
+        """Return the pages as an ASGI application, which indexes new runs while it serves.
+
+        Args:
+            hosts: Names of this machine in addresses of the pages. Requests for other names are refused.
+        """
+        application = Starlette(
+            routes=self.routes(),
+            middleware=[
+                Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
+                Middleware(SecurityHeaders),
+            ],
+            exception_handlers={HTTPException: self.not_there, SnellenError: self.not_there},
+        )
+        application.router.redirect_slashes = False
+        return application
 
     def routes(self) -> list[Route]:
         changes: dict[str, Callable[[Form], str]] = {
@@ -422,28 +441,10 @@ def _question_address(form: Form, part: str) -> str:
 # --- the application -------------------------------------------------------------------------------------------------
 
 
-HOSTS = ["127.0.0.1", "localhost"]
-"""Names under which it answers: a page elsewhere whose name is made to lead here is turned away."""
-
-
-def make_application(pages: LocalPages, *, hosts: Sequence[str] = HOSTS) -> Starlette:
-    """The application of pages. It indexes what is new while it serves."""
-    application = Starlette(
-        routes=pages.routes(),
-        middleware=[
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
-            Middleware(SecurityHeaders),
-        ],
-        exception_handlers={HTTPException: pages.not_there, SnellenError: pages.not_there},
-    )
-    application.router.redirect_slashes = False
-    return application
-
-
 def make_server(pages: LocalPages) -> uvicorn.Server:
     """A server of the pages that has not started; `should_exit` stops it."""
     settings = uvicorn.Config(
-        make_application(pages),
+        pages.application(),
         http=http_protocol(),  # type: ignore[arg-type]
         ws="none",
         log_level="warning",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from snellen.scoring.rating_study import rated_metric, read_rating_study
+from snellen.scoring.rating_study import RatingStudy
 
-STUDY = read_rating_study(files("snellen.suites.lvlm_ehub").joinpath("embodied_study.toml"))
-RATED = rated_metric(STUDY)
+STUDY = RatingStudy.read(files("snellen.suites.lvlm_ehub").joinpath("embodied_study.toml"))
+RATED = STUDY.metric()

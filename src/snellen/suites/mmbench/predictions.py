@@ -15,7 +15,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
-from snellen.formats.text_table import read_text_table, write_text_table
+from snellen.formats.text_table import TextTable, write_text_table
 from snellen.interchange.predictions.rows import PredictionFile
 from snellen.interchange.predictions.tables import (
     prediction_rows,
@@ -89,7 +89,7 @@ def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
 
 def _own_questions(path: Path, folder: Path) -> Benchmark:
     """The benchmark that the questions of a file of predictions make. Raises DataError, naming that file."""
-    cells = read_text_table(path)
+    cells = TextTable.read(path)
     columns = [
         name
         for name in cells.columns

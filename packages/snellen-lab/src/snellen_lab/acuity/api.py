@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from snellen import ignore_progress
 from snellen.plugin_api import (
-    RUN_FIELDS,
     Announce,
     ProgressListener,
     announce_nothing,
     as_model_string,
     check_budget,
-    check_known,
     run_spec,
 )
 from snellen_lab.acuity import WIDTH
@@ -57,7 +55,6 @@ def measure_acuity(
     benchmarks = [name if "/" in name else f"acuity/{name}" for name in test_names]
     if not benchmarks:
         benchmarks = ["acuity"]
-    check_known(fields, tuple(RUN_FIELDS), "field", "")
     spec = run_spec({"report": False, **fields, "benchmarks": benchmarks})
     runs = measure_spec(
         spec,

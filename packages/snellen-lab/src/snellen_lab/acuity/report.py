@@ -8,7 +8,6 @@ import msgspec
 
 from snellen import DataError
 from snellen.plugin_api import (
-    DASH,
     AdaptiveComparison,
     AdaptiveProcedure,
     Cell,
@@ -31,6 +30,7 @@ from snellen_lab.acuity.labels import (
     short_name,
 )
 from snellen_lab.acuity.thresholds import Threshold, describe_input_limit, total_shares
+from snellen_lab.cell_texts import DASH
 
 THRESHOLD_NOTE = "A threshold is the level at which a model is halfway between chance and its best, with a 95% credible interval."
 BOUND_NOTE = "“sees all” and “not even” are bounds: the threshold is outside the tested levels."

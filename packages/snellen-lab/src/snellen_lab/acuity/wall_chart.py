@@ -10,7 +10,6 @@ from snellen.plugin_api import (
     ChartDrawing,
     ChartPanel,
     DrawingBuilder,
-    shorten,
 )
 from snellen_lab.acuity.acuity_run import AcuityRun
 from snellen_lab.acuity.optotypes import UNITS
@@ -28,6 +27,7 @@ OPTOTYPE_PITCH = 1.5  # from one optotype to the next, in multiples of their hei
 MAX_LINE_WIDTH = 210.0  # pixels
 MAX_OPTOTYPES = 5  # in a line
 MARK_PITCH = 14  # pixels from one mark to the next
+MAX_LABEL_LETTERS = 28
 
 
 def wall_charts(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
@@ -57,6 +57,13 @@ class _LineMark(NamedTuple):
     is_input: bool
 
 
+def _short_name(model: str) -> str:
+    """Cut the name of a model to the width of a label."""
+    if len(model) <= MAX_LABEL_LETTERS:
+        return model
+    return f"{model[: MAX_LABEL_LETTERS - 1]}…"
+
+
 def wall_chart(
     test: AcuityTest, thresholds: Sequence[tuple[int, Threshold]], models: Sequence[str]
 ) -> ChartDrawing:
@@ -74,7 +81,7 @@ def wall_chart(
         level = level_needed(threshold)
         if level is not None:
             shown_lines.append(_smallest_line(level))
-        model = shorten(models[model_index])
+        model = _short_name(models[model_index])
         marks_by_line[line_read(threshold)].append(_LineMark(model_index, model, False))
         ideal = threshold.ideal
         if ideal is not None and ideal.verdict != "sees none":

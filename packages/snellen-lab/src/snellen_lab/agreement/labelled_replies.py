@@ -17,11 +17,9 @@ from snellen.plugin_api import (
     HumanLabel,
     JudgeEnsemble,
     LabelItem,
+    Verdict,
     add_lines,
     label_items,
-    majority_verdict,
-    matching_item,
-    matching_prompt,
     named_extractors,
     read_file,
     read_labels,
@@ -60,7 +58,7 @@ def hard_items(run: Path) -> Iterator[HardItem]:
         if item.id in seen:
             continue
         seen.add(item.id)
-        matching = matching_item(item.unparsed)
+        matching = item.unparsed.judge_task()
         labels = item.unparsed.prediction.variant.labels
         readings = {
             name: extractor.read(matching.reply, matching.options, labels).choice
@@ -149,11 +147,11 @@ def label_by_judges(
         SnellenError: As `JudgeEnsemble.verdicts`.
     """
     panel = JudgeEnsemble([load_model(model).model for model in spec.models], run, spec, announce)
-    by = f"{JUDGE_LABELLER}{panel.name} ({matching_prompt(spec.prompt)})"
+    by = f"{JUDGE_LABELLER}{panel.name} ({panel.prompt_version})"
     earlier_labels = read_labels(run / LABELS_FILE)
-    tasks = [matching_item(item.unparsed, spec) for item in items]
+    tasks = [item.unparsed.judge_task(spec) for item in items]
     for item, verdicts in zip(items, panel.verdicts(tasks), strict=True):
-        verdict = majority_verdict(verdicts)
+        verdict = Verdict.majority(verdicts)
         if verdict.outcome not in ("given", "none"):
             continue
         label = NO_OPTION if verdict.value is None else item.option_labels[verdict.value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,12 +22,9 @@ from snellen.plugin_api import (
     Variant,
     Verdict,
     labels_for,
-    matching_item,
-    matching_prompt,
     named_extractors,
     read_labels,
     rng_for,
-    shell_word,
     snellen_home,
     stored_readings,
 )
@@ -72,7 +70,7 @@ def agreement_study(run: Path, *, seed: int = 0) -> tuple[list[Agreement], float
     labelled = [item for item in items if item.id in ground_truth]
     if not labelled:
         raise DataError(
-            f"{run}: no reply has a label yet; run `snellen agree {shell_word(run)}` in a terminal, or give --labels"
+            f"{run}: no reply has a label yet; run `snellen agree {shlex.quote(str(run))}` in a terminal, or give --labels"
         )
 
     rows = []
@@ -138,12 +136,13 @@ def calibrate(
     panel = JudgeEnsemble(
         judges, snellen_home() / "calibration", replace(spec, failures=1.0), announce
     )
-    rows = panel.verdicts([matching_item(as_unparsed(reply), spec) for reply in replies])
-    version = matching_prompt(spec.prompt)
+    rows = panel.verdicts([as_unparsed(reply).judge_task(spec) for reply in replies])
     agreements = []
     for judge_index, judge in enumerate(judges):
         verdicts = [row[judge_index] for row in rows]
-        agreements.append(_agreement_of_judge(f"{judge.name} ({version})", replies, verdicts))
+        agreements.append(
+            _agreement_of_judge(f"{judge.name} ({panel.prompt_version})", replies, verdicts)
+        )
     return agreements
 
 

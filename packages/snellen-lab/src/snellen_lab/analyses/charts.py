@@ -10,7 +10,6 @@ from snellen.plugin_api import (
     ChartAxis,
     ChartDrawing,
     ChartPanel,
-    ColourScale,
     Estimate,
     IntervalRow,
     PlotPoint,
@@ -60,8 +59,8 @@ def _quantities(rows: Sequence[AnalysisRow]) -> list[str]:
 
 def _heat_map(title: str, rows: Sequence[AnalysisRow], unit: str) -> ChartDrawing:
     estimates = {(_group_name(row), row.quantity): row.estimate for row in rows}
-    scale = ColourScale(unit, DIGITS.get(unit, 2))
-    return heat_map(title, series_of(rows), _quantities(rows), estimates, scale)
+    digits = DIGITS.get(unit, 2)
+    return heat_map(title, series_of(rows), _quantities(rows), estimates, unit, digits=digits)
 
 
 def _interval_chart(title: str, rows: Sequence[AnalysisRow], unit: str) -> ChartDrawing:

@@ -6,11 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import quantiles
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.plugin_api import METHODS, Estimate, competition_ranks, student_t
+from snellen.plugin_api import Estimate, Method, competition_ranks, student_t
 from snellen_lab.analyses.observations import Observation
 from snellen_lab.rank_correlation import spearman
 
@@ -131,9 +132,9 @@ def gaps(members: Sequence[Member]) -> Iterator[Member]:
     for member in members:
         observation = member.observation
         by_model[observation.model, observation.quantity][observation.method] = member
-    generation_method, likelihood_method = METHODS
+    generation_method, likelihood_method = get_args(Method)
     for by_method in by_model.values():
-        if len(by_method) < len(METHODS):
+        if len(by_method) < len(get_args(Method)):
             continue
         generation = by_method[generation_method].observation
         likelihood = by_method[likelihood_method].observation

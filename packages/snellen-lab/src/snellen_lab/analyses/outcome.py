@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from snellen import DataError
 from snellen.plugin_api import (
-    METHODS,
     Cell,
     ChartPanel,
     Document,
+    Method,
     ModelCard,
     RunView,
     Table,
@@ -173,7 +173,7 @@ def compute_analysis(
         raise DataError(f"{spec.name}: {why}")
 
     def display_order(member: Member) -> tuple[int, float]:
-        return METHODS.index(member.observation.method), member.x or 0.0
+        return get_args(Method).index(member.observation.method), member.x or 0.0
 
     members = sorted(_members(spec, values.observations, all_cards), key=display_order)
     if not any(member.groups for member in members):

@@ -8,7 +8,6 @@ from statistics import fmean
 
 from snellen import parse_protocol
 from snellen.plugin_api import (
-    CAPABILITY,
     OVERALL,
     SHARE,
     Method,
@@ -17,12 +16,13 @@ from snellen.plugin_api import (
     accuracy_by_template,
     by_option_position,
     declared_row,
-    dimension_titles,
     headline_metrics,
     scored_predictions,
+    suite_facts,
     unit_multiplier,
 )
 from snellen_lab.analyses.observations import Measured
+from snellen_lab.row_names import CAPABILITY
 
 PERCENT = "%"
 CHANGED = {"template": "Instruct", "order": "Option Order", "labels": "Option Mark"}
@@ -112,6 +112,9 @@ def capabilities(view: RunView) -> Iterator[Measured]:
     Numbers as published and shares are converted. Other numbers are placed between the smallest and the largest value
     that their metric declares.
     """
+    titles: dict[str, str] = {}
+    for suite in suite_facts().values():
+        titles |= suite.dimensions
     for row in view.rows:
         if row.metric != CAPABILITY or row.dimension == OVERALL or row.estimate.value is None:
             continue
@@ -123,7 +126,7 @@ def capabilities(view: RunView) -> Iterator[Measured]:
             if metric.low is None or metric.high is None:
                 continue
             position = (row.estimate.value - metric.low) / (metric.high - metric.low)
-        title = dimension_titles().get(row.dimension, row.dimension)
+        title = titles.get(row.dimension, row.dimension)
         yield Measured(title, row.method, 100 * position, PERCENT)
 
 

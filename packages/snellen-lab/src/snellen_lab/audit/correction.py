@@ -12,10 +12,7 @@ from msgspec.structs import replace
 from snellen.plugin_api import (
     AFTER_AUDIT,
     AS_READ,
-    CAPABILITY,
-    HEADLINE,
     OVERALL,
-    TASK_CAPABILITY,
     BenchmarkSpec,
     Estimate,
     Method,
@@ -34,6 +31,7 @@ from snellen_lab.audit.population import (
     why_not_audited,
 )
 from snellen_lab.audit.run_audit import Audit, audit_of
+from snellen_lab.row_names import CAPABILITY, HEADLINE, TASK_CAPABILITY
 
 
 class Uncorrected(Struct, frozen=True):

@@ -23,7 +23,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.plugin_api import (
-    Counts,
     Estimate,
     estimate_mean,
     gradient_of,
@@ -32,6 +31,8 @@ from snellen.plugin_api import (
     wilson,
 )
 
+Counts = tuple[float, ...]
+"""Numbers that a metric counts on a question; those of several questions are added."""
 Bounds = tuple[float, float]
 """The smallest and the largest possible value of a metric."""
 SHARE_BOUNDS: Bounds = (0.0, 1.0)

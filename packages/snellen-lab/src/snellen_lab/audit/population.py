@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from snellen.plugin_api import (
     CorpusCountMetric,
-    Counts,
     Declaration,
     Prediction,
     QuestionCounts,
@@ -19,12 +18,11 @@ from snellen.plugin_api import (
     ScoredRun,
     Variant,
     find_metric,
-    is_censored,
     labelled_declaration,
     metric_of,
     shortened,
 )
-from snellen_lab.audit.estimate import AuditedPart, Contribution
+from snellen_lab.audit.estimate import AuditedPart, Contribution, Counts
 from snellen_lab.audit.right_each_time import LabelledQuestion, right_each_time
 
 ACCURACY = "accuracy"
@@ -334,6 +332,11 @@ def _counted_choice(
     return tuple(map(float, counts))
 
 
+def _is_cut_short(scores: Sequence[Score]) -> bool:
+    """Return whether a dialogue or another series of requests broke off before its end."""
+    return any(score.broken for score in scores)
+
+
 def _scores(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Score]:
     return list(scored.score_rows.get((protocol, "generation", metric), ()))
 
@@ -364,9 +367,9 @@ def why_not_audited(scored: ScoredBenchmark, protocol: str, metric: str) -> str:
         return "its answer follows from several steps, and no single reply states it"
     if scored.golds_absent:
         return "the answers are not available"
-    if is_censored(_scores(scored, protocol, ACCURACY)):
+    if _is_cut_short(_scores(scored, protocol, ACCURACY)):
         return "some dialogues stopped early, so it is not a plain mean over replies"
-    if metric == CIRCULAR and is_censored(_scores(scored, protocol, CIRCULAR)):
+    if metric == CIRCULAR and _is_cut_short(_scores(scored, protocol, CIRCULAR)):
         return (
             "some requests failed or the run was stopped, so it is not a plain mean over questions"
         )

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from snellen.plugin_api import (
     AFTER_AUDIT,
     AS_READ,
-    DASH,
     NumberCell,
     ReportSection,
     Result,
@@ -25,6 +24,7 @@ from snellen.plugin_api import (
 from snellen_lab.audit.correction import corrected_rows, uncorrected_headlines
 from snellen_lab.audit.draw import read_design
 from snellen_lab.audit.run_audit import Audit, ReadingError, audit_of
+from snellen_lab.cell_texts import percent_or_dash
 
 READINGS_HEADER = ("reading", "replies", "labelled", "misread", "share misread", "at most")
 CORRECTED_HEADER = ("benchmark", "dimension", "protocol", "metric", "as read", "after audit")
@@ -72,7 +72,7 @@ def readings_table(label: str, audit: Audit) -> Table:
             error.replies,
             error.labelled,
             error.misread,
-            DASH if error.share is None else percent_text(error.share),
+            percent_or_dash(error.share),
             percent_text(error.at_most),
         )
         rows.append(row)

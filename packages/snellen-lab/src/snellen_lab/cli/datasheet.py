@@ -6,7 +6,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from snellen.plugin_api import announce, console, error_console, print_records
+import click
+
+from snellen.plugin_api import (
+    announce,
+    console,
+    print_records,
+)
 from snellen_lab.verification.certificate import ERROR_LIMIT
 from snellen_lab.verification.datasheet import datasheet, sheet_name
 from snellen_lab.verification.datasheet_page import write_datasheet
@@ -36,5 +42,5 @@ def report_benchmark(
     for path in outputs or (() if as_json else (sheet_name(sheet.benchmark),)):
         show(str(write_datasheet(sheet, path)))
     if strict and not sheet.certificate.is_certified:
-        error_console.print(sheet.certificate.sentence)
+        click.echo(sheet.certificate.sentence, err=True)
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,11 +25,11 @@ from snellen.plugin_api import (
     aggregate_run,
     announce,
     console,
+    field_flags,
     filter_runs,
-    flat_row,
+    flags_given,
     json_flag,
-    judge_flags,
-    judge_from_flags,
+    judge_spec,
     open_answers,
     open_benchmark,
     print_built,
@@ -36,7 +37,6 @@ from snellen.plugin_api import (
     print_tables,
     read_labels,
     score_folders,
-    shell_word,
     short_name,
     shortened,
     show_table,
@@ -92,7 +92,7 @@ HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: sto
     "--by", default="", help="Name of the labeller. The majority of several people counts."
 )
 @click.option("--form/--no-form", default=None, help="Prompt for labels.  [yes, in a terminal]")
-@judge_flags
+@field_flags(JudgeSpec, prefix="judge_")
 @json_flag
 def agree_command(
     run: Path | None,
@@ -117,7 +117,7 @@ def agree_command(
       snellen agree runs/x
       snellen agree --judge hf:org/name --judge openai:name@http://host:port/v1
     """
-    judge = judge_from_flags(flags)
+    judge = judge_spec(flags_given(flags).get("judge", {}))
     if run is None:
         if not judge.models:
             raise click.UsageError("Give a RUN to label, or a judge to calibrate (--judge MODEL).")
@@ -261,7 +261,7 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
     default="",
     help="For a run: only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
 )
-@judge_flags
+@field_flags(JudgeSpec, prefix="judge_")
 @json_flag
 def audit_command(
     target: str,
@@ -300,7 +300,7 @@ def audit_command(
       snellen audit runs/x --judge openai:name@http://host:port/v1
     """
     of_benchmark = {"--page": page, "--settle": settle, "--only": only, "--keep": keep}
-    judge = judge_from_flags(flags)
+    judge = judge_spec(flags_given(flags).get("judge", {}))
     if (Path(target) / RUN_MANIFEST).exists():
         if useless := [flag for flag, value in of_benchmark.items() if value]:
             raise DataError(
@@ -392,7 +392,7 @@ def _serve(form: AuditForm, path: Path) -> None:
 def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) -> None:
     if as_json:
         return
-    again = f"snellen audit {shell_word(benchmark.name)}"
+    again = f"snellen audit {shlex.quote(benchmark.name)}"
     if not outcome.raters:
         console.print(
             f"{benchmark.name}: no labels yet; label with `{again} --by NAME`",
@@ -455,10 +455,10 @@ def _audit_run(
         )
     name, rows = scored.manifest.model, aggregate_run(scored)
     if as_json:
-        print_records([*audit.readings, *map(flat_row, corrected_rows(scored, rows, audit))])
+        print_records([*audit.readings, *corrected_rows(scored, rows, audit)])
         return
     print_tables([readings_table(name, audit), corrected_table(name, scored, rows, audit)])
 
 
 def _command(run: Path, where: str) -> str:
-    return f"`snellen audit {shell_word(run)}{f' --where {shell_word(where)}' if where else ''}`"
+    return f"`snellen audit {shlex.quote(str(run))}{f' --where {shlex.quote(where)}' if where else ''}`"

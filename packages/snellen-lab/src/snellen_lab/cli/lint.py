@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,19 +23,14 @@ from snellen.plugin_api import (
     ScoredRun,
     Solvers,
     announce,
-    check_items,
     console,
-    error_console,
     find_benchmarks,
     find_registered,
     json_flag,
-    keep_passing,
     print_built,
     print_records,
     run_progress,
     score_folders,
-    shell_word,
-    show_verification,
     slug,
     strip_controls,
     write_atomically,
@@ -138,7 +134,7 @@ def lint_command(
             if keep:
                 _keep(benchmark, keep, solvers, as_json)
                 return
-            outcomes = check_items(benchmark, solvers) if jury or blind else {}
+            outcomes = solvers.check(benchmark) if jury or blind else {}
         by_runs, doubtful = doubtful_questions(
             benchmark.name, [run for run in scored if _asked(run, benchmark)]
         )
@@ -156,10 +152,10 @@ def lint_command(
             write_atomically(path, msgspec.json.Encoder().encode_lines(doubtful))
             count = len({(question.id, question.turn) for question in doubtful})
             announce(
-                f"{count:,} questions to review: {path}; `snellen audit {shell_word(names[0])} --only {path}` shows them"
+                f"{count:,} questions to review: {path}; `snellen audit {shlex.quote(names[0])} --only {path}` shows them"
             )
     if strict and serious:
-        error_console.print(f"{serious} serious {'finding' if serious == 1 else 'findings'}")
+        click.echo(f"{serious} serious {'finding' if serious == 1 else 'findings'}", err=True)
         sys.exit(1)
 
 
@@ -177,14 +173,13 @@ def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
 
 def _keep(whole: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
     """Make a benchmark of the questions that pass, and say how many did not."""
-    kept = keep_passing(whole, name, solvers)
+    kept = solvers.keep_passing(whole, name)
     verification = kept.manifest.verification
     if as_json:
         print_records([verification])
         return
-    print_built(kept)
-    show_verification(kept)
-    console.print(f"next: snellen audit {shell_word(kept.name)}", soft_wrap=True)
+    print_built(kept, with_verification=True)
+    console.print(f"next: snellen audit {shlex.quote(kept.name)}", soft_wrap=True)
 
 
 def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:

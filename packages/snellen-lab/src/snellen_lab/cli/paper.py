@@ -14,7 +14,6 @@ from snellen import DataError
 from snellen.plugin_api import (
     Table,
     announce,
-    cell_text,
     console,
     json_flag,
     markdown_tables,
@@ -157,7 +156,7 @@ def _tidy(paper: Paper, table: str) -> Iterator[dict[str, Any]]:
 
 def _show(table: Table, form: Form) -> None:
     notes = table.footnotes()
-    cells = [[cell_text(cell, notes) for cell in row] for row in table.rows]
+    cells = table.text_rows()
     if form == "json":
         print_records(dict(zip(table.header, row, strict=True)) for row in cells)
     elif form == "csv":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -9,11 +10,10 @@ import click
 from snellen.plugin_api import (
     Estimate,
     IntegerParameter,
+    RatingStudy,
     announce,
     console,
-    find_rating_study,
     json_flag,
-    shell_word,
     show_table,
 )
 from snellen_lab.cli.flags import PATH
@@ -58,7 +58,7 @@ def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: in
 
     Each rater sees the replies in a different order. The form does not name any model.
     """
-    rating_form = make_form(runs, find_rating_study(study), folder, checks=checks, seed=seed)
+    rating_form = make_form(runs, RatingStudy.find(study), folder, checks=checks, seed=seed)
     for note in rating_form.notes:
         announce(f"note: {note}")
     models, replies = len(rating_form.key.models), len(rating_form.key.items) - checks
@@ -83,7 +83,7 @@ def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool
 
     The header of a column in a sheet starts with the number of an item and ends with a dimension: "7. Redundancy".
     """
-    gathered = gather(folder, files, find_rating_study(study) if study else None, replace=replace)
+    gathered = gather(folder, files, RatingStudy.find(study) if study else None, replace=replace)
     for note in gathered.notes:
         announce(f"note: {note}")
     count = sum(len(values) for sheet in gathered.sheets for values in sheet.ratings.values())
@@ -121,7 +121,7 @@ def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
     for run, ratings in give_ratings(folder, runs, without_flagged=without_flagged).items():
         summary = f"{len(ratings.means):,} replies, rated by {ratings.raters:,}"
         console.print(
-            f"{run}: {summary}; score it: snellen score {shell_word(run)}",
+            f"{run}: {summary}; score it: snellen score {shlex.quote(str(run))}",
             highlight=False,
             soft_wrap=True,
         )

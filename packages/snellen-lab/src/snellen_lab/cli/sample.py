@@ -10,7 +10,6 @@ import click
 
 from snellen import DataError, score
 from snellen.plugin_api import (
-    DASH,
     FloatParameter,
     IntegerParameter,
     Sampling,
@@ -18,7 +17,6 @@ from snellen.plugin_api import (
     Table,
     announce,
     console,
-    decimal_text,
     draw_subset,
     find_benchmarks,
     json_flag,
@@ -27,6 +25,7 @@ from snellen.plugin_api import (
     print_records,
     print_tables,
 )
+from snellen_lab.cell_texts import decimal_or_dash, percent_or_dash
 from snellen_lab.cli.flags import PATH
 from snellen_lab.studies.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
 
@@ -173,16 +172,12 @@ def _stability_table(rows: Sequence[SampleStability]) -> Table:
             f"{100 * row.ratio:g}%",
             f"{row.samples:,}",
             str(row.models),
-            _fixed(row.rho, 4),
-            _fixed(row.rank_rho, 4),
-            _fixed(row.deviation, 2),
-            _fixed(row.variance, 2),
-            DASH if row.time is None else percent_text(row.time),
+            decimal_or_dash(row.rho, 4),
+            decimal_or_dash(row.rank_rho, 4),
+            decimal_or_dash(row.deviation, 2),
+            decimal_or_dash(row.variance, 2),
+            percent_or_dash(row.time),
         )
         for row in rows
     )
     return Table(title, STUDY_HEADER, cells, label_columns=3)
-
-
-def _fixed(value: float | None, digits: int) -> str:
-    return DASH if value is None else decimal_text(value, digits)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from snellen import DataError
+from snellen import DataError, JudgeSpec, ScoringSpec
 from snellen.plugin_api import (
     ExecutionSpec,
     QuestionSpec,
@@ -19,7 +19,6 @@ from snellen.plugin_api import (
     print_records,
     print_tables,
     run_progress,
-    scoring_flags,
 )
 from snellen_lab.cli.flags import PATH
 from snellen_lab.studies.cell_table import STUDY_FILES, StudyOutcome
@@ -53,7 +52,8 @@ MOST_ROWS = 30
 )
 @field_flags(QuestionSpec, but=("benchmarks", *NOT_FIXED), unless="the study's")
 @field_flags(ExecutionSpec, but=("until", *NOT_FIXED), unless="the study's")
-@scoring_flags
+@field_flags(ScoringSpec)
+@field_flags(JudgeSpec, prefix="judge_")
 @json_flag
 def study_command(
     name: str,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from snellen.plugin_api import (
-    DEFAULT_TEXT_METRICS,
     Result,
     ScoredBenchmark,
     ScoredRun,
     aggregate_run,
-    find_metric,
+    first_text_metric,
     labelled_declaration,
 )
 from snellen_lab.linting.material import Finding, Severity, estimate_text, severity_above_chance
@@ -32,8 +31,7 @@ def text_only(run: ScoredRun) -> dict[str, list[Finding]]:
 
 
 def _text_only_findings(scored: ScoredBenchmark, rows: Sequence[Result]) -> Iterator[Finding]:
-    text_metric = (scored.spec.metrics or DEFAULT_TEXT_METRICS)[0]
-    headline_rows = ("accuracy", find_metric(text_metric).names[0])
+    headline_rows = ("accuracy", first_text_metric(scored.spec))
     for row in rows:
         estimate = row.estimate
         if row.metric not in headline_rows or not estimate.n:

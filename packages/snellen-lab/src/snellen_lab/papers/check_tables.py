@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from snellen.plugin_api import DASH, Cell, Table, suite_facts
+from snellen.plugin_api import (
+    Cell,
+    Table,
+    suite_facts,
+)
+from snellen_lab.cell_texts import DASH
 from snellen_lab.papers.paper_check import PaperCheck, PaperReport
 
 

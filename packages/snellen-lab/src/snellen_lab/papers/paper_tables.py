@@ -10,7 +10,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from snellen.plugin_api import (
-    DASH,
     AbsentCell,
     Cell,
     Estimate,
@@ -21,10 +20,10 @@ from snellen.plugin_api import (
     Table,
     decimal_text,
     interval_text,
-    method_rows,
     suite_facts,
     value_text,
 )
+from snellen_lab.cell_texts import DASH
 from snellen_lab.papers.paper_check import derived_figures
 from snellen_lab.papers.printed_comparison import (
     NOT_SHARED,
@@ -96,7 +95,8 @@ def _run_rows(
     """Return three rows for each run and kind of row (values, intervals, ranks), and notes on them."""
     rows: list[tuple[Cell, ...]] = []
     columns_by_note: dict[str, list[str]] = defaultdict(list)
-    for line in method_rows(views):
+    lines = [line for view in views for line in view.method_rows]
+    for line in lines:
         derived = _derived_comparisons(paper, line)
         for kind in _row_kinds(paper, name):
             comparisons: dict[str, PrintedComparison | None] = {}

@@ -8,9 +8,6 @@ from msgspec import Struct
 
 from snellen import parse_protocol
 from snellen.plugin_api import (
-    CAPABILITY,
-    DASH,
-    HEADLINE,
     OVERALL,
     Better,
     Estimate,
@@ -21,7 +18,9 @@ from snellen.plugin_api import (
     few_names,
     headline_metric,
 )
+from snellen_lab.cell_texts import DASH
 from snellen_lab.papers.printed_tables import Paper, PrintedValue
+from snellen_lab.row_names import CAPABILITY, HEADLINE
 
 NOT_SHARED = "not in the run, or only by another metric"
 

@@ -19,9 +19,8 @@ from msgspec import Struct
 
 from snellen import DataError
 from snellen.plugin_api import (
-    METHODS,
     Method,
-    read_packaged_text,
+    read_text,
     read_toml,
     suite_folders,
     unknown_name,
@@ -243,7 +242,7 @@ class Paper(Struct, frozen=True, dict=True):
             printed=printed,
             digits=max(len(printed.partition(".")[2]), metric.digits),
             unit=metric.unit,
-            method="likelihood" if method == METHODS[1] else METHODS[0],
+            method="likelihood" if method == "likelihood" else "generation",
             benchmark=benchmark,
             dimension=dimension,
             slice=part,
@@ -310,8 +309,8 @@ def _read_csv(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows. Raises DataError naming the file and the line."""
     try:
-        lines = [tuple(row) for row in csv.reader(io.StringIO(read_packaged_text(file)))]
-    except csv.Error as error:
+        lines = [tuple(row) for row in csv.reader(io.StringIO(read_text(file)))]
+    except (csv.Error, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot read the table ({error})") from None
     header, rows = (lines[0], lines[1:]) if lines else ((), [])
     if header[: len(table.labels)] != table.labels:

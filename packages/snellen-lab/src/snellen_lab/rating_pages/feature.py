@@ -31,7 +31,12 @@ from sqlalchemy import (
 )
 
 from snellen import DataError, SnellenError
-from snellen.plugin_api import check_folder_name, find_rating_study, opened_image, rng_for
+from snellen.plugin_api import (
+    RatingStudy,
+    check_folder_name,
+    opened_image,
+    rng_for,
+)
 from snellen_lab.ratings.form import FormItem, PreparedForm, prepare_form
 from snellen_lab.ratings.sheets import ItemRatings, RaterSheet, RatingKey, write_questionnaire
 from snellen_server.hosting.accounts import Account
@@ -124,7 +129,7 @@ class OpenForm(Struct, frozen=True):
 def open_form(folder: Path, declared: RatedStudy) -> OpenForm:
     """The items of a study, read once. Raises SnellenError where its runs or its declaration cannot be read."""
     runs = [folder / RUNS / name for name in declared.runs]
-    study = find_rating_study(declared.study)
+    study = RatingStudy.find(declared.study)
     return OpenForm(declared, prepare_form(runs, study, checks=declared.checks, seed=declared.seed))
 
 
@@ -361,7 +366,7 @@ async def open_studies(services: Services) -> dict[str, Any]:
     for declared in settings.studies:
         with suppress(SnellenError):  # /readyz says so
             titles[declared.name] = (
-                await asyncio.to_thread(find_rating_study, declared.study)
+                await asyncio.to_thread(RatingStudy.find, declared.study)
             ).title
     return {"titles": titles}
 

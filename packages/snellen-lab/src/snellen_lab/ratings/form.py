@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -20,8 +21,6 @@ from snellen.plugin_api import (
     OfflinePage,
     RatingStudy,
     RunImages,
-    data_uri,
-    question_label,
     read_exchanges,
     read_manifest,
     rng_for,
@@ -129,9 +128,12 @@ def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
 def _rated(model: str, request: Request, text: str) -> RatedReply:
     """What a rater reads as the task: what the model was told, without images and the beginning of its reply."""
     texts = [message.text.strip() for message in request.messages if message.role != "assistant"]
+    question = f"{request.benchmark} {request.sample_id}"
+    if request.variant.turn:
+        question += f" round {request.variant.turn + 1}"
     return RatedReply(
         model,
-        question_label(request.benchmark, request.sample_id, request.variant.turn),
+        question,
         "\n\n".join(filter(None, texts)),
         text.strip() or NOTHING,
         tuple(dict.fromkeys(image.digest for image in request.images)),
@@ -252,6 +254,11 @@ def rating_page(
     )
     templates = template_environment(PackageLoader("snellen_lab.ratings"))
     return templates.get_template("form.html").render(page=page)
+
+
+def data_uri(media_type: str, content: bytes) -> str:
+    """Return a file as a `data:` URI, which a page that works offline contains in place of an address."""
+    return f"data:{media_type};base64,{b64encode(content).decode()}"
 
 
 def _content(

@@ -5,6 +5,7 @@ ratings.jsonl has one `RaterSheet` per line, and one line per rater.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +18,7 @@ from snellen.plugin_api import (
     RunRatings,
     kept_lines,
     read_manifest,
-    shell_word,
     write_atomically,
-    write_run_ratings,
 )
 from snellen_lab.ratings.sheets import (
     RaterSheet,
@@ -92,7 +91,7 @@ def read_gathered(folder: Path) -> tuple[RaterSheet, ...]:
     path = folder / SHEETS
     if not path.exists():
         raise StoreError(
-            f"{folder}: no ratings yet; `snellen rate read {shell_word(folder)} FILES...` adds some"
+            f"{folder}: no ratings yet; `snellen rate read {shlex.quote(str(folder))} FILES...` adds some"
         )
     return tuple(kept_lines(path, RaterSheet, "a rater's ratings"))
 
@@ -118,5 +117,5 @@ def give_ratings(
         ratings_by_run[run] = RunRatings(key.study.name, len(counted), means)
     # No run is written unless all can be.
     for run, ratings in ratings_by_run.items():
-        write_run_ratings(run, ratings)
+        ratings.write(run)
     return ratings_by_run

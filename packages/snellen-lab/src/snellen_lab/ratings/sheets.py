@@ -12,6 +12,7 @@ names the rater; others are left out. Values are whole numbers of the scale; an 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,8 +25,6 @@ from snellen.plugin_api import (
     TextTable,
     guard_formula,
     read_file,
-    read_text_table,
-    shell_word,
     unguard_formula,
     write_atomically,
     write_text_table,
@@ -88,7 +87,7 @@ def read_key(folder: Path) -> RatingKey:
         return msgspec.json.decode(read_file(path), type=RatingKey)
     except FileNotFoundError:
         raise StoreError(
-            f"{folder}: no {KEY}; `snellen rate form RUN... --to {shell_word(folder)}` makes one, and for a published "
+            f"{folder}: no {KEY}; `snellen rate form RUN... --to {shlex.quote(str(folder))}` makes one, and for a published "
             "sheet `snellen rate read` does with --study"
         ) from None
     except (OSError, msgspec.DecodeError) as error:
@@ -148,7 +147,7 @@ def read_sheets(path: Path, key: RatingKey) -> ReadSheets:
         raise DataError(
             f"{path}: ratings must be a .json file from a form or a sheet (.csv, .tsv, .xlsx)"
         )
-    return _read_questionnaire(read_text_table(path), path, key)
+    return _read_questionnaire(TextTable.read(path), path, key)
 
 
 # --- what a form saves -------------------------------------------------------------------------------------------

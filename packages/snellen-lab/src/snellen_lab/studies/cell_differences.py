@@ -7,7 +7,11 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from snellen.plugin_api import Cell, NumberCell, Table, unit_of_difference
+from snellen.plugin_api import (
+    Cell,
+    NumberCell,
+    Table,
+)
 from snellen_lab.studies.cells import BASELINE
 from snellen_lab.studies.series import (
     Question,
@@ -64,7 +68,7 @@ def differences_part(numbers: StudyNumbers) -> StudyPart:
                     series.row.heading,
                     comparison.first,
                     comparison.second,
-                    NumberCell(unit_of_difference(series.unit), difference),
+                    NumberCell.of_difference(series.unit, difference),
                 )
             )
     return part_of(

@@ -13,23 +13,22 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen.plugin_api import (
-    DASH,
     SHARE,
     AbsentCell,
     Cell,
+    ChartAxis,
     ChartPanel,
     Document,
     IntervalRow,
     NumberCell,
     PlotPoint,
     Table,
-    chart_axis,
     csv_table,
     interval_chart,
-    percent_text,
     short_name,
     write_in_form,
 )
+from snellen_lab.cell_texts import percent_or_dash
 from snellen_lab.studies.declaration import StudySpec
 from snellen_lab.studies.series import (
     CellScores,
@@ -125,7 +124,7 @@ def _tables(numbers: StudyNumbers) -> list[Table]:
             for label in labels:
                 row: list[Cell] = [block.name, label or ONLY_CELL]
                 if has_chance:
-                    row.append(DASH if block.chance is None else percent_text(block.chance))
+                    row.append(percent_or_dash(block.chance))
                 scores = scores_by_label[label]
                 for model in numbers.models:
                     if model in scores:
@@ -156,7 +155,7 @@ def _charts(numbers: StudyNumbers) -> Iterator[ChartPanel]:
                     estimates.append(scores.estimate)
                 if points:
                     rows.append(IntervalRow(label or ONLY_CELL, tuple(points), chance))
-            axis = chart_axis(first.row, estimates, first.unit)
+            axis = ChartAxis.of_metric(first.row, estimates, first.unit)
             title = f"{_capitalise(first.row.display_name)}, {block.name}"
             yield ChartPanel(title, interval_chart(title, rows, axis))
 

@@ -13,7 +13,6 @@ from snellen.plugin_api import (
     announce_nothing,
     data_frame,
     judge_spec,
-    object_line,
 )
 from snellen_lab.studies.cell_table import StudyOutcome, write_study
 from snellen_lab.studies.declaration import find_study
@@ -35,12 +34,9 @@ class StudyResults:
 
     def __repr__(self) -> str:
         outcome = self.outcome
-        return object_line(
-            self,
-            f"{outcome.study.name} in {outcome.folder}",
-            cells=len(outcome.numbers.cells),
-            numbers=len(self.rows),
-        )
+        subject = f"{outcome.study.name} in {outcome.folder}"
+        counts = f"cells: {len(outcome.numbers.cells):,}, numbers: {len(self.rows):,}"
+        return f"<{type(self).__name__}: {subject}; {counts}>"
 
     def table(self) -> polars.DataFrame:
         """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""

@@ -13,7 +13,6 @@ from snellen import DataError, JudgeSpec, StoreError, ignore_progress, load_mode
 from snellen.plugin_api import (
     Announce,
     Benchmark,
-    NotAsked,
     ProgressListener,
     QuestionSpec,
     RunOutcome,
@@ -248,7 +247,7 @@ class _Asking:
             )
         fields |= {"runs": str(self._folder / RUNS), "report": False, "models": (label,)}
         outcome = self._runs.ask(model, run_spec(fields))
-        if isinstance(outcome, NotAsked):
+        if not isinstance(outcome, RunOutcome):
             why = outcome.reason
             return StudyCell(label, cell, why=why, full_benchmarks=full_benchmarks), None
         return StudyCell(label, cell, full_benchmarks=full_benchmarks), outcome

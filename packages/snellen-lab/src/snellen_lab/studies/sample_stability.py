@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from snellen.plugin_api import DASH, SHARE, Cell, Table, decimal_text
+from snellen.plugin_api import (
+    SHARE,
+    Cell,
+    Table,
+)
+from snellen_lab.cell_texts import decimal_or_dash
 from snellen_lab.studies.declaration import SAMPLE_RATIO, SAMPLE_SEED
 from snellen_lab.studies.sampling_study import SampleComparison, compare_samples
 from snellen_lab.studies.series import (
@@ -75,9 +80,9 @@ def stability_part(numbers: StudyNumbers) -> StudyPart:
                         f"{100 * ratio:g}%",
                         _count_draws(scores, ratio),
                         len(models),
-                        _decimal(comparison.rho, 4),
-                        _decimal(comparison.deviation, 2),
-                        _decimal(comparison.variance, 2),
+                        decimal_or_dash(comparison.rho, 4),
+                        decimal_or_dash(comparison.deviation, 2),
+                        decimal_or_dash(comparison.variance, 2),
                     )
                 )
     title = "Samples compared with the full benchmark"
@@ -130,7 +135,3 @@ def _draws(scores: DrawScores, ratio: float) -> set[int]:
 def _count_draws(models: Sequence[DrawScores], ratio: float) -> int:
     """Return the number of draws that any model has."""
     return len(set.union(*(_draws(scores, ratio) for scores in models)))
-
-
-def _decimal(value: float | None, digits: int) -> str:
-    return DASH if value is None else decimal_text(value, digits)

@@ -21,7 +21,6 @@ from snellen import DataError
 from snellen.plugin_api import (
     OVERALL,
     SHARE,
-    Counts,
     Method,
     Sampling,
     SamplingRule,
@@ -29,12 +28,11 @@ from snellen.plugin_api import (
     ScoredRun,
     SummedMetric,
     declared_row,
-    draw_sample,
+    find_metric,
     first_text_metric,
     fractional_ranks,
     read_exchanges,
     stratum_of,
-    summed_metric,
 )
 from snellen_lab.rank_correlation import pearson
 
@@ -93,6 +91,8 @@ class SampleComparison(NamedTuple):
     """Variance of a model's score over the draws (divisor n - 1), mean over models."""
 
 
+Counts = tuple[float, ...]
+"""Numbers that a metric counts on a sample; those of several samples are added."""
 Compute = Callable[[Counts], float | None]
 """Function from summed counts to a score."""
 SeriesKey = tuple[str, str, Method, str]
@@ -148,7 +148,7 @@ def sampling_study(runs: Sequence[ScoredRun], plan: SamplingPlan) -> list[Sample
             for draw in range(plan.draws):
                 sampling = Sampling(plan.rule, ratio=ratio)
                 purpose = f"study {ratio} {draw}"
-                sample = draw_sample(strata, sampling, name, purpose, plan.seed)
+                sample = sampling.draw(strata, name, purpose, plan.seed)
                 draws_by_ratio[ratio].append(sample)
         for key, models in _models_by_series(runs, times, name, plan.metric).items():
             for ratio, draws in draws_by_ratio.items():
@@ -236,7 +236,9 @@ def _question_counts(
 
     summed_rows: set[RowKey] = set()
     for (protocol, method, metric), questions in tallied.items():
-        summed = summed_metric(metric)
+        summed = find_metric(metric)
+        if not isinstance(summed, SummedMetric):
+            raise TypeError(f"{metric} has counts, but is not computed from their sums")
         for index, row in enumerate(summed.names):
             key = (protocol, method, row)
             summed_rows.add(key)

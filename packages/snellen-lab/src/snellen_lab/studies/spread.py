@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from snellen.plugin_api import (
-    DASH,
     Cell,
     Estimate,
     NumberCell,
@@ -17,6 +16,7 @@ from snellen.plugin_api import (
     student_t,
     value_text,
 )
+from snellen_lab.cell_texts import DASH
 from snellen_lab.rank_correlation import NORMAL_QUANTILE
 from snellen_lab.studies.cell_variance import ITEM, components_of
 from snellen_lab.studies.series import (

@@ -15,11 +15,11 @@ from snellen import StoreError
 from snellen.plugin_api import (
     Benchmark,
     OfflinePage,
-    data_uri,
     template_environment,
     to_plain_file,
     write_atomically,
 )
+from snellen_lab.ratings.form import data_uri
 from snellen_lab.verification.audit_labels import LABELS, AuditLabel
 from snellen_lab.verification.audit_outcome import ItemVerdict
 from snellen_lab.verification.audited_questions import AuditItem

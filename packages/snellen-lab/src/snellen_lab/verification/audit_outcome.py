@@ -17,7 +17,6 @@ from snellen.plugin_api import (
     Sampling,
     Verification,
     draw_subset,
-    with_verification,
 )
 from snellen_lab.agreement.statistics import cohen_kappa
 from snellen_lab.verification.audit_labels import (
@@ -216,7 +215,7 @@ def with_bound(benchmark: Benchmark, bound: ErrorBound) -> Benchmark:
     """Write the bound into the manifest of a benchmark, and return the benchmark."""
     count = benchmark.manifest.counts.samples
     before = benchmark.manifest.verification or Verification(count, count)
-    return with_verification(benchmark, replace(before, bound=bound))
+    return benchmark.with_verification(replace(before, bound=bound))
 
 
 def keep_good(
@@ -248,7 +247,7 @@ def keep_good(
     count = part.manifest.counts.samples
     before = benchmark.manifest.verification or Verification(count + len(decisions), count)
     bound = outcome.bound(removed=True) if bounded else None
-    return with_verification(part, replace(before, passing_questions=count, bound=bound))
+    return part.with_verification(replace(before, passing_questions=count, bound=bound))
 
 
 def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import DataError, Sample
-from snellen.plugin_api import Answer, Benchmark, json_lines, rng_for, sample_answers
+from snellen.plugin_api import (
+    Answer,
+    Benchmark,
+    json_lines,
+    open_answers,
+    rng_for,
+)
 
 
 class AuditItem(Struct, frozen=True):
@@ -32,7 +39,7 @@ def audited_items(benchmark: Benchmark, limit: int, seed: int = 0) -> list[Audit
 
     Raises DataError if no answer is known.
     """
-    answers = sample_answers(benchmark.folder)
+    answers = _answers_by_sample(benchmark)
     if not answers:
         raise DataError(
             f"{benchmark.name}: the benchmark has no answers, so there is nothing to audit"
@@ -50,11 +57,19 @@ def named_items(benchmark: Benchmark, names: Sequence[str]) -> list[AuditItem]:
 
     Raises DataError if the benchmark has no such question, or no answer to it.
     """
-    answers = sample_answers(benchmark.folder)
+    answers = _answers_by_sample(benchmark)
     for name in names:
         if name not in answers:
             raise DataError(f"{benchmark.name} has no question {name!r} with a known answer")
     return _items(benchmark, answers, list(dict.fromkeys(names)))
+
+
+def _answers_by_sample(benchmark: Benchmark) -> dict[str, list[Answer]]:
+    """Return the answers to the rounds of each sample, in order."""
+    answers: dict[str, list[Answer]] = defaultdict(list)
+    for (sample_id, _), answer in open_answers(benchmark.folder).items():
+        answers[sample_id].append(answer)
+    return answers
 
 
 def _items(

@@ -4,7 +4,6 @@ one can be of it.
 
 from __future__ import annotations
 
-import gzip
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,10 +34,8 @@ from snellen.plugin_api import (
     evaluate_spec,
     example_questions,
     headline_metrics,
-    lines_of,
     open_answers,
     open_benchmark,
-    open_file,
     percent_text,
     run_spec,
     score_folders,
@@ -359,12 +356,11 @@ def _range(lowest: float, highest: float) -> str:
 
 
 def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
-    path = benchmark.part(SET_APART)
-    if path is None:
-        return Counter()
-    with open_file(path) as packed, gzip.open(packed) as lines:
-        rows = [msgspec.json.decode(line) for line in lines_of(lines)]
-    return Counter(reason for row in rows for reason in dict.fromkeys(row["reasons"]))
+    """Count the questions that were set apart for each reason."""
+    counts: Counter[str] = Counter()
+    for question in benchmark.set_apart():
+        counts.update(dict.fromkeys(question.reasons).keys())
+    return counts
 
 
 # --- its tables ------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ The command that builds a benchmark again.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,6 @@ from snellen.plugin_api import (
     Document,
     entries,
     entry_folder,
-    entry_text,
-    shell_word,
     write_in_form,
 )
 from snellen_lab.verification.datasheet import (
@@ -40,15 +39,15 @@ def rebuild_command(benchmark: Benchmark) -> str:
         return _sample_command(spec, recipe)
 
     if spec.name in entries():
-        words = ["snellen build", shell_word(spec.name)]
+        words = ["snellen build", shlex.quote(spec.name)]
         is_complete = source.embedded or entry_folder(spec)
         if not is_complete:
             words.append("--source OFFICIAL_FILES")
     elif "file" in source.params or "files" in source.params:
         file = source.params.get("file") or source.params["files"][0]
-        words = ["snellen build", shell_word(file), f"--name {shell_word(spec.name)}"]
+        words = ["snellen build", shlex.quote(file), f"--name {shlex.quote(spec.name)}"]
         if source.params.get("images"):
-            words.append(f"--images {shell_word(source.params['images'])}")
+            words.append(f"--images {shlex.quote(source.params['images'])}")
     else:
         words = ["snellen build", "ENTRY.toml"]
 
@@ -56,20 +55,20 @@ def rebuild_command(benchmark: Benchmark) -> str:
     if sampling.get("ratio"):
         words.append(f"--ratio {sampling['ratio']}")
     for name, value in recipe.items():
-        words.append(f"--{name} {shell_word(str(value))}")
+        words.append(f"--{name} {shlex.quote(str(value))}")
     return " ".join(words)
 
 
 def _sample_command(spec: BenchmarkSpec, recipe: Mapping[str, Any]) -> str:
     """Return the command that draws the same sample of another benchmark again."""
     sampling = msgspec.to_builtins(spec.source.sample)
-    words = ["snellen sample", shell_word(spec.source.params["of"])]
+    words = ["snellen sample", shlex.quote(spec.source.params["of"])]
     for name in ("rule", "ratio", "count", "each", "step"):
         if sampling[name]:
             words.append(f"--{name} {sampling[name]}")
     if "seed" in recipe:
         words.append(f"--seed {recipe['seed']}")
-    words.append(f"--name {shell_word(spec.name)}")
+    words.append(f"--name {shlex.quote(spec.name)}")
     return " ".join(words)
 
 
@@ -116,7 +115,7 @@ def _document(sheet: Datasheet) -> Document:
     document.section("lint", "Lint").foldable_table(lint_table(sheet.findings))
     document.section("sources", "Sources").summary_table(source_table(manifest))
     recipe = document.section("recipe", "Recipe")
-    recipe.text("The entry", entry_text(manifest.spec))
+    recipe.text("The entry", manifest.spec.toml())
     recipe.text("Command to build it again", rebuild_command(sheet.benchmark))
     recipe.foldable_table(digest_table(manifest))
     return document
