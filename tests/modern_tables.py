@@ -661,6 +661,73 @@ TABLES: dict[str, list[Table]] = {
             lambda n: {"image_id": f"i{n}", "caption_str": captions(n), "image": shown(n)},
         )
     ],
+    "docvqa-test": [
+        Table(
+            "DocVQA/test-00000-of-00001.parquet",
+            {**columns("questionId question"), "answers": TEXTS, **PICTURED},
+            lambda n: {**docvqa(n), "answers": []},
+        )
+    ],
+    "infovqa-test": [
+        Table(
+            "InfographicVQA/test-00000-of-00001.parquet",
+            {**columns("questionId question"), "answers": TEXTS, **PICTURED},
+            lambda n: {**docvqa(n), "answers": []},
+        )
+    ],
+    "textvqa-test": [
+        Table(
+            "data/test-00000-of-00001.parquet",
+            {
+                "question_id": pa.int32(),
+                **columns("question image_id"),
+                "answers": TEXTS,
+                **PICTURED,
+            },
+            lambda n: {
+                "question_id": 39602 + n,
+                "question": ask(n),
+                "image_id": f"i{n}",
+                "answers": [""] * 10,
+                "image": shown(n),
+            },
+        )
+    ],
+    "vqav2-test": [
+        Table(
+            "data/test-00000-of-00001.parquet",
+            {
+                **columns("question_id image_id", INT),
+                **columns("question question_type answer_type"),
+                "answers": VOTES,
+                **PICTURED,
+            },
+            lambda n: {
+                "question_id": 262144000 + n,
+                "image_id": n // 2,
+                "question": ask(n),
+                "image": shown(n // 2),
+            },
+        )
+    ],
+    "vizwiz-test": [
+        Table(
+            "data/test-00000-of-00001.parquet",
+            {**columns("question_id question category"), "answers": TEXTS, **PICTURED},
+            lambda n: {
+                "question_id": f"VizWiz_test_{n:08d}.jpg",
+                "question": ask(n),
+                "image": shown(n),
+            },
+        )
+    ],
+    "mmmu-test": [
+        Table(
+            "data/test-00000-of-00001.parquet",
+            MMMU_TYPES,
+            lambda n: {**mmmu(n), "id": f"test_Art_{n}", "answer": "?"},
+        )
+    ],
     "st-vqa": [
         Table(
             "data/test-00000-of-00001.parquet",

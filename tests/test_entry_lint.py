@@ -21,7 +21,13 @@ from snellen.scoring.entry_lint import answer_findings, entry_findings, judge_no
 MODERN = [spec for spec in entries().values() if spec.suite == "modern"]
 OF_THEIR_PAPERS = {"aro", "lvlm-ehub", "reform-eval", "tiny-lvlm-ehub", "visdial", "mmbench"}
 """Suites whose metrics are those of their paper, whatever is wrong with them."""
-WITHHELD = {"modern/st-vqa"}
+WITHHELD = {
+    "modern/st-vqa",
+    *(
+        f"modern/{name}-test"
+        for name in ("docvqa", "infovqa", "mmmu", "textvqa", "vizwiz", "vqav2")
+    ),
+}
 """Benchmarks whose makers keep the answers."""
 TABLES = {**modern_metric_tables.TABLES, **modern_tables.TABLES}
 

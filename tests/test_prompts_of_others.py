@@ -112,6 +112,14 @@ def test_every_set_is_recorded_or_is_that_of_another_file_of_its_benchmark() -> 
     for name, spec in declared:
         if (name, spec.name) in {*RECORDED, *UNRECORDED}:
             continue
+        if (
+            spec.suite == "modern"
+            and spec.name.endswith("-test")
+            and spec.name != "modern/refcocog-test"
+        ):
+            # A split whose answers are hidden is asked as the one whose answers are known.
+            assert spec.prompts[name] == entries()[spec.name.removesuffix("-test")].prompts[name]
+            continue
         # Of the makers' code only the source is named; test_published_number.py has the wording.
         if name == "official" and spec.published and spec.published.prompt_source:
             continue

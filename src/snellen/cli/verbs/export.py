@@ -257,7 +257,7 @@ def _pack_benchmark(
     "--output",
     required=True,
     type=PATH,
-    help="File to write: .xlsx, .tsv, .csv, .json or .jsonl.",
+    help="File to write: .json, or a table (.xlsx, .tsv, .csv, .jsonl) if the format is one.",
 )
 @click.option("--benchmark", default="", help="Benchmark to use, if the run has several.")
 @click.option(
@@ -277,10 +277,13 @@ def submit_command(
     \b
       snellen run MODEL mmbench/test-en -p 'circular?all_passes=true' --name x
       snellen submit runs/x -o x_MMBench_TEST_EN.xlsx
+      snellen run MODEL docvqa-test --name y
+      snellen submit runs/y -o y_docvqa.json
 
-    The file has one row per rotation, with the index of the official file, the options in the order of that row, and
-    the reply. The command reads the file back to check that every text is unchanged, and stops if the format cannot
-    hold a text. See docs/mmbench.md.
+    MMBench's file has one row per rotation, with the index of the official file, the options in the order of that row,
+    and the reply. The command reads the file back to check that every text is unchanged, and stops if the format cannot
+    hold a text. The files of VQA v2, TextVQA, VizWiz, DocVQA, InfographicVQA, ST-VQA and MMMU have one answer per
+    question. See docs/submit.md.
     """
     benchmarks = [benchmark] if benchmark else [use.name for use in read_manifest(run).benchmarks]
     submission = submission_writer(form, benchmarks)(
