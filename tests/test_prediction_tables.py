@@ -1112,7 +1112,7 @@ def test_a_scenario_state_of_helm_with_an_option_in_each_request_is_refused_with
         scored(saved_helm(*states))
 
 
-def test_a_judges_marks_on_texts_are_the_headline_and_those_of_a_rule_stand_beside() -> None:
+def test_a_files_own_verdicts_on_texts_are_the_headline() -> None:
     def rows(column: str) -> list[dict[str, Any]]:
         return [
             {
@@ -1127,11 +1127,11 @@ def test_a_judges_marks_on_texts_are_the_headline_and_those_of_a_rule_stand_besi
     judged = saved(rows("judge_score"), "judged.jsonl")
     assert "recorded_verdict" in scored(judged)
     assert sn.score(judged).value() == pytest.approx(0.375)
-    assert "no rule can tell which of such replies are right" in notes(judged)
+    assert "no rule can tell which of such replies its authors call right" in notes(judged)
 
     by_rule = saved(rows("score"), "by_rule.jsonl")
-    assert scored(by_rule)["recorded_verdict"] == pytest.approx(0.375)
-    assert sn.score(by_rule).value() == 0.0
+    assert sn.score(by_rule).value() == pytest.approx(0.375)
+    assert scored(by_rule)["typed_match"] == 0.0
 
 
 def test_numbers_that_no_prompt_shows_are_no_options() -> None:
@@ -1610,7 +1610,9 @@ def test_a_judges_marks_from_one_to_five_are_shares_of_the_way() -> None:
 
     judged = saved(rows("evaluator_explanation"), "judged.jsonl")
     assert sn.score(judged).value() == pytest.approx(0.5)
-    assert "marks from 1 to 5 in 'score' are read as (mark - 1) / 4" in notes(judged)
+    assert "marks in 'score' are read as shares of the best one: 1 as 0%, 5 as 100%" in notes(
+        judged
+    )
     assert "recorded_verdict" not in scored(saved(rows("remark"), "unjudged.jsonl"))
 
 

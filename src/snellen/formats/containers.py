@@ -33,7 +33,8 @@ def records_in(content: Any) -> list[Any] | None:
     - columns under their names, also as pandas writes them;
     - texts or numbers under their ids (`{"7": "A dog."}`), also several such maps side by side
       (`{"results": {"7": 1}, "outputs": {"7": "B"}}`);
-    - records under their ids (`{"7": {...}}`), at any depth (`{"video": {"action": [...]}}`).
+    - records under their ids (`{"7": {...}}`), at any depth (`{"video": {"action": [...]}}`);
+    - the only list of records further inside (`{"run": {"version": 3, "results": [...]}}`).
     """
     if isinstance(content, list):
         return content
@@ -45,7 +46,9 @@ def records_in(content: Any) -> list[Any] | None:
         if records:
             return records
     nested = _nested(_without_facts(content))
-    return nested if nested and len(nested) > 1 else None
+    if nested and len(nested) > 1:
+        return nested
+    return _only_list_inside(content)
 
 
 def _is_plain(value: Any) -> bool:
@@ -55,6 +58,21 @@ def _is_plain(value: Any) -> bool:
 def _has_ids(value: Any) -> bool:
     """Whether a value is an object with as many keys as may be ids."""
     return isinstance(value, dict) and len(value) >= FEWEST_IDS
+
+
+def _only_list_inside(content: Object) -> Records | None:
+    """Return the only list of several records inside the objects of an object; None if there are none or several."""
+    lists: list[Records] = []
+    level: list[Any] = list(content.values())
+    for _ in range(DEEPEST):
+        inner_level: list[Any] = []
+        for value in level:
+            if _is_list_of_objects(value) and len(value) >= FEWEST_IDS:
+                lists.append(value)
+            elif isinstance(value, dict):
+                inner_level += value.values()
+        level = inner_level
+    return lists[0] if len(lists) == 1 else None
 
 
 def _is_list_of_objects(value: Any) -> bool:
@@ -122,7 +140,7 @@ def _in_columns(content: Object) -> Records:
 
     They are lists or, as pandas writes them, objects by row number, or apart from their names (`orient="split"`).
     """
-    if content.keys() == {"columns", "index", "data"}:
+    if {"columns", "data"} <= content.keys():
         return _in_rows(content["columns"], content["data"])
     columns: dict[str, Sequence[Any]] = {}
     for name, value in content.items():

@@ -15,7 +15,16 @@ from typing import Literal
 from msgspec import Struct
 
 AnswerKind = Literal[
-    "yes-no", "classes", "number", "expression", "box", "vqa", "caption", "text", "long text"
+    "yes-no",
+    "classes",
+    "number",
+    "expression",
+    "box",
+    "list",
+    "vqa",
+    "caption",
+    "text",
+    "long text",
 ]
 
 YES_NO = (
@@ -75,6 +84,7 @@ TEXT = AnswerType(
 """Replies are often sentences, which an exact match never accepts."""
 LONG_TEXT = AnswerType("long text", metrics=("rouge_l", "typed_match"), why="long texts")
 """ROUGE-L counts words that reply and answer share; a judge says whether they mean the same."""
+LIST = AnswerType("list", metrics=("exact_match", "typed_match"), why="lists of numbers")
 EXPRESSION = AnswerType(
     "expression", metrics=("math_accuracy", "typed_match"), why="mathematical expressions"
 )
@@ -115,6 +125,8 @@ def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
         >= SHARE
     ):
         return AnswerType("box", metrics=("boxes",), why="boxes")
+    if _share(_BOX.fullmatch(text) is not None for text in firsts) >= SHARE:
+        return LIST
     if _share(_NUMBER.fullmatch(text) is not None for text in firsts) >= SHARE:
         return AnswerType("number", metrics=("number_accuracy", "typed_match"), why="numbers")
     in_latex = _share(_LATEX.search(text) is not None for text in firsts)

@@ -193,6 +193,18 @@ def usual_names() -> Mapping[str, tuple[str, ...]]:
 
 GROUND_TRUTH = "gt"
 """Prefix in names of columns with the ground truth: `gt_gender`."""
+_MARK_OF_GOLD = r"(?:gt|gold(?:en)?|ground_?truth|true|correct|right|refs?|references?|expected|target|standard|official)"
+_NOUN_OF_ANSWER = (
+    r"(?:final_)?(?:ans|answers?|labels?|options?|choices?|letters?|class|text|string|value|response|output|captions?|"
+    r"solution|idx|index|indices|list|box|bbox|relation|number|final)"
+)
+_CALLED_GOLD = re.compile(
+    rf"{_MARK_OF_GOLD}_{_NOUN_OF_ANSWER}|{_NOUN_OF_ANSWER}_{_MARK_OF_GOLD}|(?:gt|gold|expected|true)_(?:count|name|id)"
+)
+"""Names that say both that a column is the ground truth and that it holds answers: `gt_caption`, `answer_gold`."""
+_CALLED_GOLD_SCORE = 0.72
+_OF_QUESTIONS = frozenset("prompt prompts question questions instruction query template".split())
+"""Words in the name of a column that holds a question, also where the name mentions its answer: `prompt_answer`."""
 
 
 def name_score(role: str, column: str) -> float:
@@ -205,6 +217,10 @@ def name_score(role: str, column: str) -> float:
     if name in names:
         return 1 - 0.3 * names.index(name) / len(names)
     parts = set(name.split("_"))
+    if role == "answer" and parts & _OF_QUESTIONS:
+        return 0.0
+    if role == "answer" and _CALLED_GOLD.fullmatch(name):
+        return _CALLED_GOLD_SCORE
     usual_parts = {usual for usual in names if len(usual) > 2 or usual == GROUND_TRUTH}
     if parts & _ASIDE or not parts & usual_parts:
         return 0.0
@@ -474,11 +490,16 @@ _REPLY_WORDS = frozenset(
 _RAW_WORDS = frozenset("full raw original whole".split())
 _MADE_WORDS = frozenset(
     "extracted extraction parsed clean cleaned processed filtered norm normalized letter option choice idx index indexs "
-    "label correct right score scores rating match hit judge judgement judgment eval evaluation log reason explanation "
-    "confidence logprob logprobs prob probs token tokens length len time latency usage list class type id key status code "
-    "file path image format".split()
+    "label labels letters class list count number".split()
 )
-"""Words in names of columns that a harness derives from replies, or that describe replies."""
+"""Words in names of columns that a harness derives from replies: `parsed_prediction`, `predicted_label`."""
+_FACT_WORDS = frozenset(
+    "correct right score scores rating match hit judge judgement judgment eval evaluation log reason explanation "
+    "confidence distribution entropy logprob logprobs prob probs token tokens length len time latency usage cost type "
+    "id ids key status code file path dir url image format hash md5 sha sha256 options choices prompt "
+    "question accuracy acc rate total".split()
+)
+"""Words in names of columns that describe replies and hold none: `output_tokens`, `response_time`, `response_options`."""
 _GOLDS = (
     "gt_answers",
     "gt_answer",
@@ -516,7 +537,7 @@ def _reply_name_score(name: str) -> float:
         return 1 - 0.4 * names.index(folded) / len(names)
     words = {word.casefold() for word in _WORD_PARTS.findall(last)}
     is_answer_of = "answer" in words and not words.isdisjoint(_ANSWERERS)
-    if not words & _REPLY_WORDS and not is_answer_of:
+    if (not words & _REPLY_WORDS and not is_answer_of) or words & _FACT_WORDS:
         return 0.0
     if words & _MADE_WORDS:
         return 0.2
@@ -533,12 +554,16 @@ def says_of_reply(name: str, profile: ColumnProfile) -> bool:
 
 def is_verdict(name: str) -> bool:
     """Return whether the name of a column says that it holds verdicts on replies, or parsed answers."""
-    words = {word.casefold() for word in _WORD_PARTS.findall(name.rpartition(".")[2])}
-    return bool(words & _VERDICT_WORDS)
+    return bool(split_name(name) & _VERDICT_WORDS)
+
+
+def split_name(name: str) -> frozenset[str]:
+    """Return the words in the name of a column, without the objects around it: `eval.isCorrect` has is and correct."""
+    return frozenset(word.casefold() for word in _WORD_PARTS.findall(name.rpartition(".")[2]))
 
 
 _VERDICT_WORDS = frozenset(
-    "correct right hit match score rating judge verdict extracted extraction".split()
+    "correct correctness right hit match score rating judge judgement judgment grade verdict extracted extraction".split()
 )
 
 

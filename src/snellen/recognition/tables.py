@@ -48,6 +48,7 @@ from snellen.recognition.columns import (
 )
 from snellen.recognition.folding import as_text, folded_name
 from snellen.recognition.profiles import LOOKED_AT, ColumnProfile, profiles_of
+from snellen.recognition.verdicts import plain_verdict, verdict_column
 
 Rows = Callable[[], Iterable[SourceRow]]
 """Reads a table from its beginning each time it is called."""
@@ -425,6 +426,8 @@ class _Assignment:
             self._roles.setdefault("options", ())
         else:
             self._settle_surest("options", option_columns(free, self._taken))
+            if "options" not in self._given and not self._are_options_several():
+                self._roles["options"] = ()
         has_options = bool(self._roles["options"])
         self._settle_surest("question", question_column(free, self._taken, has_options=has_options))
         prompts = [name for name in self._still_free(free) if folded_name(name) in PROMPTS]
@@ -453,7 +456,14 @@ class _Assignment:
         others = self._still_free(free)
         for name in self._alike(others, self._roles["reply"]):
             others.pop(name)  # another reply, and not the option extracted from this one
-        for role in ("verdict", "reading", "judge"):
+        answers = [
+            text
+            for name in self._roles.get("answer", ())
+            if name in self._profiles
+            for text in self._profiles[name].texts
+        ]
+        self._settle("verdict", (verdict_column(self._still_free(others), answers), None))
+        for role in ("reading", "judge"):
             self._settle(role, (one_by_name(role, others, self._taken), None))
         if len(self._roles["reply"]) > 1:
             # A column of extracted options belongs to one model; with several, it is unclear to which.
@@ -494,6 +504,12 @@ class _Assignment:
         if doubt is not None:
             names = tuple(doubt.choices[0].split(" + "))
         self._settle(role, (names, doubt))
+
+    def _are_options_several(self) -> bool:
+        """Whether most rows with options have two or more: a list of one is the right answer in brackets."""
+        counts = [len(row_options(row.cells, self._roles["options"])) for row in self._rows()]
+        with_options = [count for count in counts if count]
+        return 2 * sum(count > 1 for count in with_options) >= len(with_options)
 
     @property
     def _are_options_unnamed(self) -> bool:
@@ -780,9 +796,6 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
 """By role of annotations, whether the cells of a column may hold it; a column gets the first role that fits its name."""
 
 
-_VERDICTS = frozenset(("true", "false", "1", "0", "1.0", "0.0", "yes", "no"))
-
-
 def _may_be_answers(profile: ColumnProfile) -> bool:
     """Return whether a column of a table of predictions may hold the ground truth.
 
@@ -792,7 +805,7 @@ def _may_be_answers(profile: ColumnProfile) -> bool:
     if not score or profile.messages > 0.5 or profile.completions > 0.5:
         return False
     holds_verdicts = profile.is_scalar and all(
-        text.casefold() in _VERDICTS for text in profile.texts
+        plain_verdict(text) is not None for text in profile.texts
     )
     if is_verdict(profile.name) and (holds_verdicts or score <= PARTLY):
         return False

@@ -109,29 +109,7 @@ def text_in_cell(cell: Any) -> str:
     return as_text(value).strip()
 
 
-_RIGHT = {
-    "true": 1.0,
-    "yes": 1.0,
-    "correct": 1.0,
-    "right": 1.0,
-    "false": 0.0,
-    "no": 0.0,
-    "wrong": 0.0,
-    "incorrect": 0.0,
-}
 _DECODING = ("temperature", "top_p", "max_tokens", "max_new_tokens", "num_beams", "seed")
-
-
-def verdict_in_cell(cell: Any) -> float | None:
-    """What a file says of a reply as a number from 0 to 1; None for anything else."""
-    text = text_in_cell(cell).casefold()
-    if text in _RIGHT:
-        return _RIGHT[text]
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number <= 1 else None
 
 
 def count_in_cell(cell: Any) -> int | None:

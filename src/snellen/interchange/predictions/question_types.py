@@ -17,6 +17,7 @@ from snellen.metrics.declaration import ReplyMetric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.numbers import read_numbers
 from snellen.recognition.answer_types import LONG_TEXT, TEXT, YES_NO, AnswerType, answer_type
+from snellen.recognition.folding import folded
 from snellen.recognition.named_option import named_option
 
 
@@ -62,8 +63,11 @@ def with_types(file: PredictionFile) -> PredictionFile:
         is_mixed = any(row.options for row in file.rows)
         subject = "questions without options read as" if is_mixed else "read as"
         typed = _noted(typed, f"{subject} {kind.why}: {kind.metrics[0]}")
-    typed = _with_rule_of_scores(typed)
-    return _with_verdicts(_with_overall(typed, len(open_rows)), kind)
+    if kind.kind == "number":
+        typed = _as_measured(typed)
+    ruled = _with_rule_of_scores(typed)
+    overall = _with_overall(ruled, len(open_rows))
+    return overall if ruled is not typed else _with_verdicts(overall, kind)
 
 
 def _noted(file: PredictionFile, note: str) -> PredictionFile:
@@ -83,28 +87,85 @@ def _reply_as_read(row: PredictedRow) -> PredictedRow:
     return replace(row, reply=row.reading) if row.reply else row
 
 
+# --- measurements -------------------------------------------------------------------------------------------------------
+
+
+MEASURED = ("mean_relative_accuracy", "number_accuracy", "typed_match")
+FEWEST_MEASURED = 10
+"""Different right answers with decimals, at least, of a file of measurements."""
+
+
+def _as_measured(file: PredictionFile) -> PredictionFile:
+    """A file whose right answers are measured with decimals and hardly ever met, scored by how near replies come.
+
+    Lengths, shares and distances are estimated: equal to the last decimal is nearly no reply. Mean relative accuracy
+    (VSI-Bench, Yang et al. 2024) has no value for a right answer of 0.
+    """
+    answered = [row for row in _answered(file) if row.references]
+    golds = [read_numbers(row.references[0]) for row in answered]
+    if any(len(gold) != 1 or not gold[0] for gold in golds):
+        return file
+    with_decimals = {gold[0] for gold in golds if gold[0].denominator > 1}
+    n_numbers = 0
+    n_equal = 0
+    for row, gold in zip(answered, golds, strict=True):
+        reply = read_numbers(row.reply or "")
+        n_numbers += len(reply) == 1
+        n_equal += reply == gold
+    is_measured = len(with_decimals) >= max(FEWEST_MEASURED, len(answered) / 2)
+    if (
+        not is_measured
+        or n_equal > FEW * len(answered)
+        or n_numbers < (1 - 2 * FEW) * len(answered)
+    ):
+        return file
+    note = (
+        "the right answers are measured and replies come near them at best: mean relative accuracy (VSI-Bench), the "
+        "mean of the shares of replies within 50 %, 45 % ... 5 % of the right answer"
+    )
+    return _noted(replace(file, metrics=MEASURED), note)
+
+
 # --- verdicts and headlines ------------------------------------------------------------------------------------------
 
 
 def _with_verdicts(file: PredictionFile, kind: AnswerType) -> PredictionFile:
     """A file of open questions with its own verdicts among the metrics, where it has one on nearly every reply.
 
-    They are the headline where a judge gave them and answers are texts, or where answers are long texts: which of such
-    replies mean the same, no rule can tell.
+    They are the headline of texts, numbers and expressions: which of the many rules for these its authors meant, only
+    they can tell, and a judge knows which texts mean the same. Other answers have a rule of their own. Verdicts that
+    call replies wrong which repeat the right answer are of something else.
     """
     answered = _answered(file)
-    n_judged = sum(row.verdict is not None for row in answered)
-    if n_judged == 0 or n_judged <= (1 - FEW) * len(answered):
+    judged = [row for row in answered if row.verdict is not None]
+    if not judged or len(judged) <= (1 - FEW) * len(answered):
         return file
     file = replace(file, metrics=(*file.metrics, RECORDED))
-    is_judged_text = kind == TEXT and bool(file.judged)
-    if file.headline or not (is_judged_text or kind == LONG_TEXT):
+    if file.headline or kind.kind not in WITHOUT_RULE or not _are_repetitions_right(judged):
         return file
     note = (
-        "no rule can tell which of such replies are right, so the file's own verdicts are the headline, and "
-        f"{kind.metrics[0]} is in the report"
+        "no rule can tell which of such replies its authors call right, so the file's own verdicts are the headline, "
+        f"and {kind.metrics[0]} is in the report"
     )
     return _noted(replace(file, headline=RECORDED), note)
+
+
+WITHOUT_RULE = ("text", "long text", "number")
+"""Kinds of answers that scripts compare by many rules."""
+FEWEST_REPETITIONS = 5
+"""Replies that repeat the right answer, from which verdicts on them are checked."""
+
+
+def _are_repetitions_right(judged: Sequence[PredictedRow]) -> bool:
+    """Whether verdicts call replies right that repeat a right answer word for word, or there are few such replies."""
+    verdicts: list[float] = []
+    for row in judged:
+        reply = folded(row.reply or "")
+        if any(folded(reference) == reply for reference in row.references):
+            verdicts.append(row.verdict or 0.0)
+    if len(verdicts) < FEWEST_REPETITIONS:
+        return True
+    return sum(verdicts) >= (1 - 2 * FEW) * len(verdicts)
 
 
 RULES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,6 @@ from snellen.interchange.predictions.cells import (
     place_of,
     replies_in_cell,
     text_in_cell,
-    verdict_in_cell,
     without_fraction,
     without_prompt,
 )
@@ -39,6 +39,14 @@ from snellen.interchange.predictions.rows import (
     Findings,
     PredictedRow,
     is_empty_cell,
+)
+from snellen.interchange.predictions.several_answers import (
+    ListKind,
+    kind_of_lists,
+    letters_in_reply,
+    letters_of,
+    list_in_answer,
+    places_named,
 )
 from snellen.interchange.predictions.shown_options import (
     HIDDEN,
@@ -58,19 +66,13 @@ from snellen.readers.table_columns import TableColumns, TableSource
 from snellen.recognition.columns import SEVERAL
 from snellen.recognition.folding import as_text, folded, folded_name, whole_number
 from snellen.recognition.named_option import bare_label, label_of, named_option
+from snellen.recognition.verdicts import Reading as ReadingOfVerdicts
+from snellen.recognition.verdicts import is_judged, plain_verdict, reading_of_verdicts
 
 _STATES_NUMBER = re.compile(
     r"\A\W*[1-9](?:\W*\Z|[.):])|\b(?:option|choice|answer(?: is)?)\W{0,3}[1-9]\b", re.IGNORECASE
 )
 """The number of an option at the beginning of a reply, or after a word that announces it."""
-
-
-LOWEST_MARK = 1
-HIGHEST_MARK = 5
-MARKS = frozenset("1 2 3 4 5 1.0 2.0 3.0 4.0 5.0".split())
-"""Marks that a judge gives replies."""
-JUDGES = frozenset("judge judged judgement judgment evaluator grader".split())
-"""Words in names of columns that say that a judge filled them, and no rule."""
 
 
 class RowReader:
@@ -122,11 +124,28 @@ class RowReader:
         self._reply_form: AnswerForm = self._form_of_replies() if self._source.options else "any"
         if self._reply_form != "any":
             self.notes.append(f"the replies are read as the {FORM_WORDS[self._reply_form]}")
-        if self._are_marks:
-            self.notes.append(
-                f"a judge's marks from 1 to 5 in {reading.column('verdict')!r} are read as (mark - 1) / 4"
-            )
+        self._read_verdict = self._reading_of_verdicts()
+        self._kind_of_lists: ListKind = ""
+        self._list_column = self._reply
+        if not self._source.options:
+            self._settle_lists()
         self._has_numbered_options = self._reply_form == "any" and self._are_numbers_stated()
+
+    def _settle_lists(self) -> None:
+        """Find out whether right answers are lists that replies, or what was read in these, give too."""
+        for column in (self._reply, self._table.column("reading")):
+            pairs = (
+                (row.cells.get(self._columns.answer), row.cells.get(column))
+                for row in self._table.rows
+            )
+            kind = kind_of_lists(pairs) if column and self._columns.answer else ""
+            if not kind:
+                continue
+            self._kind_of_lists = kind
+            self._list_column = column
+            words = "each item answers a question" if kind == "items" else "each is one answer"
+            self.notes.append(f"the right answers and {column!r} hold lists: {words}")
+            return
 
     def _form_of_replies(self) -> AnswerForm:
         """The form in which replies are numbers of options; `any` if they are something else.
@@ -199,14 +218,29 @@ class RowReader:
             self.findings.add("rows left out, with options that cannot be used", name)
             return
         options, labels = shown.options, shown.labels
-        gold, references, fault = self._answer(cells, shown, row.where, is_likelihood=is_likelihood)
+        answer_cell = cells.get(self._columns.answer) if self._columns.answer else None
+        several: tuple[int, ...] = ()
+        if shown and answer_cell and not self._table.is_joined and not is_likelihood:
+            several = places_named(answer_cell, shown, self._source.answer_is)
+        if len(several) > 1:
+            gold, references, fault = (), (letters_of(several),), ""
+            options, labels = (), ()
+        else:
+            gold, references, fault = self._answer(
+                cells, shown, row.where, is_likelihood=is_likelihood
+            )
         if fault and not self._table.is_joined:
             self.findings.add(f"rows left out, {fault}", name)
             return
         replies = replies_in_cell(cells.get(self._reply)) if self._reply else asked.replies
         if is_likelihood:
             replies = ()
-        if references and bare_label("".join(replies)) and self._lists_options(asked):
+        if len(several) > 1:
+            replies = tuple(
+                letters_in_reply(reply, shown, self._source.answer_is)
+                for reply in self._replies_to_several(cells, replies)
+            )
+        elif references and bare_label("".join(replies)) and self._lists_options(asked):
             self.findings.add(LISTED_APART, name)
             return
         if self._repeats_prompts:
@@ -242,6 +276,9 @@ class RowReader:
             judge=text_in_cell(cells.get(self._table.column("judge"))),
             decoding=decoding_of(cells),
         )
+        if self._kind_of_lists:
+            yield from self._of_lists(predicted, cells)
+            return
         if len(replies) > 1:
             for number, reply in enumerate(replies):
                 yield replace(
@@ -250,6 +287,26 @@ class RowReader:
             return
         for reply in replies or ("",):
             yield replace(predicted, reply=self._reply_text(reply, predicted))
+
+    def _replies_to_several(
+        self, cells: Mapping[str, Any], replies: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """The replies to a question with several right options: a list is one reply, not several."""
+        cell = cells.get(self._reply)
+        return (as_text(cell),) if isinstance(cell, list) else replies
+
+    def _of_lists(self, row: PredictedRow, cells: Mapping[str, Any]) -> Iterator[PredictedRow]:
+        """Yield the predictions of a row whose right answer and reply are lists: one, or one for each item."""
+        golds = list_in_answer(cells.get(self._columns.answer))
+        given = list_in_answer(cells.get(self._list_column))
+        if self._kind_of_lists == "whole":
+            reply = f"[{', '.join(given)}]" if given else text_in_cell(cells.get(self._reply))
+            yield replace(row, references=(f"[{', '.join(golds)}]",), reply=reply)
+            return
+        for number, gold in enumerate(golds):
+            name = f"{row.id or row.where}/{number + 1}"
+            reply = given[number] if number < len(given) else ""
+            yield replace(row, id=name, references=(gold,), reply=reply, reading=None, verdict=None)
 
     def _reply_text(self, reply: str, row: PredictedRow) -> str | None:
         """A reply; None for a cell that says that there is none."""
@@ -266,24 +323,26 @@ class RowReader:
         )
         return None if is_empty else reply
 
-    @cached_property
-    def _are_marks(self) -> bool:
-        """Whether a judge marked replies from 1 to 5, as in Vibe-Eval: a column beside the marks is the judge's."""
+    def _reading_of_verdicts(self) -> ReadingOfVerdicts:
+        """How the cells in the column of verdicts are read; marks of a judge are noted."""
         column = self._table.column("verdict")
-        names = [folded_name(name).split("_") for name in self._table.roles.profiles]
-        if not column or not any(map(JUDGES.intersection, names)):
-            return False
-        marks = {text_in_cell(row.cells.get(column)) for row in self._table.rows} - {""}
-        return len(marks) > 2 and str(HIGHEST_MARK) in marks and marks <= MARKS
+        counts = Counter(text_in_cell(row.cells.get(column)) for row in self._table.rows)
+        judged = is_judged(column, self._table.roles.profiles) or bool(self._table.column("judge"))
+        read = reading_of_verdicts(counts, is_judged=judged)
+        if read is None or read is plain_verdict:
+            return plain_verdict
+        shown = [text for text in sorted(counts) if read(text) is not None]
+        shares = ", ".join(f"{text} as {read(text):.0%}" for text in (shown[0], shown[-1]))
+        self.notes.append(
+            f"a judge's marks in {column!r} are read as shares of the best one: {shares}"
+        )
+        return read
 
     def _verdict(self, cells: Mapping[str, Any]) -> float | None:
         """How right the file says that the reply is: in a column, or by the right answer beside what it read."""
         column = self._table.column("verdict")
-        if column and self._are_marks:
-            mark = count_in_cell(cells.get(column))
-            return None if mark is None else (mark - LOWEST_MARK) / (HIGHEST_MARK - LOWEST_MARK)
         if column:
-            return verdict_in_cell(cells.get(column))
+            return self._read_verdict(text_in_cell(cells.get(column)))
         metric, _, field = self._table.column("reading").rpartition(".")
         right = cells.get(f"{metric}.answer")
         return float(cells.get(f"{metric}.{field}") == right) if metric and right else None
@@ -377,6 +436,8 @@ class RowReader:
         is_option = word in HIDDEN and word in {option.strip().casefold() for option in options}
         if not self._table.is_of_form and word in self._hidden and not is_option:
             return (), (), ""
+        if self._kind_of_lists:
+            return (), (as_text(written),), ""
         if not options and self._letters and isinstance(answer, list):
             return (), (), "with several right options"
         if not options:

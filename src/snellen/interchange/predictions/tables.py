@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,20 @@ from snellen.formats.rows import read_rows
 from snellen.formats.source_row import SourceRow, flat_record
 from snellen.formats.suffixes import SHEET, row_suffix
 from snellen.formats.text_encoding import text_encoding
-from snellen.interchange.predictions.cells import first_column, replies_in_cell, text_in_cell
+from snellen.interchange.predictions.cells import (
+    first_column,
+    place_of,
+    replies_in_cell,
+    text_in_cell,
+)
 from snellen.interchange.predictions.joining import ROTATION_STEP
 from snellen.interchange.predictions.reply_choice import MOSTLY, TableReading
-from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, is_number
+from snellen.interchange.predictions.rows import (
+    PredictedRow,
+    PredictionFile,
+    count_named,
+    is_number,
+)
 from snellen.interchange.predictions.scoring_call import scoring_call
 from snellen.interchange.predictions.table_rows import RowReader
 from snellen.recognition.columns import (
@@ -35,10 +46,12 @@ from snellen.recognition.columns import (
     is_name_of_reply,
     is_verdict,
     name_score,
+    series,
     usual_names,
 )
 from snellen.recognition.folding import folded_name, whole_number
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
+from snellen.recognition.verdicts import is_judged
 
 TABLE = "table"
 """The name of this form, for `--as`."""
@@ -53,6 +66,7 @@ def prediction_rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a file, one for each question where a row holds several. Raises DataError."""
     lists: set[str] = set()
     for row in read_rows(path, text_encoding(path), as_stored=True):
+        row = row._replace(cells=_with_passes_joined(row.cells))
         name = question_list(row.cells, is_name_of_reply, _is_name_of_answer)
         if name:
             lists.add(name)
@@ -61,6 +75,27 @@ def prediction_rows(path: Path) -> Iterator[SourceRow]:
         elif not any(row.cells.get(empty) == [] for empty in lists):
             for record in with_listed_replies(row.cells, is_name_of_reply):
                 yield row._replace(cells=dict(record))
+
+
+def _with_passes_joined(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return cells with the replies of several passes in one list: `pred_0` and `pred_1` become `pred`."""
+    passes = _columns_of_passes(tuple(cells))
+    if not passes:
+        return dict(cells)
+    others = {name: cell for name, cell in cells.items() if name not in passes}
+    stem = folded_name(passes[0]).rstrip("0123456789").rstrip("_")
+    return {**others, stem: [cells[name] for name in passes]}
+
+
+@lru_cache(maxsize=256)
+def _columns_of_passes(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns that number the replies of several passes, or none."""
+    taken = {folded_name(name) for name in names}
+    for stem, chain in series(names).items():
+        is_numbered = chain[0].strip()[-1].isdecimal()
+        if is_numbered and len(chain) > 1 and stem not in taken and is_name_of_reply(stem):
+            return tuple(chain)
+    return ()
 
 
 def recognise_predictions(
@@ -106,14 +141,47 @@ def recognise_rows(
             f"{path} has replies without right answers ({roles.roles['answer'][0]!r} is what the replies say); name "
             f"the benchmark that was evaluated: {scoring_call(path, benchmark='BENCHMARK')}"
         )
+    rows, aside = _predictions_among(rows, roles)
     encoding = text_encoding(path)
     notes = [f"read in the encoding {encoding}"] if encoding else []
+    notes += [f"rows left out, that hold no question and no reply: {aside}"] if aside else []
     if row_suffix(path) == SHEET:
         formulas = sum(_is_formula(cell) for row in rows for cell in row.cells.values())
         notes += [f"cells with formulas, read as text: {formulas:,}"] if formulas else []
     notes += [_doubt_note(roles, doubt) for doubt in roles.doubts if doubt.role in roles.roles]
     is_reply_given = "reply" in columns
     return TableReading(path, roles, tuple(rows), tuple(notes), is_gold_known, is_reply_given)
+
+
+_OF_A_PREDICTION = (
+    "reply",
+    MESSAGES,
+    "likelihood",
+    "failure",
+    "question",
+    "prompt",
+    "answer",
+    "id",
+    "image",
+)
+"""Roles of which each prediction has a filled column."""
+
+
+def _predictions_among(
+    rows: Sequence[SourceRow], roles: TableRoles
+) -> tuple[Sequence[SourceRow], str]:
+    """Return the rows that are predictions, and the others in words: settings that a log begins with, or a summary."""
+    columns = {name for role in _OF_A_PREDICTION for name in roles.roles.get(role, ())}
+    objects = tuple(f"{name}." for name in columns)
+    predictions: list[SourceRow] = []
+    others: list[str] = []
+    for row in rows:
+        filled = [name for name, cell in row.cells.items() if cell not in (None, "")]
+        if row.fault or any(name in columns or name.startswith(objects) for name in filled):
+            predictions.append(row)
+        else:
+            others.append(place_of(row))
+    return predictions, count_named(others) if others else ""
 
 
 def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
@@ -130,12 +198,13 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
     filled: Counter[str] = Counter()
     for row in rows:
         [text, *_] = replies_in_cell(row.cells.get(reply)) or ("",)
+        text = _without_blanks(text)
         for name, cell in row.cells.items():
             if name == reply or cell in (None, "", []):
                 continue
             field = name.rpartition(".")[2]
             filled[name] += 1
-            repeated[name] += f'"{field}": {_as_json(cell)}' in text
+            repeated[name] += _without_blanks(f'"{field}":{_as_json(cell)}') in text
     parent, _, field = answer.rpartition(".")
     siblings = [name for name in filled if parent and name.rpartition(".")[0] == parent]
     read = [name for name in siblings if repeated[name] > MOSTLY * filled[name]]
@@ -145,6 +214,10 @@ def _is_read_in_reply(rows: Sequence[SourceRow], roles: TableRoles) -> bool:
         return False
     fields = {name for name, count in repeated.items() if count > MOSTLY * len(rows)}
     return answer in fields or len(fields) >= 2
+
+
+def _without_blanks(text: str) -> str:
+    return "".join(text.split())
 
 
 def _as_json(cell: Any) -> str:
@@ -268,7 +341,9 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         rows_by_model: dict[str, list[PredictedRow]] = defaultdict(list)
         for row in reading.rows:
             model = text_in_cell(row.cells.get(models)) if models else ""
-            of_column = column.partition(".")[2] or column  # `replies.gpt-4.1` are those of gpt-4.1
+            outer, _, field = column.partition(".")
+            is_field = is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
+            of_column = field if is_field else column
             rows_by_model[of_column or model].extend(reader.predicted(row))
         for model, rows in rows_by_model.items():
             presentations = any(row.presentation for row in rows)
@@ -373,16 +448,11 @@ def _recorded_verdicts(rows: Sequence[PredictedRow], column: str) -> list[str]:
     ]
 
 
-_JUDGES = frozenset("judge judged judgement judgment llm gpt gpt4 lave rating".split())
-"""Words in names of columns that a model or a person filled who judged replies, and no rule."""
-
-
 def _column_of_judge(reading: TableReading) -> str:
     """The column of verdicts that a judge gave, by its name or since a column beside it names the judge."""
     column = reading.column("verdict")
-    words = set(folded_name(column.rpartition(".")[2]).split("_"))
-    is_judged = bool(words & _JUDGES) or bool(reading.column("judge"))
-    return column if is_judged else ""
+    judged = is_judged(column, ()) or bool(reading.column("judge"))
+    return column if judged else ""
 
 
 def _without_placeholders(rows: Sequence[PredictedRow]) -> Sequence[PredictedRow]:

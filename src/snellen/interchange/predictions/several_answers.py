@@ -1,0 +1,107 @@
+"""Right answers that are several options together, or lists: a reply is right if it gives the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from snellen.common.answer_forms import AnswerForm
+from snellen.formats.delimited import LETTERS
+from snellen.formats.listed_cells import listed
+from snellen.interchange.predictions.rows import is_number
+from snellen.interchange.predictions.shown_options import ShownOptions
+from snellen.recognition.folding import as_text, whole_number
+from snellen.recognition.named_option import bare_label, named_option
+
+_BETWEEN = r"\s*(?:,|;|&|/|\band\b)?\s*"
+_LETTERS = re.compile(rf"\(?([A-Z])\)?(?:{_BETWEEN}\(?[A-Z]\)?)*\.?")
+"""Letters of options one after the other: `AC`, `A, C`, `(A) and (C)`."""
+_ANNOUNCED = re.compile(
+    rf"(?:answers?|options?|choices?)\b[^A-Z\n]{{0,12}}(\(?[A-Z]\)?(?:{_BETWEEN}\(?[A-Z]\)?)*)(?![a-z])"
+)
+_LIST = re.compile(r"\[[^\[\]]*\]")
+MOSTLY = 0.9
+"""Share of the rows whose right answers and replies have to be lists."""
+ListKind = Literal["", "items", "whole"]
+
+
+def places_named(cell: Any, shown: ShownOptions, form: AnswerForm = "any") -> tuple[int, ...]:
+    """Return the places of all options that a cell names, in order; none if a part of it names no option.
+
+    Examples:
+        >>> places_named("A, C", ShownOptions(("a cat", "a dog", "a car")))
+        (0, 2)
+    """
+    values = listed(cell) if isinstance(cell, list) or str(cell).strip().startswith("[") else None
+    if values is None:
+        text = as_text(cell).strip()
+        is_option = named_option(text, shown.options, "text") is not None
+        if is_option or not _LETTERS.fullmatch(text):
+            return ()
+        values = re.findall(r"\b[A-Z]\b|[A-Z]", text.replace("and", " "))
+    first = 1 if form == "index1" or len(shown.options) in values else 0
+    places: set[int] = set()
+    for value in values:
+        number = whole_number(as_text(value))
+        place = named_option(value, shown.options, labels=shown.labels, in_words=True)
+        if number is not None and isinstance(value, int):
+            place = number - first
+        if place is None or not 0 <= place < len(shown.options):
+            return ()
+        places.add(place)
+    return tuple(sorted(places))
+
+
+def letters_of(places: Iterable[int]) -> str:
+    """Return the letters of options as one word: `AC`."""
+    return "".join(LETTERS[place] for place in places)
+
+
+def letters_in_reply(reply: str, shown: ShownOptions, form: AnswerForm = "any") -> str:
+    """Return the letters of the options that a reply names, in order; the reply itself where that cannot be told."""
+    announced = _ANNOUNCED.findall(reply)
+    lines = reply.strip().splitlines() or [""]
+    for text in (reply, *announced[-1:], lines[-1]):
+        places = places_named(text, shown, form)
+        if not places:
+            place = named_option(text, shown.options, labels=shown.labels, in_words=True)
+            places = () if place is None else (place,)
+        if places:
+            return letters_of(places)
+    return reply
+
+
+def list_in_answer(cell: Any) -> tuple[str, ...]:
+    """Return the values of a list, or of the last list that a text has; none for anything else."""
+    if isinstance(cell, str):
+        lists = _LIST.findall(cell)
+        cell = lists[-1] if lists else ""
+    values = listed(cell) if cell else None
+    if not values or any(isinstance(value, (list, dict)) or value is None for value in values):
+        return ()
+    return tuple(as_text(value).strip() for value in values)
+
+
+def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
+    """Return what lists in a file are: the answers to several questions of a row, or one answer; empty if neither.
+
+    Lists of letters answer a question each. Lists of numbers, such as coordinates, are one answer. Other lists are
+    several accepted answers.
+
+    Args:
+        answers: The right answer and the reply of each row.
+    """
+    rows = 0
+    letters = 0
+    numbers = 0
+    for gold_cell, reply_cell in answers:
+        rows += 1
+        gold, reply = list_in_answer(gold_cell), list_in_answer(reply_cell)
+        if not gold or not reply:
+            continue
+        letters += all(bare_label(value) for value in (*gold, *reply))
+        numbers += len(gold) > 1 and all(map(is_number, (*gold, *reply)))
+    if letters and letters > MOSTLY * rows:
+        return "items"
+    return "whole" if numbers and numbers > MOSTLY * rows else ""

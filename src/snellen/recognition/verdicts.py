@@ -1,0 +1,133 @@
+"""Verdicts that files keep of replies: words, shares from 0 to 1, and marks that a judge gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from snellen.recognition.columns import is_verdict, name_score, split_name
+from snellen.recognition.folding import folded_name
+from snellen.recognition.profiles import ColumnProfile
+
+JUDGES = frozenset(
+    "judge judged judgement judgment llm gpt gpt4 lave rating grade grader evaluator human".split()
+)
+"""Words in names of columns that a model or a person filled who judged replies, and no rule."""
+_SAYS_OF_JUDGE = frozenset("judge judged judgement judgment evaluator grader".split())
+"""Words in names of other columns that a judge filled: `evaluator_explanation`."""
+_MAY_BE_ANSWERS = frozenset("result status outcome eval evaluation".split())
+"""Names of columns that may also hold what was read in replies: `PASS` where that is a right answer."""
+_WORDS = {
+    **dict.fromkeys(
+        ("true", "yes", "correct", "right", "pass", "passed", "success", "✓", "✔", "√"), 1.0
+    ),
+    **dict.fromkeys(("partial", "partially correct", "partially_correct"), 0.5),
+    **dict.fromkeys(
+        ("false", "no", "incorrect", "wrong", "fail", "failed", "failure", "✗", "×"), 0.0
+    ),
+    **dict.fromkeys(("not attempted", "not_attempted"), 0.0),
+}
+_GRADES = {"A": 1.0, "B": 0.0, "C": 0.0}
+"""The grades of SimpleQA (Wei et al. 2024): correct, incorrect and not attempted."""
+_HIGHEST_MARKS = (5, 10, 100)
+MOSTLY = 0.95
+"""Share of the filled cells that have to be verdicts."""
+FEWEST_MARKS = 3
+"""Different marks from which numbers above 1 may be marks of a judge."""
+Reading = Callable[[str], float | None]
+"""Returns what the text of a verdict means, from 0 to 1; None for a text that is none."""
+
+
+def plain_verdict(text: str) -> float | None:
+    """Return what a word, or a number from 0 to 1, says of a reply; None for any other text.
+
+    Examples:
+        >>> plain_verdict("Incorrect."), plain_verdict("0.5"), plain_verdict("7")
+        (0.0, 0.5, None)
+    """
+    word = text.strip().casefold().strip(".!*[] ")
+    if word in _WORDS:
+        return _WORDS[word]
+    number = _number(text)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
+def reading_of_verdicts(counts: Mapping[str, int], *, is_judged: bool) -> Reading | None:
+    """Return how the verdicts of a column are read; None if its cells are none.
+
+    Marks above 1, and grades in letters, count only where a judge gave them. Marks from 1 to 5 are read as
+    (mark - 1) / 4, marks from 0 as shares of the highest possible one: 5, 10 or 100.
+
+    Args:
+        counts: How often the column has each text.
+        is_judged: Whether a judge gave the verdicts.
+    """
+    filled = {text: count for text, count in counts.items() if text.strip()}
+    n_filled = sum(filled.values())
+    if not n_filled:
+        return None
+
+    def share_read(read: Reading) -> float:
+        return sum(count for text, count in filled.items() if read(text) is not None) / n_filled
+
+    if share_read(plain_verdict) >= MOSTLY:
+        return plain_verdict
+    if not is_judged:
+        return None
+    if share_read(_grade) >= MOSTLY:
+        return _grade
+    marks = {number for text in filled if (number := _number(text)) is not None}
+    if share_read(_number) < MOSTLY or len(marks) < FEWEST_MARKS or min(marks) < 0:
+        return None
+    fitting = [highest for highest in _HIGHEST_MARKS if max(marks) <= highest]
+    if not fitting:
+        return None
+    highest = fitting[0]
+    lowest = 1 if highest == 5 and min(marks) >= 1 else 0
+
+    def share_of_highest(text: str) -> float | None:
+        mark = _number(text)
+        if mark is None or not lowest <= mark <= highest:
+            return None
+        return (mark - lowest) / (highest - lowest)
+
+    return share_of_highest
+
+
+def is_judged(name: str, columns: Collection[str]) -> bool:
+    """Return whether a judge filled a column of verdicts, by its name or since a column beside it tells of a judge."""
+    beside = (column for column in columns if column != name)
+    is_named = not JUDGES.isdisjoint(split_name(name))
+    return is_named or any(not _SAYS_OF_JUDGE.isdisjoint(split_name(column)) for column in beside)
+
+
+def verdict_column(
+    profiles: Mapping[str, ColumnProfile], answers: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the column with verdicts on replies: its name says so, and its cells can be read as verdicts.
+
+    Args:
+        profiles: The columns.
+        answers: The different right answers of the table, which are no verdicts in a column called `result`.
+    """
+    scores: dict[str, float] = {}
+    for name, profile in profiles.items():
+        score = name_score("verdict", name)
+        if not score and not is_verdict(name):
+            continue
+        if folded_name(name) in _MAY_BE_ANSWERS and profile.texts.keys() <= set(answers):
+            continue
+        judged = is_judged(name, profiles)
+        if profile.is_scalar and reading_of_verdicts(profile.texts, is_judged=judged) is not None:
+            scores[name] = score
+    return (max(scores, key=lambda name: scores[name]),) if scores else ()
+
+
+def _grade(text: str) -> float | None:
+    return _GRADES.get(text.strip())
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.strip())
+    except ValueError:
+        return None

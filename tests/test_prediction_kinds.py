@@ -1,0 +1,271 @@
+"""Kinds of result files that authors publish, each with the number that a careful person computes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen as sn
+from snellen.errors import DataError
+from snellen.interchange.predictions.several_answers import letters_in_reply, places_named
+from snellen.interchange.predictions.shown_options import ShownOptions
+from snellen.interchange.predictions.tables import recognise_predictions
+from snellen.recognition.columns import is_name_of_reply, name_score
+from snellen.recognition.verdicts import plain_verdict, reading_of_verdicts
+
+THINGS = ("red kite", "blue lamp", "old boat", "tall tree", "grey stone")
+N = 20
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def questions() -> list[dict[str, Any]]:
+    """Open questions of which 16 of 20 are answered correctly."""
+    rows: list[dict[str, Any]] = []
+    for n in range(N):
+        answer = f"{THINGS[n % 5]} {n}"
+        right = n % 5 != 0
+        rows.append(
+            {
+                "id": n,
+                "question": f"Which thing is number {n}?",
+                "gold": answer,
+                "said": answer if right else "a whale",
+                "right": right,
+            }
+        )
+    return rows
+
+
+def as_json(content: Any) -> str:
+    return json.dumps(content)
+
+
+def as_lines(rows: Sequence[Any]) -> str:
+    return "\n".join(map(json.dumps, rows))
+
+
+def event_log() -> str:
+    """OpenAI's evals: a first line with settings, an event for each sample, a last line with a report."""
+    events: list[dict[str, Any]] = [{"spec": {"eval_name": "things", "seed": 1}}]
+    for row in questions():
+        data = {
+            "correct": row["right"],
+            "expected": row["gold"],
+            "sampled": row["said"],
+            "options": [row["gold"]],
+        }
+        events.append({"event_id": row["id"], "type": "match", "data": data})
+    return as_lines([*events, {"final_report": {"accuracy": 0.8}}])
+
+
+def wandb_table() -> str:
+    rows = [[row["question"], row["gold"], row["said"]] for row in questions()]
+    columns = ["question", "ground_truth", "prediction"]
+    return as_json({"columns": columns, "data": rows, "ncols": 3, "nrows": N})
+
+
+def promptfoo() -> str:
+    results: list[dict[str, Any]] = []
+    for row in questions():
+        variables = {"question": row["question"], "expected": row["gold"]}
+        results.append(
+            {"success": row["right"], "response": {"output": row["said"]}, "vars": variables}
+        )
+    return as_json(
+        {"evalId": "e", "results": {"version": 3, "results": results, "stats": {"n": N}}}
+    )
+
+
+def settings_first() -> str:
+    rows = [{"id": r["id"], "label": r["gold"], "output": r["said"]} for r in questions()]
+    return as_lines([{"config": {"temperature": 0}, "model": "mine"}, *rows])
+
+
+def called_true() -> str:
+    return as_lines(
+        [{"image": r["id"], "true": r["gold"], "predicted": r["said"]} for r in questions()]
+    )
+
+
+def passed() -> str:
+    return as_lines(
+        [
+            {
+                "question": r["question"],
+                "expected": r["gold"],
+                "actual": f"{r['said']} or the like of it",
+                "status": "pass" if r["right"] else "fail",
+            }
+            for r in questions()
+        ]
+    )
+
+
+def grades() -> str:
+    return as_lines(
+        [
+            {
+                "problem": r["question"],
+                "answer": r["gold"],
+                "model_response": "It is that thing.",
+                "judgement": "A" if r["right"] else "BC"[r["id"] % 2],
+            }
+            for r in questions()
+        ]
+    )
+
+
+def several_passes() -> str:
+    """Two passes: one has 16 right of 20, the other all."""
+    return as_lines(
+        [
+            {
+                "question": r["question"],
+                "answer": r["gold"],
+                "pred_0": r["said"],
+                "pred_1": r["gold"],
+            }
+            for r in questions()
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "share"),
+    [
+        (event_log, 0.8),
+        (wandb_table, 0.8),
+        (promptfoo, 0.8),
+        (settings_first, 0.8),
+        (called_true, 0.8),
+        (passed, 0.8),
+        (grades, 0.8),
+        (several_passes, 0.9),
+    ],
+)
+def test_a_kind_of_file_gives_the_careful_number(content: Callable[[], str], share: float) -> None:
+    text = content()
+    path = Path("results.json" if text.startswith('{"') and "\n" not in text else "results.jsonl")
+    path.write_text(text)
+    assert sn.score(path).value() == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda places: places,
+        lambda places: "".join("ABCD"[place] for place in places),
+        lambda places: ["ABCD"[place] for place in places],
+        lambda places: " and ".join(f"({'ABCD'[place]})" for place in places),
+    ],
+)
+def test_several_right_options_have_to_be_given_together(
+    write: Callable[[list[int]], Any],
+) -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(12):
+        options = [f"{thing} {n}" for thing in THINGS[:4]]
+        given = [0, 2] if n % 4 else [0, 1, 2]  # a superset is not right
+        rows.append(
+            {
+                "question": f"Which two of {n}?",
+                "options": options,
+                "answer": write([0, 2]),
+                "prediction": write(given),
+            }
+        )
+    path = Path("several.jsonl")
+    path.write_text(as_lines(rows))
+    assert sn.score(path).value() == pytest.approx(0.75)
+
+
+def test_options_that_a_cell_or_a_reply_names_together() -> None:
+    shown = ShownOptions(("a cat", "a dog", "a car", "a bus"))
+    assert places_named("B, D", shown) == (1, 3)
+    assert places_named(["a cat", "a bus"], shown) == (0, 3)
+    assert places_named([1, 4], shown) == (0, 3)  # 4 is an option only when counted from 1
+    assert places_named("a dog", shown) == ()
+    assert letters_in_reply("Both fit, so the answers are A and C.", shown) == "AC"
+    assert letters_in_reply("I cannot tell", shown) == "I cannot tell"
+
+
+def test_lists_of_numbers_are_one_answer_and_lists_of_letters_answer_a_question_each() -> None:
+    cells = [
+        {
+            "question": f"Which cell {n}?",
+            "answer": f"[{n % 3}, 2]",
+            "prediction": f"[{n % 3}, {2 if n % 4 else 0}]",
+        }
+        for n in range(12)
+    ]
+    Path("cells.jsonl").write_text(as_lines(cells))
+    assert sn.score("cells.jsonl").value() == pytest.approx(0.75)
+
+    passages = [
+        {
+            "question": f"Passage {n}",
+            "standard_answer": ["A", "C"],
+            "model_output": "1. A 2. B, I think",
+            "model_answer": ["A", "B"],
+        }
+        for n in range(6)
+    ]
+    Path("passages.jsonl").write_text(as_lines(passages))
+    assert sn.score("passages.jsonl").value() == pytest.approx(0.5)
+
+
+def test_measurements_are_scored_by_how_near_replies_come() -> None:
+    rows = [
+        {"id": n, "gt": 10.25 + n, "pred": (10.25 + n) * 1.12}  # within 50 %, 45 % ... 15 %
+        for n in range(20)
+    ]
+    Path("lengths.jsonl").write_text(as_lines(rows))
+    assert sn.score("lengths.jsonl").value() == pytest.approx(0.8)
+
+
+def test_verdicts_that_contradict_repeated_answers_are_not_the_headline() -> None:
+    rows = [
+        {"question": r["question"], "answer": r["gold"], "prediction": r["said"], "score": 0.1}
+        for r in questions()
+    ]
+    Path("confidences.jsonl").write_text(as_lines(rows))
+    assert sn.score("confidences.jsonl").value() == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("name", ["output_tokens", "response_options", "predictions_sha256"])
+def test_facts_about_replies_are_no_replies(name: str) -> None:
+    assert not is_name_of_reply(name)
+    rows = [{"id": n, "answer": "abc"[n % 3], name: "abc"[n % 3]} for n in range(9)]
+    Path("facts.jsonl").write_text(as_lines(rows))
+    with pytest.raises(DataError):
+        recognise_predictions(Path("facts.jsonl"))
+
+
+def test_names_of_right_answers() -> None:
+    for name in ("gt_count", "answer_gt", "ground_truth_answer", "gold_ans", "reference_caption"):
+        assert name_score("answer", name) > 0.5, name
+    assert name_score("answer", "prompt_direct answer") == 0
+
+
+def test_words_and_marks_of_verdicts() -> None:
+    assert [plain_verdict(text) for text in ("PASS", "[[incorrect]]", "0.25", "7")] == [
+        1,
+        0,
+        0.25,
+        None,
+    ]
+    of_ten = reading_of_verdicts({"2": 3, "9": 4, "10": 1}, is_judged=True)
+    assert of_ten is not None
+    assert of_ten("9") == 0.9
+    of_five = reading_of_verdicts({"1": 3, "3": 4, "5": 1}, is_judged=True)
+    assert of_five is not None
+    assert of_five("3") == 0.5
+    assert reading_of_verdicts({"2": 3, "9": 4, "10": 1}, is_judged=False) is None
