@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 import snellen as sn
 from snellen.errors import DataError, UnknownNameError
@@ -199,3 +200,90 @@ def test_a_plot_has_the_methods_of_a_figure(
 def test_a_plot_knows_the_names_of_matplotlib(name: str, hint: str, results: sn.Results) -> None:
     with pytest.raises(AttributeError, match=f"'Plot' object has no attribute '{name}'; .*{hint}"):
         getattr(results.plot(), name)
+
+
+# --- own questions ----------------------------------------------------------------------------------------------------
+
+
+def own_rows(**changes: Any) -> list[dict[str, Any]]:
+    """Return eight questions about coloured images with usual columns of categories."""
+    colours = ["red", "blue", "green", "pink"]
+    rows = []
+    for number in range(8):
+        colour = colours[number % 4]
+        Image.new("RGB", (16, 16), colour).save(f"{colour}.png")
+        row = {"image": f"{colour}.png", "question": f"Which colour is image {number}?"}
+        row |= dict(zip("ABCD", colours, strict=True))
+        row |= {"answer": "ABCD"[number % 4], "category": ["warm", "cold"][number % 2]}
+        row |= {"l2-category": ["x", "y"][number // 4], "subject": "art", "split": "test"}
+        rows.append(row | changes)
+    return rows
+
+
+@pytest.mark.parametrize("form", ["frame", "rows", "csv", "tsv", "jsonl"])
+def test_columns_of_categories_are_tags(form: str) -> None:
+    rows = own_rows()
+    frame = pd.DataFrame(rows)
+    questions: Any = {"frame": frame, "rows": rows}.get(form, f"mine.{form}")
+    if form == "jsonl":
+        frame.to_json("mine.jsonl", orient="records", lines=True)
+    else:
+        frame.to_csv(f"mine.{form}", index=False, sep="\t" if form == "tsv" else ",")
+    lines: list[str] = []
+    results = sn.evaluate("snellen:always-a", questions, "vanilla", announce=lines.append)
+    assert "tag  `category` `l2-category` `subject` `split`" in "\n".join(lines)
+    accuracies = results.by("category").filter(metric="accuracy")
+    assert dict(zip(accuracies["category"], accuracies["value"], strict=True)) == {
+        "warm": 0.5,
+        "cold": 0.0,
+    }
+    warm = sn.evaluate("snellen:always-a", questions, "vanilla", where="category == 'warm'")
+    assert warm.n == 4
+
+
+def test_tags_that_the_user_names_are_the_only_ones() -> None:
+    results = sn.evaluate("snellen:always-a", own_rows(), columns={"tag": "subject"})
+    with pytest.raises(UnknownNameError, match="unknown tag 'category'"):
+        results.by("category")
+
+
+def test_a_column_of_long_or_many_values_is_no_tag() -> None:
+    rows = [row | {"category": f"kind {number}"} for number, row in enumerate(own_rows())]
+    with pytest.raises(UnknownNameError, match="unknown tag 'category'"):
+        sn.evaluate("snellen:always-a", rows).by("category")
+
+
+def test_columns_are_named_in_evaluate() -> None:
+    frame = pd.DataFrame(own_rows()).rename(columns={"answer": "wahr", "image": "bild"})
+    columns = {"answer": "wahr", "image": "bild"}
+    assert sn.evaluate("snellen:always-a", frame, columns=columns).value() == 0.25
+    frame.to_csv("mine.csv", index=False)
+    assert sn.evaluate("snellen:always-a", "mine.csv", columns=columns).value() == 0.25
+    with pytest.raises(DataError, match=r"columns=\.\.\. is for your own rows and files"):
+        sn.evaluate("snellen:always-a", "eyechart/shape", columns=columns)
+
+
+def test_equal_rows_and_columns_are_one_benchmark_and_one_run() -> None:
+    columns = {"tag": "category"}
+    built = [sn.build(pd.DataFrame(own_rows()), columns=columns) for _ in range(2)]
+    assert built[0].folder == built[1].folder
+    runs = [sn.evaluate("snellen:always-a", each).runs[0].folder for each in built]
+    assert runs[0] == runs[1]
+    other = sn.build(pd.DataFrame(own_rows()), columns={"tag": "subject"})
+    assert other.folder != built[0].folder
+
+
+def test_an_edited_file_is_asked_in_a_run_of_its_own() -> None:
+    frame = pd.DataFrame(own_rows())
+    frame.to_csv("mine.csv", index=False)
+    first = sn.evaluate("snellen:always-a", "mine.csv").runs[0]
+    frame.assign(question="Which colour?").to_csv("mine.csv", index=False)
+    lines: list[str] = []
+    second = sn.evaluate("snellen:always-a", "mine.csv", announce=lines.append).runs[0]
+    assert second.folder != first.folder
+    assert f"{first.folder} contains replies to an earlier build of mine; new replies go to " in (
+        "\n".join(lines)
+    )
+    assert sn.evaluate("snellen:always-a", "mine.csv").runs[0].folder == second.folder
+    with pytest.raises(sn.StoreError, match="the current build is version"):
+        sn.evaluate("snellen:always-a", "mine.csv", name=first.folder.name)

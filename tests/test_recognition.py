@@ -337,8 +337,7 @@ def test_parquet_arrow_and_objects_are_the_same_questions() -> None:
         versions.append([(s.question, s.options) for s in built.samples()])
     assert all(version == versions[0] for version in versions)
     check_right(sn.build("t.parquet", to="by-build"))
-    with pytest.raises(DataError, match="rows in memory need a name"):
-        sn.build(pictured)
+    assert sn.build(pictured).folder == sn.build(pictured).folder
 
 
 def test_objects_of_json_are_rows_by_their_keys_or_in_a_list() -> None:
@@ -822,7 +821,7 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
     assert (
         code == 0
         and "`Foto` (file names)" in err
-        and "not used  `Thema`" in err
+        and "tag  `Thema`" in err
         and "saved to fragen.toml" in err
     )
     code, out, err = small.command(capsys, "build", "fragen.csv")

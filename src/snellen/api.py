@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
 """The fields of a run as `evaluate` calls them."""
-EVALUATE_KEYWORDS = (*KEYWORDS, "metrics", "extractor", "recipe", "progress")
+EVALUATE_KEYWORDS = (*KEYWORDS, "metrics", "extractor", "columns", "recipe", "progress")
 """All keywords of `evaluate` that other libraries may call otherwise."""
 
 
@@ -138,6 +138,7 @@ def evaluate(
     *,
     metrics: Any = (),
     extractor: str | Callable[..., Any] = "",
+    columns: Mapping[str, Any] | None = None,
     recipe: str = "",
     progress: ProgressListener | bool | None = None,
     announce: Announce | None = None,
@@ -161,6 +162,9 @@ def evaluate(
         extractor: How choices are extracted from replies (docs/extraction.md): a name, a function of
             `(reply, options, labels)` that returns an index or None, or one of the reply alone that returns the part to
             read.
+        columns: Columns of your own questions that are not recognised, by role: `{"image": "photo", "tag": ["city",
+            "year"]}`. A tag is what reports group by; columns such as `category`, `subject` and `split` are tags by
+            themselves.
         recipe: Settings of a recipe (docs/recipes.md): `vendor` for that of the model's family, a name, or the path of a
             TOML file. The model is one model string; settings that the call or the string has take precedence.
         progress: Whether to show progress, or what is called with a `RunProgress` whenever replies arrive, from one
@@ -191,6 +195,7 @@ def evaluate(
         "protocols": protocols,
         "metrics": metrics,
         "extractor": extractor,
+        "columns": columns,
         "recipe": recipe,
         "progress": progress,
     }
@@ -209,7 +214,10 @@ def evaluate(
     roles = settings.pop("roles", {})
     say = announce or default_announce()
     benchmarks = separated_benchmarks(as_list(settings.pop("benchmarks")))
-    settings["benchmarks"] = [benchmark_pattern(benchmark, say) for benchmark in benchmarks]
+    columns = settings.pop("columns", None) or {}
+    settings["benchmarks"] = [
+        benchmark_pattern(benchmark, say, columns) for benchmark in benchmarks
+    ]
     if isinstance(settings.get("protocols"), (str, list, tuple)):
         settings["protocols"] = separated_protocols(settings["protocols"])
     recipe = settings.pop("recipe", "")

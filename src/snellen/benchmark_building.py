@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark
@@ -172,20 +173,27 @@ def rows_as_file(rows: Any, spec: BuildSpec) -> Iterator[tuple[Path, BuildSpec]]
 
     Args:
         rows: A list of dicts, a data frame or a `datasets.Dataset`.
-        spec: The settings. Image paths are relative to the current folder unless they name another one.
-
-    Raises:
-        DataError: The benchmark has no name.
+        spec: The settings. Image paths are relative to the current folder unless they name another one. Without a name,
+            the benchmark is named after its content, so that the same rows are the same benchmark.
     """
     name = spec.table.name or Path(spec.to).name
-    if not name:
-        raise DataError("rows in memory need a name for the benchmark: name=...")
     images = spec.table.images or str(Path.cwd())
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.jsonl"
+        path = Path(folder) / f"{name or 'questions'}.jsonl"
         write_rows(rows, path)
+        if not name:
+            name = f"questions-{_digest_of_rows(path, spec)}"
+        table = replace(spec.table, name=spec.table.name or name, images=images)
         with telling_of_rows(Path(folder)):
-            yield path, replace(spec, table=replace(spec.table, images=images))
+            yield path, replace(spec, table=table)
+
+
+def _digest_of_rows(path: Path, spec: BuildSpec) -> str:
+    """Return eight hexadecimal digits of rows and of what the user says about their columns."""
+    content = read_file(path)
+    if spec.table.columns:
+        content += msgspec.json.encode(spec.table.columns, order="sorted")
+    return hashlib.sha256(content).hexdigest()[:8]
 
 
 def find_own(
@@ -467,17 +475,46 @@ def as_list(benchmarks: Any) -> list[Any]:
     return [benchmarks]
 
 
-def benchmark_pattern(benchmark: Any, announce: Announce = announce_nothing) -> str:
+def benchmark_pattern(
+    benchmark: Any,
+    announce: Announce = announce_nothing,
+    columns: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     """Return the name or folder of a benchmark. A file and rows in memory are built first.
 
     Args:
         benchmark: A name, glob, suite or folder; a file of questions; rows in memory; a built benchmark; or a loaded
             one, or a part of it.
         announce: Receives lines that tell a reader what was recognised.
+        columns: Columns of a file or of rows by role, as `sn.build` takes them.
 
     Raises:
-        DataError: A row is wrong, or the file is in no known form.
+        DataError: A row is wrong, the file is in no known form, or `columns` are given for a benchmark that is built.
     """
+    pattern = _built_pattern(benchmark)
+    if pattern and columns:
+        raise DataError(
+            f"columns: {pattern} is a benchmark, whose columns are known; columns=... is for your own rows and files"
+        )
+    if pattern:
+        return pattern
+    spec = build_spec({"columns": columns} if columns else {})
+    if isinstance(benchmark, (str, Path)):
+        with settings_of("sn.build", f"snellen build {shell_word(str(benchmark))}"):
+            built = build_own(find_own(benchmark, spec, announce=announce), spec)
+        return str(built.folder)
+
+    with settings_of("sn.build"), rows_as_file(benchmark, spec) as (path, rows_spec):
+
+        def announce_rows(line: str) -> None:
+            announce(line.replace(path.name, IN_MEMORY))
+
+        source = find_own(path, rows_spec, announce=announce_rows)
+        return str(build_own(source, rows_spec, origin=ROWS_IN_MEMORY).folder)
+
+
+def _built_pattern(benchmark: Any) -> str:
+    """Return the name, glob or folder of a benchmark; empty for a file and for rows, which have to be built."""
     if isinstance(benchmark, LoadedBenchmark):
         chosen = benchmark.sample_ids
         benchmark = benchmark.benchmark
@@ -487,31 +524,16 @@ def benchmark_pattern(benchmark: Any, announce: Announce = announce_nothing) -> 
         return str(benchmark.folder)
     if isinstance(benchmark, BenchmarkSpec):
         return benchmark.name
-    if isinstance(benchmark, (str, Path)):
-        path = Path(benchmark)
-        # A file without a suffix has no known form, so one that is called like a suite does not hide it.
-        is_file = bool(path.suffix) and path.is_file()
-        part = _PART.fullmatch(str(benchmark))
-        if part and not path.exists():
-            raise DataError(
-                f"{benchmark}: a name has no parts; add limit={part[2]}, or give sn.load_benchmark({part[1]!r})"
-                f"[:{part[2]}]"
-            )
-        if not is_file and not str(benchmark).startswith("hf://"):
-            return str(benchmark)
-        spec = build_spec({})
-        with settings_of("sn.build", f"snellen build {shell_word(str(benchmark))}"):
-            built = build_own(find_own(benchmark, spec, announce=announce), spec)
-        return str(built.folder)
-
-    # The name follows from the content, so that the same rows are the same benchmark.
-    rows = build_spec({"name": "questions"})
-    with settings_of("sn.build"), rows_as_file(benchmark, rows) as (path, spec):
-        digest = hashlib.sha256(read_file(path)).hexdigest()[:8]
-        spec = replace(spec, table=replace(spec.table, name=f"questions-{digest}"))
-
-        def announce_rows(line: str) -> None:
-            announce(line.replace(path.name, IN_MEMORY))
-
-        source = find_own(path, spec, announce=announce_rows)
-        return str(build_own(source, spec, origin=ROWS_IN_MEMORY).folder)
+    if not isinstance(benchmark, (str, Path)):
+        return ""
+    path = Path(benchmark)
+    # A file without a suffix has no known form, so one that is called like a suite does not hide it.
+    is_file = bool(path.suffix) and path.is_file()
+    part = _PART.fullmatch(str(benchmark))
+    if part and not path.exists():
+        raise DataError(
+            f"{benchmark}: a name has no parts; add limit={part[2]}, or give sn.load_benchmark({part[1]!r})"
+            f"[:{part[2]}]"
+        )
+    is_own_file = is_file or str(benchmark).startswith("hf://")
+    return "" if is_own_file else str(benchmark)

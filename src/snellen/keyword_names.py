@@ -239,7 +239,7 @@ def _unknown_keyword(name: str, known: Collection[str]) -> UnknownNameError:
     column = COLUMN.fullmatch(name)
     if column:
         role = COLUMN_ROLES.get(column[1], column[1])
-        hint = f"build your rows first: evaluate(model, sn.build(rows, name='mine', columns={{{role!r}: COLUMN}}))"
+        hint = f"columns={{{role!r}: COLUMN}} names a column of your own rows"
         if role == "prediction":
             hint = "sn.score(rows) scores predictions that you have; it finds their columns"
         return UnknownNameError(f"evaluate has no keyword {name!r}; {hint}")

@@ -52,7 +52,9 @@ _OF_WRONG = (
     "samples.to_pandas().query('correct == False') has the replies that are wrong; "
     "sn.load_benchmark(NAME)[sample_id] shows a question with its image"
 )
-_TAGS_OF_ROWS = "columns={'tag': NAME} of sn.build makes a column of your own rows a tag"
+_TAGS_OF_ROWS = (
+    "columns={'tag': NAME} of sn.evaluate or sn.build makes a column of your own rows a tag"
+)
 _SLICES = f"by('NAME') has the numbers by a tag, table(slices=True) all of them; {_TAGS_OF_ROWS}"
 _TABLES = "samples=True returns a row for each reply, slices=True also the numbers by tag, by('NAME') those of one tag"
 _CHOICE = "only(where=\"category == 'chart'\") has the questions of a tag's value, [NAME] a benchmark or model"

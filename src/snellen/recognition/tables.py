@@ -132,6 +132,15 @@ def _is_part_of_reply(name: str) -> bool:
     return any(is_name_of_reply(part) for part in objects)
 
 
+def usual_tags(columns: Mapping[str, ColumnProfile]) -> list[str]:
+    """Return the columns that are tags by a usual name, such as `category` or `split`, and by few short values."""
+    return [
+        name
+        for name, profile in columns.items()
+        if folded_name(name) in usual_names()["tag"] and (profile.may_be_tag or profile.is_repeated)
+    ]
+
+
 def is_tag(name: str) -> bool:
     return name.startswith((TAG, ANSWER_TAG))
 
@@ -398,6 +407,8 @@ class _Assignment:
             self._settle(role, (one_by_name(role, columns, self._taken), None))
         rows, form = self._answers(free)
         tags = [name for name in profiles if name.startswith(TAG)]
+        if "tag" not in self._given:
+            tags += usual_tags(self._still_free(free))
         self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *tags)))
         roles = _filled(self._roles)
         self._check_names([name for name in free if name not in self._taken])

@@ -220,12 +220,14 @@ def choose_folder(
     """Return the plan with a folder that holds no other model's replies, if the folder was named automatically.
 
     The name of a run follows from what is asked and from the model string. A checkpoint that was trained further or a
-    class that was edited has the same model string. All but the first therefore get a digest of their fingerprint
-    behind the name, and `announce` receives a line that says which is which.
+    class that was edited has the same model string, and a benchmark that was built from edited questions has the same
+    name. All but the first therefore get a digest of what changed behind the name, and `announce` receives a line that
+    says which is which.
     """
-    folder = plan.folder
-    if not plan.has_automatic_name or _has_lost_manifest(folder) or not holds_answers(folder):
+    plan = _with_folder_of_builds(plan, model, roles, announce)
+    if not _may_be_of_another(plan):
         return plan
+    folder = plan.folder
     earlier = read_manifest(folder)
     current = manifest_of(model, plan, roles)
     difference = _first_model_difference(earlier, current)
@@ -235,6 +237,36 @@ def choose_folder(
     announce(
         f"{folder} contains replies of {earlier.model} from before it changed ({difference}); new replies go to "
         f"{own_plan.folder}"
+    )
+    return own_plan
+
+
+def _may_be_of_another(plan: RunPlan) -> bool:
+    """Return whether the automatically named folder of a plan holds replies, perhaps of something else."""
+    folder = plan.folder
+    return plan.has_automatic_name and not _has_lost_manifest(folder) and holds_answers(folder)
+
+
+def _with_folder_of_builds(
+    plan: RunPlan, model: Model | AsyncModel, roles: Roles, announce: Announce
+) -> RunPlan:
+    """Return the plan with another folder if its own has replies to other builds of the benchmarks."""
+    if not _may_be_of_another(plan):
+        return plan
+    folder = plan.folder
+    current_uses = {use.name: use for use in manifest_of(model, plan, roles).benchmarks}
+    rebuilt = []
+    for use in read_manifest(folder).benchmarks:
+        current_use = current_uses.get(use.name)
+        if current_use and not use.fits(current_use.version, current_use.questions):
+            rebuilt.append(current_use)
+    if not rebuilt:
+        return plan
+    suffix = digest(*(use.version for use in rebuilt))
+    own_plan = replace(plan, spec=plan.spec.with_execution(name=f"{plan.execution.name}-{suffix}"))
+    names = ", ".join(use.name for use in rebuilt)
+    announce(
+        f"{folder} contains replies to an earlier build of {names}; new replies go to {own_plan.folder}"
     )
     return own_plan
 

@@ -242,7 +242,7 @@ def recognises(path: Path) -> bool:
 
     It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
     Snellen's own has no use for (category, split ...), circular copies, or images named by the index of another row,
-    or with a column that nothing else has (g_index, l2-category); and without a column that only Snellen's form has, or
+    or with a column that nothing else has (g_index, or l2-category beside an index); and without a column that only Snellen's form has, or
     answers under another name. A column `index` alone is an id, and nothing where it is empty. A table whose images are
     all files is Snellen's own unless it has circular copies: a published file contains its images.
     """
@@ -253,7 +253,7 @@ def recognises(path: Path) -> bool:
         header = set(table.header)
         if any(name in OWN or name.startswith((TAG, ANSWER_TAG)) for name in header):
             return False
-        if not {"g_index", *L2_COLUMNS}.isdisjoint(header):
+        if "g_index" in header or ("index" in header and not header.isdisjoint(L2_COLUMNS)):
             return True
         if not has_form(header):
             return False
