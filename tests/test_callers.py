@@ -42,6 +42,7 @@ OF_COMMANDS = (
     "interchange/publishing.py",  # `snellen publish`
     "suites/mmbench/scaffold.py",  # `snellen import`
     "suites/mmbench/writer.py",  # `snellen submit`
+    "suites/modern/submissions.py",  # `snellen submit`
     "scoring/resampling.py",  # `snellen sample`
     "report/short_comparison.py",  # `snellen compare`
     "analysis/paired/gate.py",  # `snellen compare --fail-if-worse`
