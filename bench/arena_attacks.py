@@ -91,6 +91,14 @@ def from_networks(size: int, battles: pl.DataFrame) -> pl.DataFrame:
     return battles.with_columns(network.alias("network"), pl.lit("anonymous").alias("trust"))
 
 
+def half_with_accounts(size: int, battles: pl.DataFrame) -> pl.DataFrame:
+    """Like `from_networks`, but every second honest voter has an account."""
+    number = pl.col("voter").str.extract(r"(\d+)$").cast(pl.Int64)
+    has_account = ~pl.col("voter").str.starts_with("bought") & (number % 2 == 0)
+    trust = pl.when(has_account).then(pl.lit("account")).otherwise(pl.col("trust"))
+    return from_networks(size, battles).with_columns(trust.alias("trust"))
+
+
 def at_once(battles: pl.DataFrame) -> pl.DataFrame:
     """All bought votes come in one day, in the middle of 30 days of honest ones."""
     is_bought = pl.col("voter").str.starts_with("bought")
@@ -103,13 +111,21 @@ def at_once(battles: pl.DataFrame) -> pl.DataFrame:
 
 OPEN = RatingSettings(interval="sandwich")
 TRUSTED = RatingSettings(interval="sandwich", trust=TrustSettings())
+UNCOMPARED = RatingSettings(interval="sandwich", trust=TrustSettings(count_disagreeing=True))
 ONE_NETWORK = 10**9
+SLOWLY = "one vote from each of many networks, in 30 days"
 WAYS: dict[str, tuple[RatingSettings, int, bool]] = {
     "every vote alike: a new cookie for each vote": (OPEN, ONE_NETWORK, True),
     "by trust: a new cookie for each vote, from one network": (TRUSTED, ONE_NETWORK, True),
     "by trust: five votes from each of many networks, in a day": (TRUSTED, 5, True),
     "by trust: one vote from each of many networks, in a day": (TRUSTED, 1, True),
-    "by trust: one vote from each of many networks, in 30 days": (TRUSTED, 1, False),
+    f"by trust: {SLOWLY}": (TRUSTED, 1, False),
+    f"half of the honest votes by accounts, not compared with them: {SLOWLY}": (
+        UNCOMPARED,
+        1,
+        False,
+    ),
+    f"half of the honest votes by accounts: {SLOWLY}": (TRUSTED, 1, False),
 }
 """How votes are rated, how many come from one network, and whether they come in one day."""
 AIMS = (("one place", 0, 1), ("one rank", 1, 1), ("three ranks", 1, 3))
@@ -123,19 +139,29 @@ PAGE = Path(__file__).parent.parent / "docs/evidence/arena.md"
 BEGIN, END = "<!-- prices of a rank -->\n", "<!-- end of prices -->\n"
 
 
-def price(write: bool) -> None:
+def price(write: bool, only: str = "") -> None:
+    """Measure the attacks whose name contains `only`, and take over the prices of the others."""
+    earlier = {row["attack"]: row for row in json.loads(RESULTS.read_text("utf-8"))}
     prices: list[dict[str, str]] = []
     for name, (settings, size, is_at_once) in WAYS.items():
+        if only not in name:
+            prices += [earlier[name]] if name in earlier else []
+            continue
+        spread_by = half_with_accounts if name.startswith("half") else from_networks
         found: dict[int, tuple[float, float]] = {}
         for votes in VOTES:
 
             def placed(
-                battles: pl.DataFrame, size: int = size, now: bool = is_at_once
+                battles: pl.DataFrame,
+                size: int = size,
+                now: bool = is_at_once,
+                spread_by: Callable[[int, pl.DataFrame], pl.DataFrame] = spread_by,
             ) -> pl.DataFrame:
-                spread = from_networks(size, battles)
+                spread = spread_by(size, battles)
                 return at_once(spread) if now else spread
 
             found[votes] = gains(settings, votes, placed)
+        print(name, found, flush=True)
         row = {"attack": name}
         for aim, column, wanted in AIMS:
             enough = [votes for votes, gained in found.items() if gained[column] >= wanted]
@@ -283,10 +309,11 @@ if __name__ == "__main__":
     parser.add_argument("--board", action="store_true")
     parser.add_argument("--seconds", type=float, default=60.0, help="of the live attack")
     parser.add_argument("--write", action="store_true", help="prices into the docs and the page")
+    parser.add_argument("--only", default="", help="attacks whose name contains this, of --price")
     chosen = parser.parse_args()
     everything = not (chosen.price or chosen.live or chosen.board)
     if chosen.price or everything:
-        price(chosen.write)
+        price(chosen.write, chosen.only)
     if chosen.live or everything:
         live(chosen.seconds)
     if chosen.board or everything:

@@ -174,6 +174,8 @@ class VoteFacts:
     """Keyed digest of question and image."""
     leak: str = ""
     """How a model revealed its identity (`arena.leaks`); empty if none did."""
+    detail: dict[str, Any] = field(default_factory=dict)
+    """The `language` of the question, the `style` of both replies, and whether the voter gave `consent`."""
 
 
 @dataclass(frozen=True)
@@ -413,7 +415,7 @@ def cast_vote(
         "honeypot": honeypot,
         "outcome": outcome,
         "cast": now,
-        "detail": {},
+        "detail": facts.detail,
     }
     try:
         connection.execute(_VOTE, vote)

@@ -34,6 +34,7 @@ from snellen_server.arena.battles import (
     waiting_since,
 )
 from snellen_server.arena.model_pool import ServedModel, StoredImages, conversation
+from snellen_server.arena.reloading import reread_models
 from snellen_server.arena.routes import QUESTIONS, QUESTIONS_A_DAY, VOTES, router
 from snellen_server.arena.running import Arena, arena_of, open_arena, turns_of
 from snellen_server.arena.settings import ARENA, ArenaSettings, JudgeSettings
@@ -292,6 +293,7 @@ FEATURE = Feature(
     navigation=(NavigationEntry("Arena", "/arena"),),
     jobs=(
         Job(JOB, 30, rate_arena),
+        Job("read models again", 10, reread_models),
         Job("void late battles", 60, void_late_battles),
         Job("forget networks", 3600, forget_networks),
         Job("judge battles", 30, judge_battles),

@@ -39,6 +39,10 @@ FAILURES = 3
 """Failures in a row after which a model is left out of battles, until it replies to a trial."""
 TRIAL_SECONDS = 30.0
 """The pause between two trials of a model."""
+IDLE_CHECK_SECONDS = 1.0
+"""Pause between two looks at whether a removed model has answered all of its questions."""
+OPENED_BY = ("model", "concurrency", "waiting")
+"""Settings with which a model is opened; where one changes, it is opened anew."""
 TRIAL_QUESTION = "Which colour is this? Reply with one word."
 
 ALONE = "the arena has one model, but battles need two"
@@ -109,8 +113,8 @@ class ServedModel:
 
     @property
     def replies(self) -> bool:
-        """Whether it is open and has not failed several times in a row."""
-        return self.state == "ready" and self._failures < FAILURES
+        """Whether it is open, not retired, and has not failed several times in a row."""
+        return self.state == "ready" and not self.settings.retired and self._failures < FAILURES
 
     @property
     def has_room(self) -> bool:
@@ -147,7 +151,7 @@ class ServedModel:
             self._trials = asyncio.create_task(self._try_again())
 
     async def _try_again(self) -> None:
-        while not self.replies:
+        while self._failures >= FAILURES:
             await asyncio.sleep(TRIAL_SECONDS)
             if await self._passes_trial():
                 self._failures = 0
@@ -164,6 +168,12 @@ class ServedModel:
             facts = {"model": self.name, "error": response.error.kind}
             LOGGER.warning("a model fails its trial", extra={"facts": facts})
         return response.error is None
+
+    async def close_when_idle(self) -> None:
+        """Close it once the questions that it has taken are answered."""
+        while self._taken:
+            await asyncio.sleep(IDLE_CHECK_SECONDS)
+        await self.close()
 
     async def close(self) -> None:
         if self._trials is not None:
@@ -249,12 +259,16 @@ def _write(model: Model, request: Request, images: Images, listener: ReplyListen
     return response
 
 
+def _is_opened_alike(first: ArenaModel, second: ArenaModel) -> bool:
+    return all(getattr(first, name) == getattr(second, name) for name in OPENED_BY)
+
+
 class ModelPool:
     """All models of an arena. Those in this process share one thread: they write one after the other."""
 
     def __init__(self, settings: ArenaSettings) -> None:
         self._local = LocalThread()
-        self.models: Mapping[str, ServedModel] = {
+        self.models: dict[str, ServedModel] = {
             model.name: ServedModel(model, self._local) for model in settings.models
         }
         self.judge: ServedModel | None = None
@@ -262,6 +276,25 @@ class ModelPool:
             judging = ArenaModel(name=judge.name, model=judge.model, seconds=judge.seconds)
             self.judge = ServedModel(judging, self._local)
         self._loading: list[asyncio.Task[None]] = []
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def change(self, models: Sequence[ArenaModel]) -> None:
+        """Open new models, close removed ones when they are idle, and take over changed settings of the others."""
+        kept: dict[str, ServedModel] = {}
+        for settings in models:
+            served = self.models.get(settings.name)
+            if served is not None and _is_opened_alike(served.settings, settings):
+                served.settings = settings
+            else:
+                served = ServedModel(settings, self._local)
+                self._loading.append(asyncio.create_task(served.load()))
+            kept[settings.name] = served
+        removed = [served for name, served in self.models.items() if kept.get(name) is not served]
+        self.models = kept
+        for served in removed:
+            closing = asyncio.create_task(served.close_when_idle())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def start(self) -> None:
         """Begin to load all models; they can be asked one by one as they are ready."""
@@ -301,9 +334,10 @@ class ModelPool:
 
     async def close(self) -> None:
         """Let go of all models; one that is being loaded, or writes, is not waited for."""
-        for task in self._loading:
+        tasks = [*self._loading, *self._closing]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._loading, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for model in self._all:
             await model.close()
         self._local.executor.shutdown(wait=False, cancel_futures=True)

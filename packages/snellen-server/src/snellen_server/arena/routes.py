@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Form, HTTPException, Path, Request
+from fastapi import APIRouter, Depends, Form, HTTPException, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
@@ -44,10 +44,12 @@ from snellen_server.arena.running import (
     turns_of,
 )
 from snellen_server.arena.settings import ArenaModel
+from snellen_server.arena.slices import category_of
 from snellen_server.arena.standings import (
     JOB,
     Standing,
     ask_to_freeze,
+    conversations,
     count_abandoned,
     frozen_file,
     frozen_ratings,
@@ -113,6 +115,8 @@ class VoteRequest(BaseModel):
 
     token: str = Field(max_length=100)
     outcome: Outcome
+    consent: bool = False
+    """Whether the operator may publish this conversation."""
 
 
 class ShownTurn(BaseModel):
@@ -231,7 +235,7 @@ async def vote(
     name: str, cast: VoteRequest, services: ServicesDep, caller: BrowserDep
 ) -> ShownBattle:
     """Vote; the models are named then. It can be done once."""
-    facts_of = await arena_of(services).vote_facts(caller.network)
+    facts_of = await arena_of(services).vote_facts(caller.network, consent=cast.consent)
     battle = await services.database.write(
         cast_vote, caller, name, cast.token, cast.outcome, facts_of
     )
@@ -336,7 +340,14 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
         pair = arena.draw()
         left, right = (arena.contender(name) for name in (pair.left, pair.right))
         return NewBattle(
-            "anonymous", left, right, turn, body.image, arena.settings.sampling, pair.propensity
+            "anonymous",
+            left,
+            right,
+            turn,
+            body.image,
+            arena.settings.sampling,
+            pair.propensity,
+            category_of(body.question, arena.settings.categories),
         )
     left = arena.contender(body.left)
     if body.kind == "chat":
@@ -484,7 +495,12 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
 
 
 @router.get("/arena/ratings", include_in_schema=False)
-async def ratings_page(request: Request, services: ServicesDep, caller: CallerDep) -> HTMLResponse:
+async def ratings_page(
+    request: Request,
+    services: ServicesDep,
+    caller: CallerDep,
+    by: Annotated[str, Query(max_length=200)] = "",
+) -> HTMLResponse:
     is_admin = caller.is_admin
     standing, frozen, abandoned, invitations = await services.database.read(
         lambda connection: (
@@ -496,7 +512,13 @@ async def ratings_page(request: Request, services: ServicesDep, caller: CallerDe
     )
     elo = {rating.model: rating for rating in standing.elo} if standing else {}
     trust = rating_settings(services).trust
+    slices = standing.slices if standing else ()
+    chosen_slice = next((rated for rated in slices if rated.address == by), None)
+    if by and chosen_slice is None:
+        raise HTTPException(404, "there are no such ratings; go back to /arena/ratings")
     values = {
+        "slices": slices,
+        "slice": chosen_slice,
         "standing": standing,
         "frozen": frozen,
         "abandoned": abandoned,
@@ -527,6 +549,19 @@ async def freeze_ratings(services: ServicesDep, admin: AdminDep) -> Response:
     await services.database.write(freeze)
     services.jobs.wake(JOB)
     return RedirectResponse("/arena/ratings", 303)
+
+
+@router.get("/arena/conversations.jsonl", include_in_schema=False)
+async def conversations_file(services: ServicesDep, admin: AdminDep) -> Response:
+    """The conversations whose voters consented to their publication, for administrators."""
+
+    def read_lines(connection: Connection) -> bytes:
+        rows = conversations(connection)
+        return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+
+    content = await services.database.read(read_lines)
+    saved = {"content-disposition": 'attachment; filename="conversations.jsonl"'}
+    return Response(content, media_type="application/jsonl", headers=saved)
 
 
 @router.post("/arena/switch", include_in_schema=False)
@@ -598,7 +633,9 @@ async def frozen_rating_file(number: int, file: str, services: ServicesDep) -> R
 def _described_models(services: Services) -> dict[str, ArenaModel]:
     """The arena's models by name, where the operator says anything of them that people may want to know."""
     models = arena_of(services).settings.models
-    if not any(model.maker or model.licence or model.reply_price for model in models):
+    if not any(
+        model.maker or model.licence or model.reply_price or model.retired for model in models
+    ):
         return {}
     return {model.name: model for model in models}
 

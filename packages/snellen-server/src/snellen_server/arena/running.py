@@ -40,6 +40,7 @@ from snellen_server.arena.battles import (
     finish_turn,
     void_battle,
 )
+from snellen_server.arena.languages import language_of
 from snellen_server.arena.leaks import identity_leak, names_pattern
 from snellen_server.arena.model_pool import (
     ALONE,
@@ -49,7 +50,13 @@ from snellen_server.arena.model_pool import (
     conversation,
     version_of,
 )
-from snellen_server.arena.settings import ARENA, ArenaSettings, Honeypot, Sampling
+from snellen_server.arena.settings import (
+    ARENA,
+    ArenaModel,
+    ArenaSettings,
+    Honeypot,
+    Sampling,
+)
 from snellen_server.arena.spending import Spending
 from snellen_server.arena.voters import (
     current_period,
@@ -57,6 +64,7 @@ from snellen_server.arena.voters import (
     network_pseudonym,
     question_digest,
 )
+from snellen_server.arena_ratings.style import SIDES, style_of
 from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.pictures import keep_image
@@ -77,18 +85,36 @@ class DrawnPair:
 
 
 def pair_probabilities(
-    pairs: Sequence[tuple[str, str]], votes: Mapping[frozenset[str], int], sampling: Sampling
+    pairs: Sequence[tuple[str, str]],
+    votes: Mapping[frozenset[str], int],
+    sampling: Sampling,
+    boosts: Mapping[str, float] | None = None,
 ) -> list[float]:
     """Return the probability of drawing each of `pairs`, of which there must be at least one.
 
     `uniform` draws all pairs with equal probability. `need` weights a pair with n votes by 1 / (n + 1), so that the
-    numbers of votes become equal, and makes one draw in five (`UNIFORM_SHARE`) uniformly.
+    numbers of votes become equal, and makes one draw in five (`UNIFORM_SHARE`) uniformly. Either way a pair is drawn
+    more often by the larger boost of its two models.
+
+    Args:
+        pairs: Names of models.
+        votes: Number of votes on each pair.
+        sampling: How pairs are drawn.
+        boosts: Factors by model; 1 for a model that is not in it.
     """
     if sampling == "uniform":
-        return [1 / len(pairs)] * len(pairs)
-    weights = [1 / (1 + votes.get(frozenset(pair), 0)) for pair in pairs]
-    total = sum(weights)
-    return [UNIFORM_SHARE / len(pairs) + (1 - UNIFORM_SHARE) * weight / total for weight in weights]
+        shares = [1 / len(pairs)] * len(pairs)
+    else:
+        weights = [1 / (1 + votes.get(frozenset(pair), 0)) for pair in pairs]
+        total = sum(weights)
+        shares = [
+            UNIFORM_SHARE / len(pairs) + (1 - UNIFORM_SHARE) * weight / total for weight in weights
+        ]
+    if not boosts:
+        return shares
+    factors = [max(boosts.get(name, 1.0) for name in pair) for pair in pairs]
+    boosted = [share * factor for share, factor in zip(shares, factors, strict=True)]
+    return [share / sum(boosted) for share in boosted]
 
 
 def draw_pair(
@@ -96,9 +122,10 @@ def draw_pair(
     votes: Mapping[frozenset[str], int],
     sampling: Sampling,
     rng: random.Random,
+    boosts: Mapping[str, float] | None = None,
 ) -> DrawnPair:
     """Draw one of `pairs` with `pair_probabilities`, on random sides."""
-    probabilities = pair_probabilities(pairs, votes, sampling)
+    probabilities = pair_probabilities(pairs, votes, sampling, boosts)
     [index] = rng.choices(range(len(pairs)), weights=probabilities)
     left, right = rng.sample(pairs[index], 2)
     return DrawnPair(left, right, probabilities[index])
@@ -164,6 +191,8 @@ class Arena:
         self.services = services
         self.settings = settings
         self.pool = ModelPool(settings)
+        self.file_changed_at = 0
+        """Time of the last change of the file of settings that was looked at, in nanoseconds (`arena.reloading`)."""
         self.examples: tuple[ExampleImage, ...] = ()
         self.recorded = RecordedReplies()
         self.spending = Spending(settings, services.configuration.folder, services.database)
@@ -186,7 +215,15 @@ class Arena:
         if len(available) < 2:
             raise BusyError(self.pool.why_no_battle or "the models are busy; try again soon")
         pairs = list(combinations(available, 2))
-        return draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
+        boosts = {model.name: model.boost for model in self.settings.models}
+        return draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random, boosts)
+
+    def change_models(self, models: tuple[ArenaModel, ...]) -> None:
+        """Add, remove and change models while the server runs. Battles in progress end with the models they have."""
+        self.settings = msgspec.structs.replace(self.settings, models=models)
+        self.pool.change(models)
+        self.spending.change_prices(models)
+        self.leak_patterns = leak_patterns(self.settings)
 
     def draw_recorded(self) -> tuple[DrawnPair, bytes]:
         """Draw two models and a question to which runs have recorded replies of both.
@@ -283,14 +320,28 @@ class Arena:
 
     # --- votes ---------------------------------------------------------------------------------------------------
 
-    async def vote_facts(self, network: str) -> Callable[[Row[Any]], VoteFacts]:
-        """Return a function that gives the facts to record about a vote from this network, from the vote's battle."""
+    async def vote_facts(
+        self, network: str, *, consent: bool = False
+    ) -> Callable[[Row[Any]], VoteFacts]:
+        """Return a function that gives the facts to record about a vote, from the vote's battle.
+
+        Args:
+            network: The network from which the vote came.
+            consent: Whether the voter lets the operator publish the conversation.
+        """
         pseudonym = network_pseudonym(network, await self._current_network_key())
         signer, patterns = self.services.signer, self.leak_patterns
 
         def facts_of(battle: Row[Any]) -> VoteFacts:
-            leak = identity_leak(turns_of(battle), patterns)
-            return VoteFacts(pseudonym, question_digest(signer, battle), leak)
+            turns = turns_of(battle)
+            detail: dict[str, Any] = {
+                "language": language_of(turns[0].prompt) if turns else "",
+                "style": style_of_replies(turns),
+            }
+            if consent:
+                detail["consent"] = True
+            leak = identity_leak(turns, patterns)
+            return VoteFacts(pseudonym, question_digest(signer, battle), leak, detail)
 
         return facts_of
 
@@ -530,6 +581,16 @@ def leak_patterns(settings: ArenaSettings) -> tuple[re.Pattern[str], ...]:
     names = [name for model in settings.models for name in (model.name, *model.names)]
     makers = [model.maker for model in settings.models if model.maker]
     return names_pattern(names, makers)
+
+
+def style_of_replies(turns: Sequence[BattleTurn]) -> dict[str, float]:
+    """Return the style of all replies on each side together, by the names of fields of `Battle`."""
+    style: dict[str, float] = {}
+    for side in SIDES:
+        replies: list[SideReply | None] = [getattr(turn, side) for turn in turns]
+        text = "\n\n".join(reply.text for reply in replies if reply)
+        style |= style_of(text, side)
+    return style
 
 
 def turns_of(battle: Row[Any]) -> list[BattleTurn]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,25 +23,29 @@ class ArenaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model that answers."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
-    """As people see it once they have voted."""
+    """Its name on the pages, hidden until the vote."""
     model: str
     """A model string (docs/models-openai.md and the pages beside it)."""
     seconds: Annotated[float, Meta(gt=0, le=3600)] = 60.0
-    """How long one reply may take; a battle with a later one is void."""
+    """Time limit for one reply; a battle with a later reply is void."""
     concurrency: Annotated[int, Meta(ge=1, le=1000)] = 4
-    """Replies written at once; a model in this process writes one at a time, whatever is set here."""
+    """Requests at the same time. A model in this process replies to one request at a time, whatever is set here."""
     waiting: Annotated[int, Meta(ge=0, le=10_000)] = 16
-    """Questions that wait for it at most; it gets no more until it has room."""
+    """Length of its queue of questions; while the queue is full, the model is not drawn."""
     maker: Annotated[str, Meta(max_length=100)] = ""
-    """Who made it, as the page of ratings says. A reply that says so gives the model away."""
+    """The organisation that made it, for the page of ratings. A reply that names it reveals the model."""
     licence: Annotated[str, Meta(max_length=100)] = ""
-    """The licence of its weights, or that it has none, as the page of ratings says."""
+    """The licence of its weights, for the page of ratings."""
     names: tuple[str, ...] = ()
-    """What else it is called, by itself or by others."""
+    """Further names by which a reply would reveal it."""
     reply_price: Annotated[float, Meta(ge=0)] = 0.0
-    """What one reply costs at most, in the unit of `daily_budget`."""
+    """Upper bound of the price of one reply, in the unit of `daily_budget`."""
     reply_tokens: Annotated[int, Meta(ge=1, le=100_000)] = 512
-    """The longest reply."""
+    """Maximum length of a reply in tokens."""
+    boost: Annotated[float, Meta(gt=0, le=100)] = 1.0
+    """Factor by which its pairs are drawn more often, for a new model that needs votes."""
+    retired: bool = False
+    """Whether it takes no more questions. Its votes and its rating stay, as does what the page says about it."""
 
 
 class KnownReply(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +64,44 @@ class Honeypot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     worse: KnownReply
     image: str = ""
     """An image file. Where it is an example, with this question, the honeypot stands in for battles on it."""
+
+
+class QuestionCategory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A category of questions, which has ratings of its own on the page."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=60)]
+    pattern: Annotated[str, Meta(min_length=1, max_length=2000)]
+    """A regular expression of Python, looked for in the first question regardless of case."""
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise ValueError(
+                f"the pattern of category {self.name!r} is no regular expression ({error})"
+            ) from None
+
+
+CATEGORIES = (
+    QuestionCategory(name="Counting", pattern=r"\b(how many|count|number of)\b"),
+    QuestionCategory(
+        name="Charts and documents",
+        pattern=r"\b(chart|graph|plot|diagram|table|axis|document|invoice|receipt|form)\b",
+    ),
+    QuestionCategory(
+        name="Reading text",
+        pattern=r"\b(read|text|written|says?|words?|letters?|sign|label|transcribe)\b",
+    ),
+    QuestionCategory(
+        name="Homework",
+        pattern=r"\b(solve|calculate|compute|equation|prove|theorem|triangle|integral|exercise)\b",
+    ),
+    QuestionCategory(
+        name="Describing",
+        pattern=r"\b(describe|caption|what do you see|what is (in|on|this|shown|happening))\b",
+    ),
+)
+"""Categories of questions in English; an operator may replace them. A question is in the first that fits."""
 
 
 class JudgeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,6 +134,8 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     runs: tuple[str, ...] = ()
     """Folders of runs whose replies are voted on with no model running."""
     judge: JudgeSettings | None = None
+    categories: tuple[QuestionCategory, ...] = CATEGORIES
+    """Categories of questions; a question is in the first whose pattern it contains."""
     daily_budget: Annotated[float, Meta(ge=0)] | None = None
     """What all replies of one day (UTC) may cost; None for no limit."""
     trust: TrustSettings = TrustSettings()
@@ -114,16 +159,37 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def read_arena_file(file: Path) -> Mapping[str, Any]:
-    """The content of the TOML file of an arena alone, checked. Raises DataError."""
+    """Return the content of the TOML file of an arena alone, checked. Raises DataError."""
+    content = _decoded(file)
+    _checked(file, content)
+    return content
+
+
+def read_settings(file: Path) -> ArenaSettings:
+    """Read the settings of an arena from its own file or from that of a whole server. Raises DataError."""
+    content = _decoded(file)
+    if "feature" in content:
+        content = content["feature"].get(ARENA, {})
+    return _checked(file, content)
+
+
+def _decoded(file: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = msgspec.toml.decode(read_text(file), type=dict[str, Any])
-        msgspec.convert(content, ArenaSettings)
+        return msgspec.toml.decode(read_text(file), type=dict[str, Any])
     except OSError as error:
         raise DataError(
             f"{file} cannot be read ({error.strerror}); give --arena demo, or a TOML file"
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{file}: {error}; docs/reference/server.md has the fields of an arena"
-        ) from None
-    return content
+        raise _fault(file, error) from None
+
+
+def _checked(file: Path, content: Mapping[str, Any]) -> ArenaSettings:
+    try:
+        return msgspec.convert(content, ArenaSettings)
+    except msgspec.ValidationError as error:
+        raise _fault(file, error) from None
+
+
+def _fault(file: Path, error: Exception) -> DataError:
+    return DataError(f"{file}: {error}; docs/reference/server.md has the fields of an arena")

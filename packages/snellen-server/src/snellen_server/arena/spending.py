@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, select
 
 from snellen_server.arena.battles import arena_battle, arena_vote
-from snellen_server.arena.settings import ArenaSettings
+from snellen_server.arena.settings import ArenaModel, ArenaSettings
 from snellen_server.hosting.database import BusyError, Database
 from snellen_server.hosting.tables import utc_now
 
@@ -35,6 +35,10 @@ class Spending:
         self._spent = 0.0
         self._read_at = 0.0
         self._reading = asyncio.Lock()
+
+    def change_prices(self, models: Iterable[ArenaModel]) -> None:
+        """Charge what these models cost from now on."""
+        self._prices = {model.name: model.reply_price for model in models}
 
     @property
     def is_stopped(self) -> bool:

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from snellen import DataError
 from snellen_server.arena.battles import HIDDEN, arena_battle, arena_rating, arena_vote
 from snellen_server.arena.running import arena_of
+from snellen_server.arena.slices import RatingSlice, rated_slices
 from snellen_server.arena_ratings.bradley_terry import (
     PairRecord,
     elo_ratings,
@@ -82,6 +83,33 @@ def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
     return [_battle(row, texts) for row in connection.execute(chosen)]
 
 
+def conversations(connection: Connection) -> Iterator[dict[str, Any]]:
+    """Yield the battles whose voters let the operator publish them, by time: models, questions, replies and votes.
+
+    Battles of people who had their data erased have no conversation any more and are left out.
+    """
+    battle = arena_battle.c
+    columns = ("id", "kind", "left", "left_version", "right", "right_version", "category", "image")
+    chosen = (
+        select(*(battle[name] for name in columns), battle.turns, arena_vote.c.outcome)
+        .add_columns(arena_vote.c.cast, arena_vote.c.detail)
+        .join(arena_vote, arena_vote.c.battle_id == battle.id)
+        .where(arena_vote.c.detail["consent"].as_boolean().is_(True))
+        .order_by(arena_vote.c.cast, battle.id)
+    )
+    for row in connection.execute(chosen):
+        if not row.turns:
+            continue
+        facts = {name: getattr(row, name) for name in columns}
+        yield {
+            **facts,
+            "language": row.detail.get("language", ""),
+            "time": row.cast.timestamp(),
+            "outcome": row.outcome,
+            "turns": row.turns,
+        }
+
+
 def votes_of_pairs(battles: list[Battle]) -> Mapping[frozenset[str], int]:
     """How many votes of people each pair of models has: by their names, and by names with versions."""
     counts = Counter[frozenset[str]]()
@@ -93,7 +121,8 @@ def votes_of_pairs(battles: list[Battle]) -> Mapping[frozenset[str], int]:
 
 TRUSTED_BY = ("trust", "network", "question", "leak", "honeypot")
 _VOTE = tuple(
-    arena_vote.c[name] for name in ("voter_kind", "judge", "voter", "outcome", "cast", *TRUSTED_BY)
+    arena_vote.c[name]
+    for name in ("voter_kind", "judge", "voter", "outcome", "cast", "detail", *TRUSTED_BY)
 )
 
 
@@ -114,6 +143,7 @@ def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
         left_version=row.left_version,
         right_version=row.right_version,
         category=row.category,
+        language=row.detail.get("language", ""),
         propensity=row.propensity,
         voter=row.voter,
         voter_kind=row.voter_kind,
@@ -123,6 +153,7 @@ def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
         question=row.question,
         leak=row.leak,
         honeypot=row.honeypot or ("passed" if "better" in row.origin else ""),
+        **row.detail.get("style", {}),
         **(_said(row) if texts else {}),
     )
 
@@ -178,6 +209,8 @@ class Standing(Struct, frozen=True):
     """What each class of trust has of the counted votes and of their weight."""
     excluded_votes: Mapping[str, int] = field(default_factory=dict[str, int], name="left_out")
     """Votes that do not count in `rating`, by reason."""
+    slices: tuple[RatingSlice, ...] = ()
+    """Ratings at equal style, by category and by language."""
 
     @property
     def votes_of_people(self) -> int:
@@ -259,6 +292,7 @@ def standing_of(
         _rated(log, other),
         trust_shares(counted),
         counted.excluded_votes,
+        rated_slices(battles, ranking),
     )
 
 

@@ -57,6 +57,16 @@ class Battle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     prompt: str | None = None
     left_reply: str | None = None
     right_reply: str | None = None
+    left_characters: float | None = None
+    """Characters of the left reply, so that style is known where replies are not published (`arena_ratings.style`)."""
+    left_headers: float | None = None
+    """Headers in Markdown in the left reply; the next two count list items and bold parts."""
+    left_list_items: float | None = None
+    left_bold: float | None = None
+    right_characters: float | None = None
+    right_headers: float | None = None
+    right_list_items: float | None = None
+    right_bold: float | None = None
     image: str | None = None
     """Digest of the image."""
     trust: str = ""

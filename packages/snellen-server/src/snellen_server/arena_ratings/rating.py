@@ -16,7 +16,6 @@ from statistics import NormalDist
 
 import msgspec
 import numpy as np
-import polars as pl
 from msgspec import Struct, field
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
@@ -42,6 +41,7 @@ from snellen_server.arena_ratings.bradley_terry import (
     voter_cells,
 )
 from snellen_server.arena_ratings.log import VoteLog
+from snellen_server.arena_ratings.style import style_differences
 from snellen_server.arena_ratings.trust import with_trust_weights, within_shares, without_distrusted
 from snellen_server.arena_ratings.votes import (
     BOTH_BAD,
@@ -472,52 +472,6 @@ def comparable_groups(
 
 
 # --- ratings at equal style ------------------------------------------------------------------------------------------
-# Chatbot Arena's style control (Li, Angelopoulos and Chiang, "Does style matter?", 2024): length and Markdown are
-# covariates in addition to the models, so that ratings compare replies of equal style.
-
-
-MARKDOWN = {
-    "headers": r"(?m)^#{1,6} ",
-    "list items": r"(?m)^\s*(?:[-*+]|\d+\.) ",
-    "bold": r"\*\*[^*\n]+\*\*",
-}
-LENGTH = "length"
-
-
-def style_differences(table: pl.DataFrame) -> dict[str, Array]:
-    """Return the style covariates by name: differences between left and right reply, each of shape (N,).
-
-    They are standardised to mean 0 and standard deviation 1. Length is the difference of log(characters + 1); a count
-    of Markdown elements is (l - r) / (l + r + 1). A covariate that is the same in all votes is omitted.
-
-    Raises:
-        DataError: If a vote has no replies, or no covariate remains.
-    """
-    lacks_reply = pl.col("left_reply").is_null() | pl.col("right_reply").is_null()
-    missing = table.filter(lacks_reply).height
-    if missing:
-        raise DataError(
-            f"{missing:,} of {table.height:,} votes have no replies, so style cannot be measured; remove style"
-        )
-    left, right = pl.col("left_reply"), pl.col("right_reply")
-    columns = {LENGTH: (left.str.len_chars() + 1).log() - (right.str.len_chars() + 1).log()}
-    for name, pattern in MARKDOWN.items():
-        left_count = left.str.count_matches(pattern).cast(pl.Float64)
-        right_count = right.str.count_matches(pattern).cast(pl.Float64)
-        columns[name] = (left_count - right_count) / (left_count + right_count + 1)
-    raw = {
-        name: table.select(column.alias(name))[name].to_numpy() for name, column in columns.items()
-    }
-    style = {
-        name: (values - values.mean()) / values.std()
-        for name, values in raw.items()
-        if values.std() > 0
-    }
-    if not style:
-        raise DataError(
-            "the two replies are of the same length and Markdown in all votes; remove style"
-        )
-    return style
 
 
 def fit_with_style(

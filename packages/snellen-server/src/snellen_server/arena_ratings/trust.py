@@ -12,6 +12,7 @@ from msgspec import Struct
 from scipy import stats
 
 from snellen import DataError
+from snellen_server.arena_ratings.agreement import disagreeing_votes
 from snellen_server.arena_ratings.log import TRUST_CLASSES
 from snellen_server.arena_ratings.together import voted_together
 from snellen_server.arena_ratings.votes import Array, TrustSettings, Votes
@@ -21,6 +22,7 @@ FAILED = "by voters who failed honeypots"
 LEAKED = "a model gave itself away"
 REPEATED = "the same question by the same voter again"
 TOGETHER = "by voters who vote seldom and together"
+DISAGREEING = "anonymous, on models that voters with accounts rate otherwise"
 WEIGHTLESS = "of a class without weight"
 HONEST_FAILURES = 0.1
 """Share of honeypots that an honest voter may fail: known better replies are not better to everybody."""
@@ -58,6 +60,8 @@ def without_distrusted(votes: Votes, trust: TrustSettings) -> Votes:
         # By weight, so that one network that votes much is not what others are compared with.
         rated = with_trust_weights(left, trust)
         left = left.where(~voted_together(rated, _is_networked(left, trust)), TOGETHER)
+    if not trust.count_disagreeing:
+        left = left.where(~disagreeing_votes(left, trust), DISAGREEING)
     return left
 
 

@@ -46,6 +46,8 @@ class TrustSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Count further votes of one voter on the same question about the same image by the same two models."""
     count_together: bool = False
     """Count votes of voters who vote seldom and together (`arena_ratings.together`)."""
+    count_disagreeing: bool = False
+    """Count anonymous votes on models that voters with accounts rate otherwise (`arena_ratings.agreement`)."""
     count_anomalous: bool = False
     """Count voters whose votes are unlike those of all others (`arena_ratings.anomalies`)."""
     count_failed: bool = False

@@ -102,8 +102,15 @@ def serve(
 
     configuration = _configuration(folder, file, database)
     if arena is not None:
+        settings_files = dict(configuration.settings_files)
+        if arena == "demo":
+            settings_files.pop("arena", None)
+        else:
+            settings_files["arena"] = Path(arena)
         configuration = replace(
-            configuration, feature={**configuration.feature, "arena": arena_of_flag(arena)}
+            configuration,
+            feature={**configuration.feature, "arena": arena_of_flag(arena)},
+            settings_files=settings_files,
         )
     listener = open_listener(port, host)
     port = listener.getsockname()[1]

@@ -55,6 +55,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     limits: dict[str, LimitRates] = {}
     feature: dict[str, dict[str, Any]] = {}
     """A table for each feature that has settings: `[feature.NAME]`."""
+    settings_files: dict[str, Path] = {}
+    """The file with the settings of a feature, which the feature may read again while the server runs."""
 
     def at_port(self, port: int) -> Configuration:
         """The same with an address of this machine, unless it has another one."""
@@ -97,8 +99,11 @@ def load_configuration(folder: Path, file: Path | None = None, **overrides: Any)
             raise DataError(f"{file} is not text in UTF-8; save it in that encoding") from None
     try:
         decoded = msgspec.toml.decode(content, type=dict[str, Any])
-        if "folder" in decoded:
-            raise DataError(f"{where}: the folder is set on the command line; remove `folder`")
+        for name in ("folder", "settings_files"):
+            if name in decoded:
+                raise DataError(f"{where}: {name} follows from the command line; remove `{name}`")
+        if file is not None and isinstance(decoded.get("feature"), dict):
+            overrides["settings_files"] = dict.fromkeys(decoded["feature"], file)
         configuration = msgspec.convert({**decoded, **overrides, "folder": folder}, Configuration)
     except msgspec.DecodeError as error:
         raise DataError(f"{where}: {error}; docs/reference/server.md has the fields") from None

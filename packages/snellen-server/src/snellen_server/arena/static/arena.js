@@ -211,7 +211,7 @@
   };
 
   const voteFor = (outcome) => attempt(async () => {
-    const voted = await (await send(battleAddress("/vote"), { token: battle.token, outcome })).json();
+    const voted = await (await send(battleAddress("/vote"), { token: battle.token, outcome, consent: find("#consent")?.checked ?? false })).json();
     reveal(voted, `Your vote is counted: ${outcome}.`);
   }).then(() => { if (!find("#names").hidden) find("#again").focus(); });
 

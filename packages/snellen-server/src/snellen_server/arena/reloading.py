@@ -1,0 +1,37 @@
+"""Models that are added, retired and changed while the server runs: the file that names them is read again."""
+
+from __future__ import annotations
+
+from snellen import DataError
+from snellen_server.arena.running import arena_of
+from snellen_server.arena.settings import ARENA, read_settings
+from snellen_server.hosting.monitoring import LOGGER
+from snellen_server.hosting.services import Services
+
+
+async def reread_models(services: Services) -> None:
+    """Take over the models of the file of settings if it has changed; a faulty file changes nothing and is logged.
+
+    Other settings than `models` take a restart.
+    """
+    file = services.configuration.settings_files.get(ARENA)
+    arena = arena_of(services)
+    if file is None:
+        return
+    try:
+        changed_at = file.stat().st_mtime_ns
+    except OSError:  # an editor may be replacing it
+        return
+    if changed_at == arena.file_changed_at:
+        return
+    arena.file_changed_at = changed_at
+    try:
+        settings = read_settings(file)
+    except DataError as error:
+        LOGGER.error("the arena's models stay as they are", extra={"facts": {"error": str(error)}})
+        return
+    if settings.models == arena.settings.models:
+        return
+    arena.change_models(settings.models)
+    names = [model.name for model in settings.models]
+    LOGGER.info("the arena's models have changed", extra={"facts": {"models": names}})
