@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -91,12 +91,13 @@ def from_networks(size: int, battles: pl.DataFrame) -> pl.DataFrame:
     return battles.with_columns(network.alias("network"), pl.lit("anonymous").alias("trust"))
 
 
-def half_with_accounts(size: int, battles: pl.DataFrame) -> pl.DataFrame:
-    """Like `from_networks`, but every second honest voter has an account."""
+def with_accounts(share: float, battles: pl.DataFrame) -> pl.DataFrame:
+    """A share of the honest voters has accounts."""
+    is_bought = pl.col("voter").str.starts_with("bought")
     number = pl.col("voter").str.extract(r"(\d+)$").cast(pl.Int64)
-    has_account = ~pl.col("voter").str.starts_with("bought") & (number % 2 == 0)
+    has_account = ~is_bought & (number % 100 < 100 * share)
     trust = pl.when(has_account).then(pl.lit("account")).otherwise(pl.col("trust"))
-    return from_networks(size, battles).with_columns(trust.alias("trust"))
+    return battles.with_columns(trust.alias("trust"))
 
 
 def at_once(battles: pl.DataFrame) -> pl.DataFrame:
@@ -113,21 +114,35 @@ OPEN = RatingSettings(interval="sandwich")
 TRUSTED = RatingSettings(interval="sandwich", trust=TrustSettings())
 UNCOMPARED = RatingSettings(interval="sandwich", trust=TrustSettings(count_disagreeing=True))
 ONE_NETWORK = 10**9
+
+
+class Attack(NamedTuple):
+    """How bought votes come, and how the arena rates."""
+
+    settings: RatingSettings
+    per_network: int
+    """Bought votes from one network."""
+    is_at_once: bool
+    """Whether they come in one day."""
+    accounts: float = 0.0
+    """Share of honest voters with accounts."""
+
+
 SLOWLY = "one vote from each of many networks, in 30 days"
-WAYS: dict[str, tuple[RatingSettings, int, bool]] = {
-    "every vote alike: a new cookie for each vote": (OPEN, ONE_NETWORK, True),
-    "by trust: a new cookie for each vote, from one network": (TRUSTED, ONE_NETWORK, True),
-    "by trust: five votes from each of many networks, in a day": (TRUSTED, 5, True),
-    "by trust: one vote from each of many networks, in a day": (TRUSTED, 1, True),
-    f"by trust: {SLOWLY}": (TRUSTED, 1, False),
-    f"half of the honest votes by accounts, not compared with them: {SLOWLY}": (
-        UNCOMPARED,
-        1,
-        False,
+ATTACKS = {
+    "every vote alike: a new cookie for each vote": Attack(OPEN, ONE_NETWORK, True),
+    "by trust: a new cookie for each vote, from one network": Attack(TRUSTED, ONE_NETWORK, True),
+    "by trust: five votes from each of many networks, in a day": Attack(TRUSTED, 5, True),
+    "by trust: one vote from each of many networks, in a day": Attack(TRUSTED, 1, True),
+    f"by trust: {SLOWLY}": Attack(TRUSTED, 1, False),
+    f"by trust, a fifth of the honest voters with accounts, not compared with them: {SLOWLY}": Attack(
+        UNCOMPARED, 1, False, 0.2
     ),
-    f"half of the honest votes by accounts: {SLOWLY}": (TRUSTED, 1, False),
+    f"by trust, a fifth of the honest voters with accounts: {SLOWLY}": Attack(
+        TRUSTED, 1, False, 0.2
+    ),
+    f"by trust, half of the honest voters with accounts: {SLOWLY}": Attack(TRUSTED, 1, False, 0.5),
 }
-"""How votes are rated, how many come from one network, and whether they come in one day."""
 AIMS = (("one place", 0, 1), ("one rank", 1, 1), ("three ranks", 1, 3))
 
 
@@ -143,24 +158,19 @@ def price(write: bool, only: str = "") -> None:
     """Measure the attacks whose name contains `only`, and take over the prices of the others."""
     earlier = {row["attack"]: row for row in json.loads(RESULTS.read_text("utf-8"))}
     prices: list[dict[str, str]] = []
-    for name, (settings, size, is_at_once) in WAYS.items():
+    for name, attack in ATTACKS.items():
         if only not in name:
             prices += [earlier[name]] if name in earlier else []
             continue
-        spread_by = half_with_accounts if name.startswith("half") else from_networks
+
+        def placed(battles: pl.DataFrame, attack: Attack = attack) -> pl.DataFrame:
+            spread = from_networks(attack.per_network, battles)
+            known = with_accounts(attack.accounts, spread)
+            return at_once(known) if attack.is_at_once else known
+
         found: dict[int, tuple[float, float]] = {}
         for votes in VOTES:
-
-            def placed(
-                battles: pl.DataFrame,
-                size: int = size,
-                now: bool = is_at_once,
-                spread_by: Callable[[int, pl.DataFrame], pl.DataFrame] = spread_by,
-            ) -> pl.DataFrame:
-                spread = spread_by(size, battles)
-                return at_once(spread) if now else spread
-
-            found[votes] = gains(settings, votes, placed)
+            found[votes] = gains(attack.settings, votes, placed)
         print(name, found, flush=True)
         row = {"attack": name}
         for aim, column, wanted in AIMS:

@@ -288,7 +288,13 @@ def invitation_address(configuration: Configuration, token: str) -> str:
 def _sign_in_form(
     request: Request, services: Services, address: str, name: str = "", fault: str = ""
 ) -> HTMLResponse:
-    values = {"next": _local(address), "fault": fault, "name": name, "is_open": _is_open(services)}
+    values = {
+        "next": _local(address),
+        "fault": fault,
+        "name": name,
+        "is_open": _is_open(services),
+        "identity_sign_in": services.configuration.identity_sign_in,
+    }
     return services.pages.render(request, "accounts/sign_in.html", values, 403 if fault else 200)
 
 

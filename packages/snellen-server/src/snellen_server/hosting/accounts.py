@@ -134,9 +134,25 @@ def accept_invitation(connection: Connection, token: str, name: str, password: s
 
 
 def create_account(
-    connection: Connection, name: str, password: str, *, is_admin: bool = False
+    connection: Connection,
+    name: str,
+    password: str | None,
+    *,
+    is_admin: bool = False,
+    account_id: str = "",
 ) -> Account:
-    """A new account; `password` is its hash. Raises DataError for a name that is taken or cannot be one."""
+    """Make an account.
+
+    Args:
+        connection: A database connection in a transaction.
+        name: Its name, which must be free.
+        password: Hash of the password; None if nobody signs in with one.
+        is_admin: Whether it is an administrator's.
+        account_id: Its id; by default a random one.
+
+    Raises:
+        DataError: The name is taken or cannot be a name.
+    """
     shown_name = " ".join(unicodedata.normalize("NFC", name).split())
     if not _NAME.fullmatch(shown_name):
         raise DataError(
@@ -147,7 +163,7 @@ def create_account(
         raise DataError(
             "a name does not mix Latin, Greek and Cyrillic letters, because they look alike"
         )
-    new_account = Account(new_id(), shown_name, is_admin, utc_now())
+    new_account = Account(account_id or new_id(), shown_name, is_admin, utc_now())
     try:
         with connection.begin_nested():
             row = {
@@ -166,6 +182,12 @@ def list_accounts(connection: Connection) -> list[Account]:
     return [
         _account(row) for row in connection.execute(select(account).order_by(account.c.created))
     ]
+
+
+def account_by_id(connection: Connection, account_id: str) -> Account | None:
+    """Return the account of an id, disabled or not; None if there is none."""
+    row = connection.execute(select(account).where(account.c.id == account_id)).one_or_none()
+    return _account(row) if row else None
 
 
 def find_account(connection: Connection, name: str) -> tuple[Account, str | None] | None:

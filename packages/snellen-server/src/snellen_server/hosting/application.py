@@ -138,7 +138,7 @@ class Bounded:
 class Identified:
     """Finds out the address behind trusted proxies, the visitor by a signed cookie; holds the limit of all requests.
 
-    What stands in `request.state` then: `visitor`, `network`, `is_local` (asked on this very machine, through no proxy)
+    What stands in `request.state` then: `identity` (who a proxy has signed in), `visitor`, `network`, `is_local` (asked on this very machine, through no proxy)
     and `address` (for this request only; never stored).
     """
 
@@ -156,6 +156,7 @@ class Identified:
         visitor = self._visitor(headers.get("cookie", ""))
         network = network_of(address)
         scope.setdefault("state", {}).update(
+            identity=self._identity(headers, peer),
             visitor=visitor or new_id(),
             network=network,
             address=address,
@@ -181,6 +182,17 @@ class Identified:
             await send(message)
 
         await self.app(scope, receive, with_cookie)
+
+    def _identity(self, headers: Headers, peer: str) -> str:
+        """Return who a trusted proxy says has signed in; empty if it says nothing, or somebody else says it.
+
+        A proxy that passes on the header of a client beside its own is not believed.
+        """
+        name = self._services.configuration.identity_header
+        if not name or not is_within(client_address(peer, "", ()), self._trusted):
+            return ""
+        values = headers.getlist(name)
+        return values[0].strip() if len(values) == 1 else ""
 
     def _visitor(self, cookies: str) -> str | None:
         """The visitor of a cookie that this server signed."""

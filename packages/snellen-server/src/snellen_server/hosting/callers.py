@@ -10,6 +10,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from snellen_server.hosting.accounts import Account, key_account, session_account
+from snellen_server.hosting.identities import identified_account
 from snellen_server.hosting.limits import retry_words
 from snellen_server.hosting.services import Services
 
@@ -164,6 +165,10 @@ async def _caller(request: Request, services: Services, key: str | None) -> Call
         if key_owner is None:
             raise HTTPException(401, "this API key is not valid", {"www-authenticate": "Bearer"})
         return Caller(visitor, network, key_owner[0], key_owner[1])
+    if request.state.identity:
+        identified = await identified_account(services, request.state.identity)
+        csrf_token = services.signer.signature("csrf", f"visitor {visitor}")
+        return Caller(visitor, network, identified, None, csrf_token)
     token = request.cookies.get(services.session_cookie, "")
     account = await services.database.read(session_account, token) if token else None
     bound_to = f"session {token}" if account else f"visitor {visitor}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from snellen import DataError
 from snellen.plugin_api import read_text
 from snellen_server.hosting.limits import parse_networks, parse_rate
 
+_HEADER = re.compile(r"[A-Za-z0-9-]+")
 DATABASE, KEY_FILE, PICTURES = "snellen.sqlite", "key", "pictures"
 """What lies in the folder of a server."""
 
@@ -37,6 +39,13 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hosts: tuple[str, ...] = ()
     """Further names under which it answers."""
     trusted_proxies: tuple[str, ...] = ()
+    identity_header: str = ""
+    """The header in which a trusted proxy names who has signed in with it, such as `X-Auth-Request-Email`; empty for
+    none."""
+    identity_admins: tuple[str, ...] = ()
+    """Who of these is an administrator, as the header names them."""
+    identity_sign_in: str = ""
+    """The address at which the proxy signs people in, for a link on the page for signing in."""
     metrics_networks: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     """Which features are shown; empty is all that are installed."""
@@ -124,6 +133,18 @@ def _check(configuration: Configuration, where: str) -> None:
         )
     parse_networks(configuration.trusted_proxies, f"{where}: trusted_proxies")
     parse_networks(configuration.metrics_networks, f"{where}: metrics_networks")
+    if configuration.identity_header and not _HEADER.fullmatch(configuration.identity_header):
+        raise DataError(
+            f"{where}: identity_header {configuration.identity_header!r} is not the name of a header; write "
+            "X-Auth-Request-Email"
+        )
+    if configuration.identity_header and not configuration.trusted_proxies:
+        raise DataError(
+            f"{where}: identity_header needs trusted_proxies, or anybody could send {configuration.identity_header}; "
+            "name the address of your proxy"
+        )
+    if configuration.identity_admins and not configuration.identity_header:
+        raise DataError(f"{where}: identity_admins needs identity_header")
     for name, rates in configuration.limits.items():
         for rate in (rates.per_visitor, rates.per_network):
             if rate is not None:
