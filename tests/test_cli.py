@@ -849,6 +849,32 @@ def test_a_folder_of_runs_is_reported(capsys: pytest.CaptureFixture[str]) -> Non
         ),
         ("run snellen:tiny --answer_column", "`snellen build FILE --column answer=NAME`"),
         ("eval --model openai/gpt-4o --tasks pope", "use `snellen run openai:gpt-4o pope`"),
+        (
+            "run --model hf --model_args pretrained=a/b,peft=c --tasks pope --log_samples --num_fewshot 5 "
+            "--gen_kwargs temperature=0.7,max_new_tokens=64,do_sample=True,num_beams=3 --apply_chat_template",
+            "`snellen run 'hf:a/b?peft=c' pope --few-shot 5 --temperature 0.7 --max-new-tokens 64` "
+            "(left out: num_beams=3)",
+        ),
+        (
+            "run --data MME POPE --model a/b --mode all --nproc 4 --dry-run --limit 8",
+            "`snellen run hf:a/b MME POPE --dry-run --limit 8` (left out: --mode all (a run asks and "
+            "scores, `snellen score RUN` scores again), --nproc 4)",
+        ),
+        (
+            "run hf:a/b pope --peft ckpt --fail-under 0.8",
+            "model settings are part of the model string: `snellen run 'hf:a/b?peft=ckpt' pope` "
+            "(left out: --fail-under 0.8 (`snellen score RUN --fail-under 0.8` after the run))",
+        ),
+        ("run hf:a/b --dry-run pope --adapter c", "`snellen run 'hf:a/b?peft=c' pope --dry-run`"),
+        (
+            "run --tasks pope --model a/b --limit 0.1 --seed 1,2",
+            "`snellen run hf:a/b pope` (left out: --limit 0.1 (a limit is a number of samples), --seed 1,2)",
+        ),
+        (
+            "run --gen_kwargs temperature=0 --model openai-chat-completions --model_args model=gpt-4o --tasks mme",
+            "`snellen run openai:gpt-4o mme --temperature 0`",
+        ),
+        ("run hf:a/b pope --gen_kwargs temperature=0", "use `--temperature`, `--top-p`"),
     ],
 )
 def test_a_line_of_another_harness_is_answered_by_ours(

@@ -162,6 +162,17 @@ def test_a_comparison_says_what_a_number_is_called(
         look(comparison)
 
 
+def test_a_folder_of_runs_stands_for_them() -> None:
+    for name, model in (("right", "snellen:oracle"), ("a", "snellen:always-a")):
+        sn.evaluate(model, "eyechart/shape", limit=8, name=name)
+    labels = {"snellen:oracle", "snellen:always-a"}
+    assert set(sn.compare("runs").labels) == labels
+    for results in (sn.load_run("runs"), sn.score("runs"), sn.load_run(["runs"])):
+        assert {row.model for row in results} == labels
+    with pytest.raises(sn.StoreError, match="is not a run"):
+        sn.compare("nothing", "runs/a")
+
+
 # --- plots ------------------------------------------------------------------------------------------------------------
 
 

@@ -60,6 +60,7 @@ from snellen.models.loaded_model import ModelInHand
 from snellen.recognition.own_sources import is_own
 from snellen.registry import find_registered, names, register_scoring_code
 from snellen.runs.finding import Announce, announce_nothing, open_benchmark
+from snellen.runs.run_folder import expand_run_folder
 from snellen.runs.run_progress import ProgressListener, ignore_progress
 from snellen.runs.separated_names import separated_benchmarks, separated_protocols
 from snellen.runs.spec import (
@@ -480,7 +481,7 @@ def score(
     cannot be written keeps nothing.
 
     Args:
-        folder: Folder of the run, or a file of predictions of any toolkit, which becomes a run first
+        folder: Folder of the run, or of several runs, or a file of predictions of any toolkit, which becomes a run first
             (docs/predictions.md; `sn.import_run` has more settings). Rows of predictions in memory work as well: a list
             of dicts, a data frame or a `datasets.Dataset`.
         benchmark: For predictions: the benchmark whose questions they answer. By default their own.
@@ -532,9 +533,9 @@ def score(
         with rows_as_file(rows, build_spec({"name": "predictions"})) as (path, _):
             folders = import_with_notes([path], FileReading(benchmark), announce)
         return Results(score_folders(folders, spec, judge_spec(judge), announce))
-    folders = [Path(rows)]
-    if folders[0].is_file():
-        folders = import_with_notes(folders, FileReading(benchmark), announce)
+    folders = expand_run_folder(Path(rows))
+    if Path(rows).is_file():
+        folders = import_with_notes([Path(rows)], FileReading(benchmark), announce)
     elif benchmark:
         raise DataError(
             f"{folder} is not a file of predictions, and a run is scored with the answers of its own benchmark; leave "
@@ -592,7 +593,8 @@ def compare(
     """Compare runs question by question.
 
     Args:
-        runs: Two or more runs, or a list of them: results, scored runs, or folders of scored runs.
+        runs: Two or more runs, or a list of them: results, scored runs, or folders of scored runs. A folder may contain
+            several runs, as `"runs"` does.
         to: A `.md`, `.csv` or `.json` file to write.
         fields: Fields of a `CompareSpec`, as in `Results.compare`.
 
@@ -676,7 +678,7 @@ def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = No
     This works without the benchmark and its answers: a run contains its own questions.
 
     Args:
-        folder: Folder of a run, or a list of folders for runs that share tables and can be compared.
+        folder: Folder of a run, or of several runs, or a list of folders for runs that share tables and can be compared.
         scoring: Name of a folder under each run's `scores`, or "" for the scoring by standard settings. By default the
             standard one, or else the only one.
 
@@ -689,7 +691,8 @@ def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = No
         >>> sn.load_run("runs/first").value()
         1.0
     """
-    folders = [Path(run) for run in ([folder] if isinstance(folder, (str, Path)) else folder)]
+    given = [folder] if isinstance(folder, (str, Path)) else list(folder)
+    folders = [run for path in given for run in expand_run_folder(Path(path))]
     if not folders:
         raise DataError("load_run needs at least one run folder")
     check_named_once(folders)

@@ -283,9 +283,9 @@ class _VerbGroup(click.Group):
                     if verb == "run":
                         from snellen.cli.lines_of_others import line_of_others
 
-                        line = line_of_others(args[1:])
-                        if line:
-                            raise UnknownNameError(f"unknown command {args[0]!r}; use `{line}`")
+                        translated = line_of_others(args[1:], _flags_of_run())
+                        if translated.line:
+                            raise UnknownNameError(f"unknown command {args[0]!r}; use {translated}")
                     raise UnknownNameError(f"unknown command {args[0]!r}; use `snellen {verb}`")
             raise unknown_name("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
@@ -494,7 +494,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
     """Return what to write instead of a flag that a verb does not have; empty if nobody else has it."""
-    from snellen.cli.lines_of_others import build_line, line_of_others
+    from snellen.cli.lines_of_others import MODEL_OPTIONS, build_line, line_of_others
 
     known = _FLAGS_ELSEWHERE.get(f"{verb} {flag}") or _FLAGS_ELSEWHERE.get(flag, "")
     if verb != "run":
@@ -503,13 +503,26 @@ def _hint_of_flag(verb: str, flag: str, words: Sequence[str]) -> str:
     building = build_line(flag, behind)
     if building:
         return f"build the benchmark first: `{building}`"
-    line = line_of_others(behind)
-    if not line or known not in (_ORDER, _INSIDE, _AT):
+    translated = line_of_others(behind, _flags_of_run())
+    if not translated.line:
         return known
     if flag == "--data" and any(Path(word).suffix and Path(word).is_file() for word in words):
-        return f"give the file as the benchmark: `{line}`"
-    hint = known.partition(": `")[0]
-    return f"{hint}: `{line}`"
+        return f"give the file as the benchmark: {translated}"
+    is_of_model = known in (_ORDER, _INSIDE, _AT)
+    hint = (known if is_of_model else _ORDER).partition(": `")[0]
+    if flag.replace("_", "-") in MODEL_OPTIONS and not is_of_model:
+        hint = _INSIDE.partition(": `")[0]
+    return f"{hint}: {translated}"
+
+
+def _flags_of_run() -> dict[str, bool]:
+    """Return the flags of `snellen run`, and whether each has a value."""
+    command: click.Command = imported("snellen.cli.verbs.run:run_command")
+    flags: dict[str, bool] = {}
+    for parameter in command.params:
+        for name in (*parameter.opts, *parameter.secondary_opts):
+            flags[name] = not getattr(parameter, "is_flag", False)
+    return flags
 
 
 def _check_encoding(words: Sequence[str]) -> None:

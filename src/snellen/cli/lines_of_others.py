@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+
+from msgspec import Struct
 
 from snellen.keyword_names import COLUMN, COLUMN_ROLES
 from snellen.models.loading import names_model
@@ -24,8 +27,27 @@ BENCHMARKS = (
 )
 MODEL_OPTIONS = {
     "--device": "device",
+    "--device-map": "device_map",
     "--dtype": "dtype",
+    "--torch-dtype": "dtype",
+    "--attn-implementation": "attn_implementation",
     "--batch-size": "batch_size",
+    "--peft": "peft",
+    "--adapter": "peft",
+    "--adapter-path": "peft",
+    "--lora": "peft",
+    "--lora-path": "peft",
+    "--min-pixels": "min_pixels",
+    "--max-pixels": "max_pixels",
+    "--trust-remote-code": "trust_remote_code",
+    "--load-in-4bit": "load_in_4bit",
+    "--load-in-8bit": "load_in_8bit",
+    "--system-instruction": "system",
+    "--system-prompt": "system",
+    "--system": "system",
+    "--concurrency": "concurrency",
+    "--num-concurrent": "concurrency",
+    "--max-connections": "concurrency",
     "--api-base": "base_url",
     "--base-url": "base_url",
     "--model-base-url": "base_url",
@@ -43,36 +65,108 @@ OTHER_NAMES = {
     "--max-samples": "--limit",
     "-n": "--limit",
     "--max-tokens": "--max-new-tokens",
+    "--max-output-tokens": "--max-new-tokens",
+    "--num-workers": "--workers",
+    "--use-cache": "--cache",
+    "--judge-model": "--judge",
+    "--protocol": "--protocols",
 }
-WITHOUT_EFFECT = ("--log-samples", "--verbose")
-"""Switches that ask for what happens anyway."""
+GENERATION = ("--gen-kwargs", "--generation-kwargs", "--generation-config")
+"""Flags with settings of generation as `NAME=VALUE`, between commas."""
+GENERATION_FLAGS = {
+    "temperature": "--temperature",
+    "top_p": "--top-p",
+    "max_new_tokens": "--max-new-tokens",
+    "max_tokens": "--max-new-tokens",
+    "max_gen_toks": "--max-new-tokens",
+    "until": "--stop",
+    "stop": "--stop",
+    "seed": "--seed",
+}
+WITHOUT_EFFECT = (
+    "--log-samples",
+    "--verbose",
+    "--verbosity",
+    "--apply-chat-template",
+    "--fewshot-as-multiturn",
+    "--reuse",
+    "--write-out",
+    "--log-samples-suffix",
+)
+"""Flags that ask for what happens anyway, or for more lines in the terminal."""
+SCHEMES = {
+    **dict.fromkeys(
+        (
+            "openai-chat-completions",
+            "openai-completions",
+            "local-chat-completions",
+            "local-completions",
+            "openai_compatible",
+            "openai_compatible_chat",
+            "async_openai",
+            "gpt4v",
+        ),
+        "openai",
+    ),
+    **dict.fromkeys(("anthropic-chat", "anthropic-chat-completions", "claude"), "anthropic"),
+    "gemini_api": "gemini",
+}
+"""Schemes of model strings, by the names of model classes in other harnesses."""
+LATER = {
+    "--fail-under": "`snellen score RUN --fail-under {}` after the run",
+    "--fail-if-worse": "`snellen compare RUN BASELINE --fail-if-worse {}` after the run",
+    "--mode": "a run asks and scores, `snellen score RUN` scores again",
+    "--predict-only": "a run asks and scores",
+    "--wandb-args": "`snellen export RUN --track wandb:PROJECT` after the run",
+}
+"""What to do instead of a flag that no flag of `snellen run` stands for."""
 CHECKPOINTS = ("pretrained", "model_version", "model_name", "model")
 """Names of the model among `--model_args`."""
 
 
-def line_of_others(words: Sequence[str]) -> str:
+class TranslatedLine(Struct, frozen=True):
+    """A `snellen run` line for the words of another harness."""
+
+    line: str
+    """The line; empty if no flag is about models or benchmarks. What is missing is MODEL or BENCHMARK."""
+    left_out: tuple[str, ...] = ()
+    """Flags that the line has nothing for, with their values and what to do instead."""
+
+    def __str__(self) -> str:
+        """Return the line as a message quotes it, with what it leaves out."""
+        left_out = f" (left out: {', '.join(self.left_out)})" if self.left_out else ""
+        return f"`{self.line}`{left_out}"
+
+
+def line_of_others(
+    words: Sequence[str], known: Mapping[str, bool] = MappingProxyType({})
+) -> TranslatedLine:
     """Return the `snellen run` line that words with flags of another harness stand for.
 
     Args:
         words: The words behind `snellen run`.
-
-    Returns:
-        The line; an empty string if no flag is about models or benchmarks. What is missing is MODEL or BENCHMARK.
+        known: For each flag of `snellen run`, whether it has a value. Other flags are translated, or left out.
 
     Examples:
-        >>> line_of_others("--model hf --model_args pretrained=org/name,dtype=float32 --tasks pope,mme".split())
+        >>> line = "--model hf --model_args pretrained=org/name,dtype=float32 --tasks pope,mme --nproc 4"
+        >>> translated = line_of_others(line.split())
+        >>> translated.line
         "snellen run 'hf:org/name?dtype=float32' pope mme"
+        >>> translated.left_out
+        ('--nproc 4',)
     """
     models: list[str] = []
     benchmarks: list[str] = []
     options: dict[str, str] = {}
     others: list[str] = []
-    flags = _flags(words)
+    left_out: list[str] = []
+    flags = _flags(words, known)
     names_of_flags = {flag for flag, _ in flags}
     if names_of_flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS, *BENCHMARKS, *MODEL_OPTIONS)):
-        return ""
+        return TranslatedLine("")
     has_model = not names_of_flags.isdisjoint((*MODELS, *MODEL_ARGUMENTS))
     for flag, values in flags:
+        own_flag = OTHER_NAMES.get(flag, flag)
         if not flag:
             for word in values:
                 is_first = not models and not benchmarks and not has_model
@@ -80,20 +174,57 @@ def line_of_others(words: Sequence[str]) -> str:
         elif flag in MODELS:
             models += _names(values)
         elif flag in MODEL_ARGUMENTS:
-            pairs = (pair.partition("=") for value in values for pair in value.split(","))
-            options |= {name: value for name, equals, value in pairs if equals}
+            options |= _pairs(values)
         elif flag in BENCHMARKS:
             benchmarks += _names(values)
         elif flag in MODEL_OPTIONS:
-            options[MODEL_OPTIONS[flag]] = " ".join(values)
-        elif flag in OTHER_NAMES:
-            others += [OTHER_NAMES[flag], *values]
-        elif flag not in WITHOUT_EFFECT:
-            others += [flag, *values]
+            options[MODEL_OPTIONS[flag]] = " ".join(values) or "true"
+        elif flag in GENERATION:
+            others += _generation_flags(_pairs(values), left_out)
+        elif flag in WITHOUT_EFFECT:
+            continue
+        elif _has_no_use(own_flag, values, known):
+            left_out.append(_describe_left_out(flag, values))
+        else:
+            others += [own_flag, *values]
     strings = _model_strings(models, options)
-    return shlex.join(
-        ["snellen", "run", *(strings or ["MODEL"]), *(benchmarks or ["BENCHMARK"]), *others]
-    )
+    line = ["snellen", "run", *(strings or ["MODEL"]), *(benchmarks or ["BENCHMARK"]), *others]
+    return TranslatedLine(shlex.join(line), tuple(left_out))
+
+
+def _pairs(values: Sequence[str]) -> dict[str, str]:
+    """Return settings that are given as `NAME=VALUE`, between commas."""
+    pairs = (pair.partition("=") for value in values for pair in value.split(","))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+def _generation_flags(settings: Mapping[str, str], left_out: list[str]) -> list[str]:
+    """Return the flags for settings of generation, and append the others to what is left out."""
+    flags: list[str] = []
+    for name, value in settings.items():
+        if name in GENERATION_FLAGS:
+            flags += [GENERATION_FLAGS[name], value]
+        elif name != "do_sample":  # follows from the temperature
+            left_out.append(f"{name}={value}")
+    return flags
+
+
+def _has_no_use(flag: str, values: Sequence[str], known: Collection[str]) -> bool:
+    """Return whether `snellen run` has nothing for a flag, or cannot use its value."""
+    if flag in ("--limit", "--seed", "--few-shot"):
+        return not (len(values) == 1 and values[0].isdecimal())
+    if known:
+        return flag not in known
+    return flag not in OTHER_NAMES.values()
+
+
+def _describe_left_out(flag: str, values: Sequence[str]) -> str:
+    shown = shlex.join([flag, *values])
+    if flag in LATER:
+        return f"{shown} ({LATER[flag].format(shlex.join(values) or 'NUMBER')})"
+    if flag == "--limit":
+        return f"{shown} (a limit is a number of samples)"
+    return shown
 
 
 def build_line(flag: str, words: Sequence[str]) -> str:
@@ -119,10 +250,13 @@ def build_line(flag: str, words: Sequence[str]) -> str:
     return shlex.join(["snellen", "build", file, "--column", f"{role}={column_name}"])
 
 
-def _flags(words: Sequence[str]) -> list[tuple[str, list[str]]]:
+def _flags(
+    words: Sequence[str], known: Mapping[str, bool] = MappingProxyType({})
+) -> list[tuple[str, list[str]]]:
     """Return flags, with hyphens, and the values behind each; the words before the first are behind an empty flag.
 
-    A flag of another harness takes all words up to the next flag, as `--data A B` does. Other flags take one.
+    A flag of another harness takes all words up to the next flag, as `--data A B` does. Other flags take one, or none
+    if `known` says so.
     """
     flags: list[tuple[str, list[str]]] = [("", [])]
     for word in words:
@@ -134,7 +268,8 @@ def _flags(words: Sequence[str]) -> list[tuple[str, list[str]]]:
             continue
         flag, values = flags[-1]
         is_list = not flag or flag in MODELS or flag in BENCHMARKS
-        if values and not is_list:
+        takes_none = known.get(flag) is False
+        if takes_none or (values and not is_list):
             flags.append(("", [word]))
         else:
             values.append(word)
@@ -162,7 +297,8 @@ def _model_strings(models: Sequence[str], options: dict[str, str]) -> list[str]:
         if checkpoint and address:
             strings.append(f"openai:{checkpoint}@{address}")
         elif checkpoint:
-            scheme = model if model in ("vllm", "openai", "anthropic", "gemini") else "hf"
+            is_scheme = model in ("vllm", "sglang", "openai", "anthropic", "gemini")
+            scheme = model if is_scheme else SCHEMES.get(model, "hf")
             strings.append(f"{scheme}:{checkpoint}")
         elif address and "@" not in model:
             strings.append(f"openai:{model.removeprefix('openai:')}@{address}")

@@ -333,6 +333,23 @@ def suggest_runs(folder: Path) -> str:
     return f"; create one with {way}"
 
 
+def expand_run_folder(path: Path) -> list[Path]:
+    """Return the runs of a folder of runs, by name; any other path alone.
+
+    Examples:
+        >>> for name in ("first", "second"):
+        ...     _ = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, name=name)
+        >>> [str(run) for run in expand_run_folder(Path("runs"))]
+        ['runs/first', 'runs/second']
+        >>> [str(run) for run in expand_run_folder(Path("runs/first"))]
+        ['runs/first']
+    """
+    if (path / RUN_MANIFEST).exists() or holds_answers(path):
+        return [path]
+    runs = sorted(manifest.parent for manifest in path.glob(f"*/{RUN_MANIFEST}"))
+    return runs or [path]
+
+
 def _runs_in(folder: Path) -> list[Path]:
     """Return the runs in a folder, the latest first."""
     manifests = list(folder.glob(f"*/{RUN_MANIFEST}"))
