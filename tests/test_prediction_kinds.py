@@ -11,9 +11,11 @@ import pytest
 
 import snellen as sn
 from snellen.errors import DataError
+from snellen.extraction.asked_reply import AskedReply
 from snellen.interchange.predictions.several_answers import letters_in_reply, places_named
 from snellen.interchange.predictions.shown_options import ShownOptions
 from snellen.interchange.predictions.tables import recognise_predictions
+from snellen.metrics.vqa import typed_match
 from snellen.recognition.columns import is_name_of_reply, name_score
 from snellen.recognition.verdicts import plain_verdict, reading_of_verdicts
 
@@ -269,3 +271,32 @@ def test_words_and_marks_of_verdicts() -> None:
     assert of_five is not None
     assert of_five("3") == 0.5
     assert reading_of_verdicts({"2": 3, "9": 4, "10": 1}, is_judged=False) is None
+
+
+def test_a_number_may_end_a_sentence_that_repeats_numbers_of_its_question() -> None:
+    asked = AskedReply("The share in 1994 is 1.0%.", "What was the share in 1994?")
+    assert typed_match(asked, ["1.0%"]) == 1
+    assert typed_match(asked, ["1994"]) == 0
+    unasked = AskedReply("The share in 1994 is 1.0%.", "What was the share?")
+    assert typed_match(unasked, ["1.0%"]) == 0  # it may be the share of another year
+    assert typed_match(AskedReply("Of 5 and 6 it is 5, not 6.", "5 or 6?"), ["6"]) == 0
+
+
+def test_cells_with_alternatives_accept_each() -> None:
+    rows = [
+        {
+            "question": f"What is {n}?",
+            "ground_truth": f"cup {n} | mug {n}",
+            "predicted_answer": f"mug {n}",
+        }
+        for n in range(6)
+    ]
+    rows[0]["predicted_answer"] = "plate"
+    Path("alternatives.jsonl").write_text(as_lines(rows))
+    assert sn.score("alternatives.jsonl").value() == pytest.approx(5 / 6)
+
+
+def test_a_table_of_verdicts_in_words_says_their_share() -> None:
+    Path("verdicts.csv").write_text("size,correct\n3x3,True\n3x3,False\n4x4,False\n4x4,True\n")
+    with pytest.raises(DataError, match=r"by 'correct', 50\.0% of 4 are right"):
+        recognise_predictions(Path("verdicts.csv"))

@@ -98,10 +98,11 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 
     For a gold yes or no, the reply must say the same (`hallucination.read_yes_no`; neither is 0). For a gold that is a
     capital letter, a sentence must name that option. A number must be the only number in the reply, or in the answer
-    that it announces, or in the last line of a calculation, in figures (with its sign and unit) or words. The words of any other gold must occur
-    consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). A date in ISO form
-    may also be the only date in the reply in figures in any order (`22/03/2026`). A gold with no word but an article
-    counts only where it is the whole reply. Raises DataError if there is no reference, or no other.
+    that it announces, or in the last line of a calculation, in figures (with its sign and unit) or words. It may also
+    end a sentence whose other numbers are the question's (`the share in 1994 is 1.0%`). The words of any other gold
+    must occur consecutively, plural or singular, without a negation right before them (`not a dog` is not dog). A date
+    in ISO form may also be the only date in the reply in figures in any order (`22/03/2026`). A gold with no word but
+    an article counts only where it is the whole reply. Raises DataError if there is no reference, or no other.
     """
     golds = [(standard_normalise(reference), reference) for reference in references]
     if all(gold in _WORDLESS and reference.strip() not in LETTERS for gold, reference in golds):
@@ -141,15 +142,33 @@ def _matches(reply: str, gold: str, reference: str) -> bool:
         stated = stated_answer(reply)
         if stated == answer_text(reply):  # it announces no answer
             stated = worked_result(stated)
-        values = [number_in(form) for form in number_forms(stated)]
-        found = {value for value in values if value is not None}
-        return found == (set(expected) if len(expected) == 1 else {number})
+        right = set(expected) if len(expected) == 1 else {number}
+        return numbers_of(stated) == right or _ends_in(stated, right, question_of(reply))
     gold_singulars = [_singular(word) for word in gold.split()]
     singulars = [_singular(word) for word in words]
     return any(
         singulars[start : start + len(gold_singulars)] == gold_singulars
         and not _negated(words[:start])
         for start in range(len(words) - len(gold_singulars) + 1)
+    )
+
+
+_COPULA = re.compile(r"\b(?:is|are|was|were)\b", re.IGNORECASE)
+
+
+def numbers_of(text: str) -> set[float]:
+    """The numbers that the words of a text are."""
+    values = (number_in(form) for form in number_forms(text))
+    return {value for value in values if value is not None}
+
+
+def _ends_in(reply: str, right: set[float | None], question: str) -> bool:
+    """Whether a sentence ends in a number, and its other numbers are those of the question that it repeats."""
+    *_, end = _COPULA.split(reply)
+    return (
+        end != reply
+        and numbers_of(end) == right
+        and numbers_of(reply) - right <= numbers_of(question)
     )
 
 

@@ -171,9 +171,12 @@ def sentences(
         judging = for_caller(
             "--metric judged_correct --judge MODEL", "metrics='judged_correct' and judge=MODEL"
         )
+        [first, *others] = models
+        is_single = not others and first.headline.value is not None
+        value = f" ({value_text(first.headline, first.unit)})" if is_single else ""
         found.append(
             "Right answers are long texts, and only a judge can say which replies mean the same: score with "
-            f"{judging}. Until then ROUGE-L counts the words in common."
+            f"{judging}. Until then ROUGE-L counts the words in common{value}."
         )
     if len(models) == 1:
         found.append(_level(numbers))

@@ -90,7 +90,8 @@ def _reply_as_read(row: PredictedRow) -> PredictedRow:
 # --- measurements -------------------------------------------------------------------------------------------------------
 
 
-MEASURED = ("mean_relative_accuracy", "number_accuracy", "typed_match")
+RELATIVE = ("mean_relative_accuracy", "number_accuracy", "typed_match")
+ABSOLUTE = ("counting", "number_accuracy", "typed_match")
 FEWEST_MEASURED = 10
 """Different right answers with decimals, at least, of a file of measurements."""
 
@@ -98,12 +99,12 @@ FEWEST_MEASURED = 10
 def _as_measured(file: PredictionFile) -> PredictionFile:
     """A file whose right answers are measured with decimals and hardly ever met, scored by how near replies come.
 
-    Lengths, shares and distances are estimated: equal to the last decimal is nearly no reply. Mean relative accuracy
-    (VSI-Bench, Yang et al. 2024) has no value for a right answer of 0.
+    Lengths, shares and distances are estimated: hardly a reply has each decimal. Mean relative accuracy (VSI-Bench, Yang
+    et al. 2024) has no value for a right answer of 0; where there are such, it is the mean absolute error.
     """
     answered = [row for row in _answered(file) if row.references]
     golds = [read_numbers(row.references[0]) for row in answered]
-    if any(len(gold) != 1 or not gold[0] for gold in golds):
+    if any(len(gold) != 1 for gold in golds):
         return file
     with_decimals = {gold[0] for gold in golds if gold[0].denominator > 1}
     n_numbers = 0
@@ -113,17 +114,17 @@ def _as_measured(file: PredictionFile) -> PredictionFile:
         n_numbers += len(reply) == 1
         n_equal += reply == gold
     is_measured = len(with_decimals) >= max(FEWEST_MEASURED, len(answered) / 2)
-    if (
-        not is_measured
-        or n_equal > FEW * len(answered)
-        or n_numbers < (1 - 2 * FEW) * len(answered)
-    ):
+    are_numbers = n_numbers >= (1 - 2 * FEW) * len(answered)
+    if not is_measured or not are_numbers or n_equal > FEW * len(answered):
         return file
-    note = (
-        "the right answers are measured and replies come near them at best: mean relative accuracy (VSI-Bench), the "
-        "mean of the shares of replies within 50 %, 45 % ... 5 % of the right answer"
-    )
-    return _noted(replace(file, metrics=MEASURED), note)
+    if all(gold[0] for gold in golds):
+        note = (
+            "the right answers are measured, and replies come near them at best: mean relative accuracy (VSI-Bench), "
+            "the mean of the shares of replies within 50 %, 45 % ... 5 % of the right answer"
+        )
+        return _noted(replace(file, metrics=RELATIVE), note)
+    note = "the right answers are measured, some are 0, and replies come near them at best: mean absolute error"
+    return _noted(replace(file, metrics=ABSOLUTE, headline="count_mae"), note)
 
 
 # --- verdicts and headlines ------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""Right answers that are several options together, or lists: a reply is right if it gives the same."""
+"""Right answers that are several: options together, lists, or alternatives of which a reply gives one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from snellen.common.answer_forms import AnswerForm
@@ -11,7 +11,7 @@ from snellen.formats.delimited import LETTERS
 from snellen.formats.listed_cells import listed
 from snellen.interchange.predictions.rows import is_number
 from snellen.interchange.predictions.shown_options import ShownOptions
-from snellen.recognition.folding import as_text, whole_number
+from snellen.recognition.folding import as_text, folded, whole_number
 from snellen.recognition.named_option import bare_label, named_option
 
 _BETWEEN = r"\s*(?:,|;|&|/|\band\b)?\s*"
@@ -95,13 +95,58 @@ def kind_of_lists(answers: Iterable[tuple[Any, Any]]) -> ListKind:
     rows = 0
     letters = 0
     numbers = 0
+    several = 0
     for gold_cell, reply_cell in answers:
         rows += 1
         gold, reply = list_in_answer(gold_cell), list_in_answer(reply_cell)
         if not gold or not reply:
             continue
+        several += len(gold) > 1
         letters += all(bare_label(value) for value in (*gold, *reply))
         numbers += len(gold) > 1 and all(map(is_number, (*gold, *reply)))
-    if letters and letters > MOSTLY * rows:
+    if not several:
+        return ""
+    if letters > MOSTLY * rows:
         return "items"
-    return "whole" if numbers and numbers > MOSTLY * rows else ""
+    return "whole" if numbers > MOSTLY * rows else ""
+
+
+# --- alternatives in one cell ----------------------------------------------------------------------------------------
+
+_SIGNS = ("|", ";")
+FEWEST_MET = 3
+"""Replies that are one of the parts between signs, from which the parts are alternatives."""
+
+
+def sign_between_alternatives(answered: Iterable[tuple[str, str]]) -> str:
+    """Return the sign that separates accepted answers in cells; empty if none does.
+
+    Several replies must be one of the parts, and no reply have the sign itself.
+
+    Args:
+        answered: The right answer and the reply of each row.
+
+    Examples:
+        >>> sign_between_alternatives([("a cup | a mug", "a mug"), ("red", "red"), ("1 | one", "1"), ("x|y", "y")])
+        '|'
+    """
+    rows = list(answered)
+    for sign in _SIGNS:
+        met = 0
+        for answer, reply in rows:
+            if sign in reply:
+                met = 0
+                break
+            parts = [folded(part) for part in answer.split(sign)]
+            met += len(parts) > 1 and all(parts) and folded(reply) in parts
+        if met >= FEWEST_MET:
+            return sign
+    return ""
+
+
+def alternatives(references: Sequence[str], sign: str) -> tuple[str, ...]:
+    """Return the references, each split at a sign; as they are without one."""
+    if not sign:
+        return tuple(references)
+    parts = [part.strip() for reference in references for part in reference.split(sign)]
+    return tuple(part for part in parts if part)

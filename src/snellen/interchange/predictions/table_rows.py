@@ -42,11 +42,13 @@ from snellen.interchange.predictions.rows import (
 )
 from snellen.interchange.predictions.several_answers import (
     ListKind,
+    alternatives,
     kind_of_lists,
     letters_in_reply,
     letters_of,
     list_in_answer,
     places_named,
+    sign_between_alternatives,
 )
 from snellen.interchange.predictions.shown_options import (
     HIDDEN,
@@ -125,11 +127,27 @@ class RowReader:
         if self._reply_form != "any":
             self.notes.append(f"the replies are read as the {FORM_WORDS[self._reply_form]}")
         self._read_verdict = self._reading_of_verdicts()
+        self._alternatives_between = self._sign_between_alternatives()
         self._kind_of_lists: ListKind = ""
         self._list_column = self._reply
         if not self._source.options:
             self._settle_lists()
         self._has_numbered_options = self._reply_form == "any" and self._are_numbers_stated()
+
+    def _sign_between_alternatives(self) -> str:
+        """The sign between accepted answers in one cell (`a | b`); empty if cells hold one answer, or a list."""
+        if not self._columns.answer or self._source.options or self._table.is_joined:
+            return ""
+        answered: list[tuple[str, str]] = []
+        for row in self._table.rows:
+            answer = row.cells.get(self._columns.answer)
+            [reply, *_] = replies_in_cell(row.cells.get(self._reply)) or ("",)
+            if isinstance(answer, str):
+                answered.append((answer, reply))
+        sign = sign_between_alternatives(answered)
+        if sign:
+            self.notes.append(f"right answers hold alternatives, which {sign!r} separates")
+        return sign
 
     def _settle_lists(self) -> None:
         """Find out whether right answers are lists that replies, or what was read in these, give too."""
@@ -301,12 +319,19 @@ class RowReader:
         given = list_in_answer(cells.get(self._list_column))
         if self._kind_of_lists == "whole":
             reply = f"[{', '.join(given)}]" if given else text_in_cell(cells.get(self._reply))
-            yield replace(row, references=(f"[{', '.join(golds)}]",), reply=reply)
+            yield replace(
+                row, options=(), labels=(), references=(f"[{', '.join(golds)}]",), reply=reply
+            )
             return
         for number, gold in enumerate(golds):
             name = f"{row.id or row.where}/{number + 1}"
             reply = given[number] if number < len(given) else ""
-            yield replace(row, id=name, references=(gold,), reply=reply, reading=None, verdict=None)
+            of_item = replace(row, id=name, reply=reply, reading=None, verdict=None)
+            place = named_option(gold, row.options, labels=row.labels) if row.options else None
+            if place is None:
+                yield replace(of_item, options=(), labels=(), references=(gold,))
+            else:
+                yield replace(of_item, gold=(place,), references=())
 
     def _reply_text(self, reply: str, row: PredictedRow) -> str | None:
         """A reply; None for a cell that says that there is none."""
@@ -445,7 +470,7 @@ class RowReader:
                 _, references = read_answer(cells, (), self._source, where)
             except DataError:
                 return (), (), "whose answer names an option that they do not have"
-            return (), references, ""
+            return (), alternatives(references, self._alternatives_between), ""
         if isinstance(answer, list):
             place = self._named(as_text(written), shown)  # an option in brackets
             return _right_option(place, "with several right options")

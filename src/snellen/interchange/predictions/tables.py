@@ -51,7 +51,7 @@ from snellen.recognition.columns import (
 )
 from snellen.recognition.folding import folded_name, whole_number
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
-from snellen.recognition.verdicts import is_judged
+from snellen.recognition.verdicts import is_judged, plain_verdict
 
 TABLE = "table"
 """The name of this form, for `--as`."""
@@ -264,14 +264,14 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
     named = [name for name in roles.profiles if folded_name(name) in verdicts]
     models = first_column(roles.roles, "model")
     for column in named:
-        by_model: dict[str, list[bool]] = defaultdict(list)
+        by_model: dict[str, list[float]] = defaultdict(list)
         for row in rows:
-            verdict = row.cells.get(column)
-            if isinstance(verdict, bool):
+            verdict = plain_verdict(text_in_cell(row.cells.get(column)))
+            if verdict is not None:
                 model = text_in_cell(row.cells.get(models)) if models else ""
                 by_model[model].append(verdict)
         given = [verdict for of_model in by_model.values() for verdict in of_model]
-        if len(given) <= MOSTLY * len(rows):
+        if len(given) <= MOSTLY * len(rows) or not _are_of_rows(column, roles):
             continue
         shares = [f"{model} {_share_right(by_model[model])}" for model in by_model if model]
         others = ", ..." if len(shares) > MOST_MODELS else ""
@@ -284,18 +284,24 @@ def _only_verdicts(path: Path, rows: Sequence[SourceRow], roles: TableRoles) -> 
     return ""
 
 
+def _are_of_rows(column: str, roles: TableRoles) -> bool:
+    """Whether verdicts are of one reply each, and not the scores of models or tasks that a table sums up."""
+    is_whole = all(plain_verdict(text) in (0.0, 1.0) for text in roles.profiles[column].texts)
+    return is_whole and not _are_scores(roles)
+
+
 def _by_other_verdicts(rows: Sequence[SourceRow], names: Sequence[str]) -> str:
     """What other columns say whose names and cells are of verdicts, as one cannot tell which is meant."""
     shares: list[str] = []
     for name in filter(is_verdict, names):
-        given = [row.cells.get(name) for row in rows]
-        verdicts = [verdict for verdict in given if isinstance(verdict, bool)]
+        given = [plain_verdict(text_in_cell(row.cells.get(name))) for row in rows]
+        verdicts = [verdict for verdict in given if verdict is not None and verdict in (0, 1)]
         if len(verdicts) > MOSTLY * len(rows):
             shares.append(f"by {name!r} {_share_right(verdicts)}")
     return f"; {', '.join(shares[:MOST_MODELS])}" if shares else ""
 
 
-def _share_right(verdicts: Sequence[bool]) -> str:
+def _share_right(verdicts: Sequence[float]) -> str:
     return f"{sum(verdicts) / len(verdicts):.1%}"
 
 
@@ -404,6 +410,8 @@ _SCORES = {
     "relaxed_correctness": _RELAXED,
 }
 """The metrics that a column calls for that has the score of each row, by its name."""
+_TRANSCRIPTS = frozenset(("transcript", "transcription", "gt_transcript", "gt_transcription"))
+"""Names of columns with the right transcripts of speech or writing."""
 _CHART_HALVES = ({"human", "augmented"}, {"test_human", "test_augmented"})
 """How files call the halves of ChartQA's test split (Masry et al. 2022), which is scored by relaxed accuracy."""
 
@@ -412,6 +420,9 @@ def _metrics_of_columns(reading: TableReading) -> tuple[tuple[str, ...], tuple[s
     """The metrics that a file's own columns call for, and a note on them: `anls` has the ANLS of each row."""
     if reading.column("options"):
         return (), ()
+    answer = folded_name(reading.column("answer").rpartition(".")[2])
+    if answer in _TRANSCRIPTS:
+        return _CER, (f"the right answers are transcripts: {_CER[0]}",)
     for name in reading.roles.profiles:
         metrics = _SCORES.get(folded_name(name.rpartition(".")[2]))
         if metrics is not None:
