@@ -174,6 +174,15 @@ def test_the_detail_of_images_is_sent_with_each_and_is_part_of_the_fingerprint()
     assert model.fingerprint()["image detail"] == "low"
 
 
+def test_images_are_marked_for_the_cache_of_a_gateway_on_request() -> None:
+    with start_server() as server:
+        ask_one(model_at(server.url, cache_images=True))
+        ask_one(model_at(server.url))
+        marked, plain = [seen.asked["messages"][0]["content"] for seen in server.seen()]
+    assert marked[0].pop("cache_control") == {"type": "ephemeral"}
+    assert marked == plain
+
+
 def test_an_image_is_read_once_for_the_requests_that_travel_together(server: Server) -> None:
     shelf = Shelf()
     ask(

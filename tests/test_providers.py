@@ -162,6 +162,40 @@ def test_a_picture_a_question_and_a_system_prompt_arrive_as_the_service_publishe
     assert "Be brief." not in str({name: part for name, part in asked.items() if name != system})
 
 
+def test_images_before_the_question_are_marked_for_the_cache() -> None:
+    mark = {"type": "ephemeral"}
+    second = ImageRef("e" * 64, "image/jpeg", 4, 3)
+    example = (
+        Message("user", (ImagePart(second), TextPart("Is it a cat?"))),
+        Message("assistant", (TextPart("No."),)),
+    )
+    asked_twice = Message("user", (ImagePart(PICTURE), ImagePart(second), TextPart("Which?")))
+    with start_server(service=AnthropicService, key=KEY) as started:
+        ask("anthropic", started, question(*example, asked_twice), cache_images=True)
+        messages = last_body(started)["messages"]
+        first, last = messages[2]["content"][:2]
+        assert last["cache_control"] == mark
+        assert base64.b64decode(last["source"]["data"]) == BYTES
+        assert "cache_control" not in first
+        assert "cache_control" not in str(messages[:2])
+
+        rounds = (*example, Message("user", (TextPart("A dog?"),)))
+        ask("anthropic", started, question(*rounds), cache_images=True)
+        messages = last_body(started)["messages"]
+        assert messages[0]["content"][0]["cache_control"] == mark
+
+        behind = Message("user", (TextPart("Which?"), ImagePart(PICTURE)))
+        ask("anthropic", started, question(behind), cache_images=True)
+        assert "cache_control" not in str(last_body(started))
+        ask("anthropic", started, question(asked_twice))
+        assert "cache_control" not in str(last_body(started))
+
+
+def test_marking_images_is_no_part_of_what_a_model_is() -> None:
+    names = [f"anthropic:{NAMES['anthropic']}{options}" for options in ("", "?cache_images=true")]
+    assert answers_as(names[0]) == answers_as(names[1])
+
+
 def test_a_dialogue_with_sampling_and_stops_is_what_the_service_publishes(
     provider: str, server: Server
 ) -> None:

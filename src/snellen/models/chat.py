@@ -42,6 +42,8 @@ from snellen.records import (
 )
 
 PATH = "/chat/completions"
+CACHE_MARK = b',"cache_control":{"type":"ephemeral"}}'
+"""End of a content part up to which the service stores the prompt, for five minutes from its last use."""
 PREFIX_DROPPED = "response prefix dropped"
 LONGEST_FINGERPRINT = 100
 """Characters of a reply's `system_fingerprint` that are noted."""
@@ -147,6 +149,7 @@ def encode_chat(
     picture: Callable[[ImageRef], msgspec.Raw],
     *,
     streaming: bool = False,
+    caches_images: bool = False,
 ) -> bytes:
     """The JSON body of a request. Only settings that affect the reply are included: a greedy request has no seed."""
     messages, decoding = request.messages, request.decoding
@@ -159,7 +162,10 @@ def encode_chat(
             messages = messages[:-1]
         else:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
-    body["messages"] = write_messages(messages, picture)
+    written = write_messages(messages, picture)
+    if caches_images:
+        mark_images_for_cache([message["content"] for message in written])
+    body["messages"] = written
     body[dialect.max_tokens_field] = decoding.max_new_tokens + model.reasoning_tokens
     body["temperature"] = decoding.temperature
     if decoding.temperature > 0:
@@ -186,6 +192,29 @@ def encode_body(body: dict[str, Any], model: RequestedModel, dialect: Dialect) -
     if settings and "chat_template_kwargs" not in dialect.rejected_parameters:
         accepted["chat_template_kwargs"] = settings
     return msgspec.json.encode(with_extra_fields(accepted, model.options.extra_body))
+
+
+def mark_images_for_cache(contents: Sequence[Any]) -> None:
+    """Mark the last of the images before the question, so that the service stores what it read up to it.
+
+    The next request about the same images then reads them from the cache (Anthropic's `cache_control`, which OpenRouter
+    and other servers take in the parts of chat completions). Images behind the text of a question are not marked: what
+    is before them differs between questions.
+
+    Args:
+        contents: The contents of all messages in order, each a text or a list of parts, of which the images are
+            `msgspec.Raw`. The part that is marked is replaced.
+    """
+    for content in reversed(contents):
+        if not isinstance(content, list):
+            continue
+        leading = 0
+        while leading < len(content) and isinstance(content[leading], msgspec.Raw):
+            leading += 1
+        if leading:
+            part = bytes(content[leading - 1])
+            content[leading - 1] = msgspec.Raw(part[:-1] + CACHE_MARK)
+            return
 
 
 def write_messages(

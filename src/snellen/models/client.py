@@ -63,7 +63,9 @@ class ClientOptions(RequestOptions, frozen=True):
     api_key_env: str = ""
 
 
-TRANSPORT = frozenset((*ClientOptions.__annotations__, "batch", "logprobs", "max_tokens_field"))
+TRANSPORT = frozenset(
+    (*ClientOptions.__annotations__, "batch", "cache_images", "logprobs", "max_tokens_field")
+)
 """Options that no reply depends on. All others are part of the model's identity."""
 
 

@@ -62,6 +62,8 @@ class OpenAIOptions(ClientOptions, frozen=True):
     """The detail in which the service looks at an image (`image_url.detail`); empty if the service decides."""
     batch: bool = False
     """Whether a run submits its requests in batches, at half price and within a day."""
+    cache_images: bool = False
+    """Whether images are marked with `cache_control`, for services such as OpenRouter that forward it to Claude."""
 
 
 class AzureOptions(OpenAIOptions, frozen=True):
@@ -345,6 +347,7 @@ class OpenAIModel(ShownByName):
                 shaped,
                 self._dialect,
                 lambda image: self._pictures.part(image, images.read),
+                caches_images=self._options.cache_images,
             )
         except ValueError as error:
             raise DataError(str(error)) from None
@@ -403,7 +406,12 @@ class OpenAIModel(ShownByName):
             chat.PATH,
             images,
             lambda picture: chat.encode_chat(
-                self._served, request, dialect, picture, streaming=stream is not None
+                self._served,
+                request,
+                dialect,
+                picture,
+                streaming=stream is not None,
+                caches_images=self._options.cache_images,
             ),
             stream.watch if stream else None,
         )

@@ -23,7 +23,7 @@ from snellen.errors import MissingExtraError, ModelError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.installation import install_line
 from snellen.models.batches import AnthropicBatches
-from snellen.models.chat import verdict_schema
+from snellen.models.chat import mark_images_for_cache, verdict_schema
 from snellen.models.client import ClientOptions
 from snellen.models.connections import HttpReply
 from snellen.models.model_strings import ModelSpec
@@ -69,13 +69,16 @@ def write_anthropic(call: AskedModel) -> dict[str, Any]:
     """The body. Thinking is asked for by a budget where `reasoning_tokens` is set and the model takes one, else by an
     effort where one is set. A model that thinks takes no temperature."""
     decoding, options = call.request.decoding, call.options
+    messages = [
+        {"role": role, "content": content}
+        for role, content in call.turns(lambda text: {"type": "text", "text": text})
+    ]
+    if getattr(options, "cache_images", False):
+        mark_images_for_cache([message["content"] for message in messages])
     body: dict[str, Any] = {
         "model": call.model,
         "max_tokens": max(call.most_tokens, 1),
-        "messages": [
-            {"role": role, "content": content}
-            for role, content in call.turns(lambda text: {"type": "text", "text": text})
-        ],
+        "messages": messages,
     }
     if call.system:
         body["system"] = "\n\n".join(call.system)
@@ -160,6 +163,8 @@ class AnthropicOptions(ClientOptions, frozen=True):
 
     batch: bool = False
     """Whether a run submits its requests in batches, at half price and within a day."""
+    cache_images: bool = False
+    """Whether images are marked with `cache_control`, so that further requests about them read them from the cache."""
 
 
 ANTHROPIC = Provider(
