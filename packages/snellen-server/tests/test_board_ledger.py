@@ -38,6 +38,7 @@ from snellen_server.leaderboard.ledger import (
     release,
     told,
 )
+from snellen_server.leaderboard.rotation import rotate_boards
 from snellen_server.leaderboard.scoring_process import ExactNumber
 
 QUESTIONS, OPTIONS = 200, 4
@@ -256,6 +257,43 @@ def test_a_spent_budget_is_a_refusal_that_does_not_count(tmp_path: Path) -> None
             entry = scored(anna, as_jsonl(predictions()))
             assert entry["state"] == "refused" and entry["numbers"] == []
             assert "budget of 0.005 nats per answer for life, and it is spent" in entry["refusal"]
+
+
+def test_fresh_questions_take_over_when_the_budget_is_spent(tmp_path: Path) -> None:
+    first = hidden_benchmark(tmp_path / "hidden", "first")
+    second = hidden_benchmark(tmp_path / "hidden", "second", count=30)
+    # Room for one number with four times the noise, and no more.
+    settings = {"noise_answers": 2.0, "budget": cost_of(8.0), "account_share": 1.0}
+    boards = [board(first, **settings, widest_noise=1.0, rotation=[[str(second.folder)]])]
+    feature = {"leaderboard": {"boards": boards}}
+    with hosted(tmp_path / "server", feature=feature) as server:
+        anna = server.with_key("Anna", "submit")
+
+        def names_in_use() -> list[str]:
+            [facts] = anna.get("/api/v1/boards").json()
+            return [benchmark["name"] for benchmark in facts["benchmarks"]]
+
+        assert names_in_use() == ["first"]
+        old = scored(anna, as_jsonl(predictions()))
+        assert [number["benchmark"] for number in old["numbers"]] == ["first"]
+        server.do(rotate_boards(server.services))
+        assert names_in_use() == ["second"]
+        new = scored(anna, as_jsonl(predictions(count=30)))
+        assert [number["benchmark"] for number in new["numbers"]] == ["second"]
+        page = server.visitor().get("/leaderboard/animals")
+        assert page.status_code == 200
+
+    # Which set is in use follows from the ledger, so a restart goes on with it; the last set stays.
+    with hosted(tmp_path / "server", feature=feature) as server:
+        anna = server.with_key("Anna", "submit")
+        assert names_in_use() == ["second"]
+        rows = predictions(lambda i: other(i), count=30)
+        assert scored(anna, as_jsonl(rows))["state"] == "refused"
+
+
+def test_an_empty_set_of_a_rotation_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs benchmarks"):
+        Board(name="b", benchmarks=("x",), rotation=((),))
 
 
 def test_what_an_older_database_has_shown_is_charged(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ operator's, an example with its own question or a question of an earlier run: no
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -34,7 +35,7 @@ from snellen_server.arena.battles import (
     waiting_since,
 )
 from snellen_server.arena.model_pool import ServedModel, StoredImages, conversation
-from snellen_server.arena.reloading import reread_models
+from snellen_server.arena.reloading import REREAD_SECONDS, reread_models
 from snellen_server.arena.routes import QUESTIONS, QUESTIONS_A_DAY, VOTES, router
 from snellen_server.arena.running import Arena, arena_of, open_arena, turns_of
 from snellen_server.arena.settings import ARENA, ArenaSettings, JudgeSettings
@@ -53,6 +54,7 @@ from snellen_server.hosting.features import (
 from snellen_server.hosting.limits import RateLimit
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.pictures import find_image_facts
+from snellen_server.hosting.repeating import repeating
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
 
@@ -275,6 +277,13 @@ async def _fault(services: Services) -> str | None:
     return f"the arena is not ready: {fault}" if fault else None
 
 
+@asynccontextmanager
+async def open_arena_and_watch(services: Services) -> AsyncIterator[Arena]:
+    """Run the arena within a context, and take over changes of the file that names its models."""
+    async with open_arena(services) as arena, repeating(services, REREAD_SECONDS, reread_models):
+        yield arena
+
+
 FEATURE = Feature(
     name=ARENA,
     title="Arena",
@@ -293,7 +302,6 @@ FEATURE = Feature(
     navigation=(NavigationEntry("Arena", "/arena"),),
     jobs=(
         Job(JOB, 30, rate_arena),
-        Job("read models again", 10, reread_models),
         Job("void late battles", 60, void_late_battles),
         Job("forget networks", 3600, forget_networks),
         Job("judge battles", 30, judge_battles),
@@ -341,5 +349,5 @@ FEATURE = Feature(
         PersonalData(arena_voter, actor_column="actor"),
     ),
     home=summarised_arena,
-    hold=open_arena,
+    hold=open_arena_and_watch,
 )

@@ -8,6 +8,9 @@ from snellen_server.arena.settings import ARENA, read_settings
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import Services
 
+REREAD_SECONDS = 10.0
+"""Pause between two looks at the file."""
+
 
 async def reread_models(services: Services) -> None:
     """Take over the models of the file of settings if it has changed; a faulty file changes nothing and is logged.
@@ -15,9 +18,9 @@ async def reread_models(services: Services) -> None:
     Other settings than `models` take a restart.
     """
     file = services.configuration.settings_files.get(ARENA)
-    arena = arena_of(services)
-    if file is None:
+    if file is None or ARENA not in services.held:  # the server is starting
         return
+    arena = arena_of(services)
     try:
         changed_at = file.stat().st_mtime_ns
     except OSError:  # an editor may be replacing it

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen import DataError, SnellenError
 from snellen.plugin_api import Benchmark, find_benchmarks, has_answers
@@ -24,6 +26,8 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Part of its address: small letters, digits, dots and dashes."""
     benchmarks: tuple[str, ...]
     """Names, suites or folders of benchmarks that are built with their answers."""
+    rotation: tuple[tuple[str, ...], ...] = ()
+    """Further sets of benchmarks, each of which takes over when the budget of the one before is spent (`rotation`)."""
     title: str = ""
     about: str = ""
     a_day: int = 2
@@ -51,7 +55,7 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"a board's name has small letters, digits, dots and dashes, and {self.name!r} has not"
             )
-        if not self.benchmarks:
+        if not self.benchmarks or not all(self.rotation):
             raise ValueError(f"the board {self.name!r} needs benchmarks")
         if not self.noise_answers > 0:
             raise ValueError(f"the board {self.name!r}: noise_answers is more than 0")
@@ -67,9 +71,14 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
         if not 0 <= self.alike <= 1:
             raise ValueError(f"the board {self.name!r}: alike is from 0 to 1")
-        for field in ("a_day", "presentations", "smallest_group"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"the board {self.name!r}: {field} is at least 1")
+        for name in ("a_day", "presentations", "smallest_group"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"the board {self.name!r}: {name} is at least 1")
+
+    @property
+    def sets(self) -> int:
+        """How many sets of benchmarks there are, with the first."""
+        return 1 + len(self.rotation)
 
     @property
     def heading(self) -> str:
@@ -100,9 +109,24 @@ class LeaderboardSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError(f"two boards are named {min(twice)!r}")
 
 
+@dataclass
+class BoardSets:
+    """Which set of its benchmarks each board with a rotation uses, by name; the first set has the number 0."""
+
+    in_use: dict[str, int] = field(default_factory=dict)
+
+
+def board_with_set(board: Board, number: int) -> Board:
+    """Return a board whose benchmarks are those of one of its sets."""
+    return replace(board, benchmarks=(board.benchmarks, *board.rotation)[number])
+
+
 def settings_of(services: Services) -> LeaderboardSettings:
+    """Return the settings of the leaderboard, each board with the benchmarks that are in use now."""
     settings: LeaderboardSettings = services.settings(NAME)
-    return settings
+    sets: BoardSets = services.held.get(NAME, BoardSets())
+    boards = [board_with_set(board, sets.in_use.get(board.name, 0)) for board in settings.boards]
+    return replace(settings, boards=tuple(boards))
 
 
 def find_board(services: Services, name: str) -> Board | None:

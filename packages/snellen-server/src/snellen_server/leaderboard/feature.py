@@ -49,6 +49,7 @@ from snellen_server.leaderboard.boards import (
 from snellen_server.leaderboard.checking import UploadFault, upload_suffix
 from snellen_server.leaderboard.ledger import BudgetUse, budget_use, leaderboard_release
 from snellen_server.leaderboard.releasing import PublishedNumber
+from snellen_server.leaderboard.rotation import open_sets
 from snellen_server.leaderboard.standings import (
     OVERALL,
     Order,
@@ -594,5 +595,6 @@ FEATURE = Feature(
         ),
     ),
     home=summarised_boards,
+    hold=open_sets,
     template_values={"shown_number": shown_number},
 )
