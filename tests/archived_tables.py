@@ -303,9 +303,79 @@ def visulogic(to: Path) -> None:
     packed(to / "images.zip", {f"images/{n:05}.png": small.picture(n + 1) for n in range(ROWS)})
 
 
+def tomato(to: Path) -> None:
+    rows(
+        to / "data/test-00000-of-00001.parquet",
+        {
+            **columns("id question video_path reason_type demonstration_type"),
+            "options": TEXTS,
+            "answer": INT,
+        },
+        lambda n: {
+            "id": str(n),
+            "question": ask(n),
+            "video_path": f"videos/human/v{n // 2}.mp4",
+            "options": list(ANIMALS[:4]),
+            "answer": n % 4,
+            "reason_type": "rotation",
+            "demonstration_type": "human",
+        },
+    )
+    packed(to / "videos.zip", {f"videos/human/v{n}.mp4": clip(n) for n in range(3)})
+
+
+def longvideobench(to: Path) -> None:
+    """Clips are files in a folder; the last two options of every second row are N/A."""
+    rows(
+        to / "data/validation-00000-of-00001.parquet",
+        {
+            **columns("id video_path question option0 option1 option2 option3 option4"),
+            **columns("correct_choice duration_group", INT),
+            **columns("question_category"),
+        },
+        lambda n: {
+            "id": f"q{n}",
+            "video_path": f"v{n // 2}.mp4",
+            "question": ask(n),
+            **{
+                f"option{place}": "N/A" if place > 2 and n % 2 else ANIMALS[place]
+                for place in range(5)
+            },
+            "correct_choice": n % 3,
+            "duration_group": 15,
+            "question_category": "S2E",
+        },
+    )
+    (to / "videos").mkdir()
+    for number in range(3):
+        (to / f"videos/v{number}.mp4").write_bytes(clip(number))
+
+
+def chartmuseum(to: Path) -> None:
+    """Images are files beside the table."""
+    rows(
+        to / "data/test-00000-of-00001.parquet",
+        columns("image question answer reasoning_type source hash"),
+        lambda n: {
+            "image": f"images/{n:05}.png",
+            "question": ask(n),
+            "answer": str(2000 + n),
+            "reasoning_type": "visual",
+            "source": "https://example.org",
+            "hash": f"h{n}",
+        },
+    )
+    (to / "images").mkdir()
+    for number in range(ROWS):
+        (to / f"images/{number:05}.png").write_bytes(small.picture(number + 1))
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "activitynet-qa": activitynet_qa,
     "charades-sta": charades_sta,
+    "chartmuseum": chartmuseum,
+    "longvideobench": longvideobench,
+    "tomato": tomato,
     "lvbench": lvbench,
     "mmvu": mmvu,
     **{
@@ -323,7 +393,9 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "vsi-bench": vsi_bench,
 }
 """By the short name of the entry: what writes its dataset into a folder."""
-VIDEOS = [name for name in MAKERS if name != "visulogic"]
+IMAGES = {"visulogic": "Maths", "chartmuseum": "Text"}
+"""Those without clips, with their dimensions."""
+VIDEOS = [name for name in MAKERS if name not in IMAGES]
 
 
 def write(name: str, to: Path) -> Path:

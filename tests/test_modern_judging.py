@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+import archived_tables
 import modern_metric_tables
 import modern_tables
 import snellen as sn
@@ -17,7 +18,7 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.metrics.declaration import find_metric
 from snellen.metrics.questions import Unscored
-from snellen.protocols.verdict import Verdict
+from snellen.protocols.verdict import Verdict, read_mark_word
 from snellen.records import Request
 
 PARTS = re.compile(
@@ -167,3 +168,39 @@ def test_a_mark_of_the_reply_alone_is_no_score_of_llava_bench() -> None:
         == Unscored("no verdict", "malformed")
     )
     assert reduce(verdicts(6, None, None, 8)) == {"llava_bench": 6, "llava_bench_reference": 8}
+
+
+def test_chartmuseums_judge_is_asked_with_the_published_prompt(tmp_path: Path) -> None:
+    spec = entries()["modern/chartmuseum"]
+    source = archived_tables.write("chartmuseum", tmp_path / "hub")
+    benchmark = build_benchmark(spec.from_hub(), source=source, to=tmp_path / "built")
+    replies = {
+        "h0": "<think>It says 1999 or so.</think>\n<answer>2000</answer>",
+        "h1": "<answer> 2001.0 </answer>",
+    }
+    prompts: list[str] = []
+
+    def judge(request: Request) -> str:
+        text = request.messages[0].text
+        found = re.search(r"^Answer 1: (.*)\nAnswer 2: (.*)$", text, re.MULTILINE)
+        if found is None:  # the call at the start
+            return "Yes"
+        prompts.append(text)
+        return "Yes" if float(found[1]) == float(found[2]) else "No."
+
+    model = sn.Scripted(lambda request: replies.get(request.sample_id, "7"))
+    sn.evaluate(model, str(benchmark.folder), "vanilla", runs=tmp_path, name="asked")
+    results = sn.score(
+        str(tmp_path / "asked"), metrics=["chartmuseum"], judge=sn.Scripted(judge, name="judge")
+    )
+    assert results.value("chartmuseum", benchmark="modern/chartmuseum") == pytest.approx(2 / 6)
+    assert "Question: Which animal is number 0?\nAnswer 1: 2000\nAnswer 2: 2000\n" in prompts[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "mark"),
+    [("Yes", 1), ('"No"', 0), ("No, they differ.", 0), ("yes or no", None), ("Nothing", None)],
+)
+def test_a_word_stands_for_a_mark(reply: str, mark: int | None) -> None:
+    verdict = read_mark_word(reply, {"yes": 1, "no": 0})
+    assert (verdict.value if verdict else None) == mark

@@ -99,7 +99,15 @@ UNRECORDED = {
 FILES_OWN_WORDS = ("cc-ocr-languages", "cc-ocr-scenes", "vlms-are-biased", "vlmsareblind")
 """Their official set is the question as the file has it."""
 READ_ONLY = (
-    *("activitynet-qa", "lvbench", "pixmo-count", "vlmsareblind", "3dsrbench", "crpe-relation"),
+    *(
+        "activitynet-qa",
+        "longvideobench",
+        "lvbench",
+        "pixmo-count",
+        "vlmsareblind",
+        "3dsrbench",
+        "crpe-relation",
+    ),
     *("mme-realworld", "mme-realworld-cn", "mme-realworld-lite", "mmsi-bench", "mtvqa"),
     *("omnispatial", "viewspatial", "visualpuzzles"),
     *(f"mmmb-{language}" for language in ("ar", "cn", "en", "pt", "ru", "tr")),

@@ -187,7 +187,7 @@ def test_what_archives_held_is_told_of_and_carried(
 def test_an_entry_says_what_it_is_and_where_its_data_are(name: str) -> None:
     spec = entries()[f"modern/{name}"]
     assert (
-        spec.dimension == ("Maths" if name == "visulogic" else "Video")
+        spec.dimension == archived_tables.IMAGES.get(name, "Video")
         and spec.licence
         and spec.origins
     )

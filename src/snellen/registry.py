@@ -180,6 +180,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "unstopped": "snellen.readers.mapped.transforms:unstopped",
         "first": "snellen.readers.mapped.transforms:first",
         "readable": "snellen.readers.mapped.transforms:readable",
+        "available": "snellen.readers.mapped.transforms:available",
         "worded": "snellen.readers.mapped.transforms:worded",
         "literal": "snellen.readers.mapped.transforms:literal",
         "letter": "snellen.readers.mapped.transforms:letter",

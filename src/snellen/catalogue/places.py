@@ -64,6 +64,8 @@ class HubSource(
     """Patterns of the split's files; when empty, the names that the `datasets` library writes."""
     images: tuple[str, ...] = ()
     """Patterns of the files with the images, where they are separate."""
+    beside: tuple[str, ...] = ()
+    """Patterns of images and clips that are files of their own beside the rows."""
     archives: tuple[str, ...] = ()
     """Patterns of zip and tar files whose members stand in their place among the files that are read."""
     revision: str = ""
@@ -80,7 +82,7 @@ class HubSource(
     @property
     def patterns(self) -> tuple[str, ...]:
         """Of all files that are read."""
-        return (*self.rows, *self.images, *self.archives)
+        return (*self.rows, *self.images, *self.beside, *self.archives)
 
 
 class BorrowedSource(

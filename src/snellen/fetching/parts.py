@@ -70,6 +70,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         return None
     if (
         place.images
+        or place.beside
         or place.archives
         or not all(pattern.endswith(".parquet") for pattern in place.rows)
     ):

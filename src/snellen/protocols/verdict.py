@@ -12,7 +12,7 @@ import json
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
@@ -302,6 +302,12 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         """Yield the judge's requests, and return its verdict. Its value is the mark."""
         words = judge_prompt(self.version)
         text = words.fill(self.reply, question=self.question.strip(), gold=self._gold())
+        if words.marks:
+            return ask_for_verdict(
+                self._request(text, list(words.marks)),
+                words.remind(),
+                lambda reply: read_mark_word(reply, words.marks),
+            )
         request = self._request(text, list(map(str, range(self.scale[0], self.scale[1] + 1))))
         return ask_for_verdict(
             request, words.remind(), lambda reply: read_number(reply, *self.scale)
@@ -313,6 +319,18 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         if not judge_prompt(self.version).quotes:
             return golds[0] if len(golds) == 1 else repr(golds)
         return json.dumps(golds[0] if len(golds) == 1 else golds, ensure_ascii=False)
+
+
+def read_mark_word(text: str, marks: Mapping[str, int]) -> Verdict | None:
+    """Return the verdict of a text that has exactly one of the words for marks, in any case, or None.
+
+    Examples:
+        >>> read_mark_word("Yes, they are equivalent.", {"yes": 1, "no": 0}).value
+        1
+    """
+    written = set(re.findall(r"\w+", verdict_token(text).casefold()))
+    named = [word for word in marks if word.casefold() in written]
+    return Verdict("given", marks[named[0]]) if len(named) == 1 else None
 
 
 _NUMBER = re.compile(r"(\d+)(?:\s*/\s*(\d+)|\s*\(\d+\s*/\s*\d+)?")

@@ -27,6 +27,8 @@ _CUT = " [...] "
 class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     """The texts of one version of a judge prompt. `labels` overrides how the labels A, B, C, D are listed.
 
+    `marks` has the words with which the judge replies instead of numbers, each with its mark: `{"yes": 1, "no": 0}`.
+
     Examples:
         >>> prompt = JudgePrompt("Which option does the reply name? {options}", "Answer with one letter.")
         >>> prompt.ask_again
@@ -36,6 +38,7 @@ class JudgePrompt(Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     ask_again: str
     labels: str = ""
+    marks: dict[str, int] = {}
 
     @property
     def quotes(self) -> bool:

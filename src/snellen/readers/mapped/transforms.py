@@ -94,6 +94,11 @@ def filled(texts: TextList) -> TextList:
     return [text for text in texts if text.strip()]
 
 
+def available(texts: TextList) -> TextList:
+    """With an empty text for `N/A`, which some tables have where there is nothing."""
+    return ["" if text.strip() == "N/A" else text for text in texts]
+
+
 def unstopped(texts: TextList) -> TextList:
     """Without a final full stop or question mark."""
     return [re.sub(r"[.?]$", "", text.strip()) for text in texts]

@@ -1,4 +1,4 @@
-"""Published scores that a judge gives: MIA-Bench, MM-Vet, CharXiv, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
+"""Published scores that a judge gives: MIA-Bench, MM-Vet, CharXiv, ChartMuseum, MathVista, SimpleVQA, WorldVQA and LLaVA-Bench."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ MIA_BENCH_PROMPT = _PROMPTS["mia-bench-1"]
 MM_VET_PROMPT = _PROMPTS["mm-vet-tenths-1"]
 CHARXIV_REASONING_PROMPT = _PROMPTS["charxiv-reasoning-1"]
 CHARXIV_DESCRIPTIVE_PROMPT = _PROMPTS["charxiv-descriptive-1"]
+CHARTMUSEUM_PROMPT = _PROMPTS["chartmuseum-published-1"]
 MATHVISTA_PROMPT = _PROMPTS["mathvista-1"]
 SIMPLEVQA_PROMPT = _PROMPTS["simplevqa-1"]
 WORLDVQA_PROMPT = _PROMPTS["worldvqa-1"]
@@ -110,6 +111,12 @@ CHARXIV_DESCRIPTIVE = _right_or_wrong(
     "CharXiv, descriptive, judged",
     "charxiv-descriptive-1",
     "share of final answers that are the reference's under the rules of their kind of question, by a judge (CharXiv)",
+)
+CHARTMUSEUM = _right_or_wrong(
+    "chartmuseum",
+    "ChartMuseum",
+    "chartmuseum-published-1",
+    "share of final answers that are equivalent to the reference's, by a judge with the published prompt (ChartMuseum)",
 )
 MATHVISTA = _right_or_wrong(
     "mathvista",
