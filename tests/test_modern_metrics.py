@@ -203,6 +203,10 @@ def test_a_point_on_the_edge_is_in_the_box_and_unread_replies_are_counted() -> N
         ("A.", "A", 1),
         ("I get 25", "24", 0),
         ("I cannot tell", "24", None),
+        ("1:2", "1", 0),
+        ("1 : 2", "$1:2$", 1),
+        ("The area is 24π.", "24", 0),
+        ("The area is 24π.", r"24\pi", 1),
     ],
 )
 def test_formulas_are_compared_as_expressions(reply: str, gold: str, right: int | None) -> None:

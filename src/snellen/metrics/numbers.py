@@ -35,6 +35,8 @@ _BOXED = late_pattern(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _ANSWER = late_pattern(r"\banswer\b(?:\s+is|\s*[:=])[\s:*]*", re.IGNORECASE)
 _SENTENCE = late_pattern(r"\n+|(?<=[.!?])\s+")
 _RESULT = late_pattern(r"[=≈]")
+_RATIO = late_pattern(r"[\s$]*\d+(?:\.\d+)?\s*:\s*\d+(?:\.\d+)?[\s$.]*")
+_TIMES_PI = late_pattern(r"((?:\d+(?:[./]\d+)?)?)\s*π")
 _WORD = late_pattern(r"[a-z]+(?:-[a-z]+)?")
 
 
@@ -333,22 +335,32 @@ def math_right(reply: str, references: Sequence[str]) -> Marks:
     math-verify.
     """
     golds = [
-        _parsed(reference if "$" in reference else f"${reference}$") for reference in references
+        parsed_expressions(reference if "$" in reference else f"${reference}$")
+        for reference in references
     ]
     if not golds or not all(golds):
         raise DataError(f"gold {' / '.join(references)!r} is not a mathematical expression")
     if any(_same_text(reply, reference) for reference in references):
         return (1.0,)
+    if _RATIO.fullmatch(reply):
+        return (0.0,)  # math-verify takes the first number of a ratio for the answer
+    if "π" in reply and not _DELIMITED.search(reply):
+        reply = _TIMES_PI.sub(r"$\1\\pi$", reply)
     bare = "\\" in reply and not _DELIMITED.search(reply)
-    answer = (_parsed(f"${reply}$") if bare else []) or _parsed(reply)
+    answer = (parsed_expressions(f"${reply}$") if bare else []) or parsed_expressions(reply)
     return (float(any(_equal(gold, answer) for gold in golds)),) if answer else None
 
 
 def _same_text(reply: str, reference: str) -> bool:
-    return reply.strip(" \n$.").casefold() == reference.strip(" \n$.").casefold()
+    texts: list[str] = []
+    for text in (reply, reference):
+        folded = text.strip(" \n$.").casefold()
+        texts.append(re.sub(r"\s*:\s*", ":", folded))
+    return texts[0] == texts[1]
 
 
-def _parsed(text: str) -> list[Any]:
+def parsed_expressions(text: str) -> list[Any]:
+    """The expressions that math-verify finds in a text, as SymPy objects first. Raises MissingExtraError without it."""
     math_verify = import_extra(
         "math_verify", "math", "comparing mathematical expressions", "math-verify"
     )
