@@ -3,8 +3,8 @@
     python bench/reproductions.py CLONES [--only WORDS] [--write]
 
 CLONES has the repositories as OWNER+NAME/repo; nothing is fetched. Entries name repository, files, and the figure that
-was printed for them. `--write` makes the table of docs/reproductions.md and puts what was measured into the entries.
-A number is reproduced within a tenth of a point.
+was printed for them. `--write` puts what was measured into the entries, and makes the table of docs/reproductions.md
+of what all entries say. A number is reproduced within a tenth of a point.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ import snellen as sn
 from snellen.catalogue import BenchmarkSpec, Reproduction, entries, entry_file
 from snellen.catalogue.published_number import OWN_NUMBER, REPRODUCED_WITHIN
 from snellen.errors import SnellenError
+from snellen.formats.text_table import read_text_table
+from snellen.interchange.harness_rules import RULES
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproductions.md"
 TABLE = re.compile(r"(<!-- reproductions -->\n).*?(<!-- end of reproductions -->\n)", re.DOTALL)
@@ -50,10 +52,9 @@ class Finding(Struct, frozen=True):
         return abs(self.rescored - self.reproduction.printed)
 
 
-def file_at(clones: Path, reproduction: Reproduction, path: str) -> bytes:
+def file_at(clones: Path, repository: str, path: str, branch: str = "HEAD") -> bytes:
     """A file of a repository, as it is in the newest commit of its branch."""
-    clone = clones / reproduction.repository.replace("/", "+") / "repo"
-    branch = reproduction.reads.get("branch", "HEAD")
+    clone = clones / repository.replace("/", "+") / "repo"
     command = ["git", "-C", str(clone), "show", f"{branch}:{path}"]
     return subprocess.run(command, capture_output=True, check=True).stdout
 
@@ -62,13 +63,21 @@ def file_at(clones: Path, reproduction: Reproduction, path: str) -> bytes:
 
 
 def records_in(text: str, under: str = "") -> list[Row]:
-    """The records of a JSON or JSONL file: a list, a list under a key, or records by their ids."""
+    """The records of a JSON or JSONL file: a list, a list under keys, or records by their ids.
+
+    Keys are joined by points. A star stands for each record of a list, so that `*.questions` has those of all records.
+    """
     try:
         content = json.loads(text)
     except json.JSONDecodeError:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     for key in under.split(".") if under else ():
-        content = content[key]
+        if key == "*":
+            continue
+        if isinstance(content, list):
+            content = [record for part in content for record in part[key]]
+        else:
+            content = content[key]
     if isinstance(content, list):
         return content
     rows = []
@@ -114,6 +123,15 @@ def nested_by_video(text: str) -> list[Row]:
     return rows
 
 
+def table_rows(content: bytes, suffix: str) -> list[Row]:
+    """The rows of a table of text: .csv or .xlsx."""
+    with tempfile.NamedTemporaryFile(suffix=suffix) as file:
+        file.write(content)
+        file.flush()
+        table = read_text_table(Path(file.name))
+    return [dict(cells) for _, cells in table.rows]
+
+
 def is_place(value: Any) -> bool:
     """Whether a value is a point or a box."""
     return (
@@ -142,7 +160,7 @@ def zipped_tables(content: bytes, folder: str) -> list[Row]:
 
 
 def options_of(record: Row, field: str) -> list[str] | None:
-    """The options of a record: in a field, in the question below it, or letters alone (`letters:4`)."""
+    """The options of a record: in a field, in its lines, or letters alone (`letters:4`)."""
     if field.startswith("letters:"):
         return list(LETTERS[: int(field.partition(":")[2])])
     if field.startswith("lines:"):
@@ -163,6 +181,8 @@ def answer_of(record: Row, field: str, options: Sequence[str] | None) -> Any:
         return [" ".join(map(str, answer))]
     if not options:
         return [str(one) for one in answer] if isinstance(answer, list) else [str(answer)]
+    if isinstance(answer, int):
+        return LETTERS[answer]
     text = str(answer).strip()
     match = re.match(r"\(?([A-J])(?:[.)].*)?$", text, re.DOTALL)
     if match:
@@ -180,42 +200,62 @@ def reply_of(record: Row, field: str) -> str:
     return "" if value is None else str(value)
 
 
+def records_of(content: bytes, path: str, reads: dict[str, str]) -> list[Row]:
+    """The records of a file of replies."""
+    form = reads.get("form", "")
+    if form == "tables":
+        return zipped_tables(content, reads["under"])
+    if not form and path.endswith((".csv", ".xlsx")):
+        return table_rows(content, Path(path).suffix)
+    text = content.decode()
+    if form == "lines":
+        return lines_with_commas(text)
+    if form == "indices":
+        return lettered(records_in(text), reads["answer"], reads["reply"])
+    if form == "letters":
+        return extracted_letters(text)
+    if form == "videos":
+        return nested_by_video(text)
+    return records_in(text, reads.get("under", ""))
+
+
+def questions_of(clones: Path, reproduction: Reproduction) -> dict[str, Row]:
+    """The questions by their ids, if they lie in a file of their own."""
+    reads = reproduction.reads
+    if "questions" not in reads:
+        return {}
+    repository = reads.get("questions-in", reproduction.repository)
+    text = file_at(clones, repository, reads["questions"]).decode()
+    field = reads.get("question-id", reads.get("id", "id"))
+    questions: dict[str, Row] = {}
+    for record in records_in(text, reads.get("questions-under", "")):
+        questions[str(record[field])] = record
+    return questions
+
+
 def rows_of(clones: Path, reproduction: Reproduction) -> Iterator[Row]:
     """The replies of a reproduction as rows that `snellen score FILE` reads."""
     reads = reproduction.reads
-    joined: dict[str, Row] = {}
-    if "questions" in reads:
-        for record in records_in(file_at(clones, reproduction, reads["questions"]).decode()):
-            joined[str(record[reads.get("id", "id")])] = record
+    questions = questions_of(clones, reproduction)
+    field, _, wanted = reads.get("where", "").partition("=")
     for path in reproduction.paths:
-        content = file_at(clones, reproduction, path)
-        text = "" if path.endswith(".zip") else content.decode()
-        if reads.get("form") == "tables":
-            records = zipped_tables(content, reads["under"])
-        elif reads.get("form") == "lines":
-            records = lines_with_commas(text)
-        elif reads.get("form") == "indices":
-            records = lettered(records_in(text), reads["answer"], reads["reply"])
-        elif reads.get("form") == "letters":
-            records = extracted_letters(text)
-        elif reads.get("form") == "videos":
-            records = nested_by_video(text)
-        else:
-            records = records_in(text, reads.get("under", ""))
-        field, _, wanted = reads.get("where", "").partition("=")
-        for place, record in enumerate(records):
+        content = file_at(clones, reproduction.repository, path, reads.get("branch", "HEAD"))
+        for place, record in enumerate(records_of(content, path, reads)):
             if field and record[field] != wanted:
                 continue
             number = str(record.get(reads.get("id", "id"), f"{Path(path).stem}-{place}"))
-            facts = {**record, **joined.get(number, {})}
+            facts = {**record, **questions.get(number, {})}
             options = None
             if "options" in reads and facts.get("question_type") != "short-answer":
                 options = options_of(facts, reads["options"])
+            reply = reply_of(record, reads.get("reply", "prediction"))
+            if options:
+                reply = read_by_rule(reply, options, reproduction.reader)
             row: Row = {
                 "id": number,
                 "question": str(facts.get(reads.get("question", "question"), f"Question {number}")),
                 "answer": answer_of(facts, reads.get("answer", "answer"), options),
-                "prediction": reply_of(record, reads.get("reply", "prediction")),
+                "prediction": reply,
             }
             if options:
                 row["options"] = options
@@ -223,6 +263,15 @@ def rows_of(clones: Path, reproduction: Reproduction) -> Iterator[Row]:
                 name, _, value = tag.partition("=")
                 row[name] = Path(path).stem if value == "@file" else str(facts[value or name])
             yield row
+
+
+def read_by_rule(reply: str, options: Sequence[str], reader: str) -> str:
+    """The letter that a rule of another harness reads; the reply as it is if no such rule reads it."""
+    if reader not in RULES:
+        return reply
+    labels = LETTERS[: len(options)]
+    place = RULES[reader](reply, options, labels)
+    return "" if place is None else labels[place]
 
 
 # --- scoring ---------------------------------------------------------------------------------------------------------
@@ -234,6 +283,8 @@ def rescored(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -> 
     headline = number.headline if number else ""
     metrics = number.metrics if number else ()
     extractor = number.extractor if number else ""
+    if reproduction.reader.startswith("legacy:"):
+        extractor = reproduction.reader
     with tempfile.TemporaryDirectory() as folder:
         model = re.sub(r"[^A-Za-z0-9.]+", "-", reproduction.model)
         file = Path(folder) / f"{model}_{entry.short}.jsonl"
@@ -264,8 +315,8 @@ def finding_of(clones: Path, entry: BenchmarkSpec, reproduction: Reproduction) -
 def table(findings: Sequence[Finding]) -> str:
     """The findings in Markdown, the worst first."""
     lines = [
-        "| benchmark | model | printed | Snellen | difference | source |",
-        "|---|---|---|---|---|---|",
+        "| benchmark | model | printed | Snellen | difference | read by | source | why they differ |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for finding in findings:
         of = finding.reproduction
@@ -273,18 +324,46 @@ def table(findings: Sequence[Finding]) -> str:
         difference = "" if finding.rescored is None else f"{finding.rescored - of.printed:+.2f}"
         files = f"[{of.repository}](https://github.com/{of.repository})"
         lines.append(
-            f"| `{finding.entry.short}` | {of.model} | {of.printed:g} | {value} | {difference} | "
-            f"{of.source}; replies: {files} |"
+            f"| `{finding.entry.short}` | {of.model} | {of.printed:g} | {value} | {difference} | {of.reader} | "
+            f"{of.source}; replies: {files} | {of.why} |"
         )
-    reproduced = {f.entry.name for f in findings if f.difference <= REPRODUCED_WITHIN + 1e-9}
-    tried = {f.entry.name for f in findings}
-    members = sum(spec.suite == "modern" for spec in entries().values())
-    lines += [
-        "",
-        f"{len(reproduced)} of {members} benchmarks are reproduced, and {len(tried) - len(reproduced)} were tried "
-        f"without success. All others have {OWN_NUMBER}.",
-    ]
+    lines += ["", marks(findings)]
     return "\n".join(lines)
+
+
+def marks(findings: Sequence[Finding]) -> str:
+    """How many benchmarks are reproduced, and for how many models each."""
+    agreements: dict[str, list[bool]] = {}
+    for finding in findings:
+        agrees = finding.difference <= REPRODUCED_WITHIN + 1e-9
+        agreements.setdefault(finding.entry.short, []).append(agrees)
+
+    reproduced: list[str] = []
+    tried: list[str] = []
+    for name in sorted(agreements):
+        rows = agreements[name]
+        if any(rows):
+            reproduced.append(f"`{name}` ({sum(rows)} of {len(rows)})")
+        else:
+            tried.append(f"`{name}`")
+    members = sum(spec.suite == "modern" for spec in entries().values())
+    text = f"{len(reproduced)} of {members} benchmarks are reproduced: {', '.join(reproduced)}."
+    if tried:
+        text += f" Tried without success: {', '.join(tried)}."
+    return f"{text} All others have {OWN_NUMBER}."
+
+
+def recorded() -> list[Finding]:
+    """What the entries say, without a run."""
+    findings: list[Finding] = []
+    for entry in entries().values():
+        for of in entry.published.reproductions if entry.published else ():
+            findings.append(Finding(entry, of, of.rescored))
+    return findings
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (-finding.difference, finding.entry.name))
 
 
 def write_measured(finding: Finding) -> None:
@@ -316,17 +395,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             title = f"{entry.name} {reproduction.model} {reproduction.repository}"
             if chosen.only in title:
                 findings.append(finding_of(chosen.clones, entry, reproduction))
-    findings.sort(key=lambda finding: (-finding.difference, finding.entry.name))
-    text = table(findings)
-    print(text)
+    findings = worst_first(findings)
+    print(table(findings))
     for finding in findings:
         if finding.fault:
             print(f"{finding.entry.name} {finding.reproduction.model}: {finding.fault}")
     if chosen.write:
         for finding in findings:
             write_measured(finding)
+        measured = {(f.entry.name, f.reproduction.model): f for f in findings}
+        everything = [measured.get((f.entry.name, f.reproduction.model), f) for f in recorded()]
+        text = table(worst_first(everything))
         page = PAGE.read_text()
-        PAGE.write_text(TABLE.sub(lambda marks: f"{marks[1]}\n{text}\n\n{marks[2]}", page))
+        PAGE.write_text(TABLE.sub(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", page))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,13 @@ import small
 import snellen as sn
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.published_number import OWN_NUMBER
-from snellen.plugin_api import read_exchanges
+from snellen.interchange.harness_rules import RULES
+from snellen.plugin_api import find_registered, read_exchanges
 from snellen.protocols.choice import Vanilla
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import declared_templates
 from snellen.records import Sample
+from snellen.registry import names
 
 MODERN = [spec for spec in entries().values() if spec.suite == "modern"]
 PUBLISHED = sn.ScoringSpec(as_published=True)
@@ -108,7 +110,13 @@ def test_a_run_as_published_names_what_has_no_verified_prompt(
 
 
 @pytest.mark.parametrize(
-    ("added", "mark"), [("", OWN_NUMBER), (DISAGREEING, OWN_NUMBER), (REPRODUCTION, "reproduced")]
+    ("added", "mark"),
+    [
+        ("", OWN_NUMBER),
+        (DISAGREEING, OWN_NUMBER),
+        (REPRODUCTION, "reproduced (1 of 1)"),
+        (REPRODUCTION + DISAGREEING, "reproduced (1 of 2)"),
+    ],
 )
 def test_lists_and_reports_mark_a_number_that_no_published_replies_prove(
     added: str, mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -118,8 +126,15 @@ def test_lists_and_reports_mark_a_number_that_no_published_replies_prove(
     assert f'"number":"{mark}"' in out
 
     results = sn.evaluate(chatty, "zoo/voices")
-    is_marked = f"{OWN_NUMBER}, no printed figure of it was reproduced: zoo/voices." in str(results)
-    assert is_marked == (mark == OWN_NUMBER)
+    report = str(results)
+    is_own = f"{OWN_NUMBER}, no printed figure of it was reproduced: zoo/voices." in report
+    assert is_own == (mark == OWN_NUMBER)
+    is_in_part = f"Not every printed figure was reproduced: zoo/voices {mark}." in report
+    assert is_in_part == (mark == "reproduced (1 of 2)")
+
+    card = results.card().to_markdown()
+    assert ("voices\\* |" in card) == (mark == OWN_NUMBER)
+    assert ("voices† |" in card) == (mark == "reproduced (1 of 2)")
 
 
 def test_a_published_prompt_must_be_one_of_the_entry(tmp_path: Path) -> None:
@@ -190,9 +205,42 @@ def test_every_entry_of_today_declares_its_published_number(spec: BenchmarkSpec)
     if number.judge is not None:
         assert number.judge.source
         assert not number.judge.text or number.judge.licence
+    extractors = names("extractors")
     for reproduction in number.reproductions:
         assert reproduction.source and reproduction.commit and reproduction.paths
         assert reproduction.rescored is not None
+        assert reproduction.reader in ("entry", "makers", *RULES, *extractors)
+        assert bool(reproduction.why) == (not reproduction.agrees), reproduction.model
+
+
+LENGTHS = ("$4 \\mathrm{~kg}$", "$8 \\mathrm{~kg}$", "105")
+
+
+@pytest.mark.parametrize(
+    ("rule", "reply", "choice"),
+    [
+        ("mmstar", "B: neither; both are warm", 1),
+        ("mmstar", "(c", 2),
+        ("mmstar", "The answer is a bird", 0),
+        ("mmstar", "It is B", None),
+        ("mathvision", "So it weighs more. The answer is (B).", 1),
+        ("mathvision", "\\boxed{C}", 2),
+        ("mathvision", "105.0", 2),
+        ("mathvision", "8 kg", None),
+        ("mathvision", "(C) 105", None),
+    ],
+)
+def test_rules_of_makers_read_as_their_code_does(rule: str, reply: str, choice: int | None) -> None:
+    # Each is what the makers' code gives for the reply, faults included.
+    extractor = find_registered("extractors", f"legacy:{rule}")
+    assert extractor.read(reply, LENGTHS, "ABC").choice == choice
+
+
+def test_the_page_has_what_the_entries_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "bench"))
+    reproductions = importlib.import_module("reproductions")
+    text = reproductions.table(reproductions.worst_first(reproductions.recorded()))
+    assert text in reproductions.PAGE.read_text()
 
 
 def test_published_replies_are_scored_again_and_put_into_a_table(

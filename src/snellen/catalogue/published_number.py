@@ -60,10 +60,14 @@ class Reproduction(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the figure is printed: paper and table, or a file of a repository."""
     commit: str = ""
     """The commit of the repository in which the replies were found."""
-    reader: str = "predictions"
-    """How the files are read: a name of bench/reproductions.py. `predictions` reads them as `snellen score FILE` does."""
+    reader: str = "entry"
+    """Who reads the replies: `entry`, by its rules; `makers`, if the files have the answers that their judge or parser
+    took from the replies; or the name of a rule: of the group `extractors`, such as `legacy:exact-text`, or of another
+    harness, as `snellen reconcile` knows it, such as `mmmu`."""
     reads: dict[str, str] = {}
-    """What the reader has to know of the files, such as the field of the reply."""
+    """What bench/reproductions.py has to know of the files, such as the field of the reply."""
+    why: str = ""
+    """Why the figures differ by more than a tenth of a point."""
     unit: Literal["percent", "points"] = "percent"
     """Percent of 100, or points on the benchmark's own scale."""
 
@@ -119,11 +123,18 @@ class PublishedNumber(Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(name for name, value in parts.items() if not value)
 
     @property
+    def n_reproduced(self) -> int:
+        """For how many of `reproductions` the replies give their printed figure."""
+        return sum(reproduction.agrees for reproduction in self.reproductions)
+
+    @property
     def is_reproduced(self) -> bool:
         """Whether published replies of at least one model give their printed figure."""
-        return any(reproduction.agrees for reproduction in self.reproductions)
+        return self.n_reproduced > 0
 
     @property
     def mark(self) -> str:
-        """How lists and reports mark the number: `reproduced`, or as Snellen's own."""
-        return "reproduced" if self.is_reproduced else OWN_NUMBER
+        """How lists and reports mark the number: `reproduced (3 of 4)`, or as Snellen's own."""
+        if not self.is_reproduced:
+            return OWN_NUMBER
+        return f"reproduced ({self.n_reproduced} of {len(self.reproductions)})"

@@ -16,7 +16,7 @@ from msgspec import Struct
 from snellen.analysis.headline import OVERALL, headline_metrics
 from snellen.analysis.ranks import mean_ranks
 from snellen.catalogue import published_number_of
-from snellen.catalogue.published_number import OWN_NUMBER
+from snellen.catalogue.published_number import OWN_NUMBER, PublishedNumber
 from snellen.metrics.declaration import SHARE, as_read, declared_row, find_metric
 from snellen.records import Estimate, Result
 from snellen.report.number_text import DASH, decimal_text, metric_title, percent_text
@@ -287,21 +287,36 @@ def _notes(lines: Sequence[ModelMethodRow]) -> list[str]:
         if view.run.convention != "standard":
             extractors = " and ".join(view.run.extractors)
             notes.append(f"{view.label}: as published; replies are parsed with {extractors}.")
-    return [*notes, *_own_number_notes(views)]
+    return [*notes, *_reproduction_notes(views)]
 
 
-def _own_number_notes(views: Sequence[RunView]) -> list[str]:
-    """Return a line that names the benchmarks whose printed figures were never reproduced, if there are any."""
-    own: dict[str, None] = {}
+def _reproduction_notes(views: Sequence[RunView]) -> list[str]:
+    """Return what is known of the printed figures of benchmarks: reproduced for no model, or only for some."""
+    own: list[str] = []
+    in_part: list[str] = []
     for name in benchmarks_of(views):
-        for view in views:
-            for scored in view.run.benchmarks:
-                number = published_number_of(scored.spec) if scored.spec.name == name else None
-                if number and not number.is_reproduced:
-                    own[name] = None
-    if not own:
-        return []
-    return [f"{OWN_NUMBER}, no printed figure of it was reproduced: {', '.join(own)}."]
+        number = _published_number(views, name)
+        if number is None:
+            continue
+        if not number.is_reproduced:
+            own.append(name)
+        elif number.n_reproduced < len(number.reproductions):
+            in_part.append(f"{name} {number.mark}")
+
+    notes: list[str] = []
+    if own:
+        notes.append(f"{OWN_NUMBER}, no printed figure of it was reproduced: {', '.join(own)}.")
+    if in_part:
+        notes.append(f"Not every printed figure was reproduced: {', '.join(in_part)}.")
+    return notes
+
+
+def _published_number(views: Sequence[RunView], benchmark: str) -> PublishedNumber | None:
+    for view in views:
+        scored = view.benchmark(benchmark)
+        if scored is not None:
+            return published_number_of(scored.spec)
+    return None
 
 
 # --- the second table ------------------------------------------------------------------------------------------------

@@ -21,13 +21,15 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 OWN_MARK = "*"
 """Stands behind the name of a benchmark whose printed figures were not reproduced."""
+PART_MARK = "†"
+"""Stands behind the name of a benchmark of which some printed figures were reproduced and others not."""
 
 
 class CardRow(Struct, frozen=True):
     """One benchmark of a card."""
 
     benchmark: str
-    """Its title, and the mark of Snellen's own number."""
+    """Its title, and a mark if not all of its printed figures were reproduced."""
     metric: str
     setting: str
     """How it was asked: examples, protocol, prompts, and the rules of scoring."""
@@ -63,6 +65,8 @@ class ResultCard(Struct, frozen=True):
             notes.append(
                 f"{OWN_MARK} {OWN_NUMBER}: no printed figure of this benchmark was reproduced."
             )
+        if any(row.benchmark.endswith(PART_MARK) for row in self.rows):
+            notes.append(f"{PART_MARK} Not every printed figure of this benchmark was reproduced.")
         return tabulate("Results", columns, self.rows, notes)
 
     @property
@@ -129,9 +133,15 @@ def _model_column(model: str) -> Column[CardRow]:
 
 
 def _title(scored: ScoredBenchmark) -> str:
+    title = scored.spec.title
     number = published_number_of(scored.spec)
-    is_own = number is not None and not number.is_reproduced
-    return scored.spec.title + OWN_MARK * is_own
+    if number is None:
+        return title
+    if not number.is_reproduced:
+        return title + OWN_MARK
+    if number.n_reproduced < len(number.reproductions):
+        return title + PART_MARK
+    return title
 
 
 def _setting(run: ScoredRun, scored: ScoredBenchmark, protocol: str) -> str:

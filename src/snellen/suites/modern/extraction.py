@@ -11,10 +11,33 @@ from snellen.extraction.reading import (
     labels_alone,
     no_choice,
     published_rule,
+    texts_alone,
 )
+from snellen.metrics.numbers import parsed_expressions
 from snellen.metrics.ocr import edit_distance
 
 _LETTER = re.compile(r"\(([A-Za-z])\)")
+_BOXED = re.compile(r"oxed\{(.*)\}", re.DOTALL)
+_NO_NUMBER = re.compile(r"\\(?!frac|sqrt|pi|cdot|times)[a-z]+|(?<![\\a-z])[a-z]|[^\x00-\x7f]")
+_MATHVISION_PHRASES = (
+    "the final answer is",
+    "the answer is",
+    "the correct answer is",
+    "the answer should be",
+)
+_DROPPED = (
+    "\\left",
+    "\\right",
+    "\\text",
+    "\\mbox",
+    "\\,",
+    "\\!",
+    "^{\\circ}",
+    "^\\circ",
+    "$",
+    " ",
+    "\n",
+)
 
 
 def mathvista_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
@@ -38,3 +61,109 @@ def mathvista_choice(reply: str, options: Sequence[str], labels: Sequence[str]) 
 
 
 MATHVISTA = NamedExtractor("mathvista", published_rule(mathvista_choice), labels_alone)
+
+
+def mmstar_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
+    """MMStar's rule (eval/vlmeval/evaluate/mmstar.py of MMStar-Benchmark/MMStar).
+
+    The reply begins with a letter, `(A`, `option A` or `the answer is A`, in either case. What follows is not looked
+    at, so that the text "a bird" names option A.
+    """
+    text = reply.strip().casefold()
+    letters = [label.casefold() for label in labels[: len(options)]]
+    for opening in ("", "(", "option ", "the answer is "):
+        if text.startswith(opening) and text[len(opening) : len(opening) + 1] in letters:
+            place = letters.index(text[len(opening)])
+            return ExtractedChoice(place, "own rule", "certain")
+    return no_choice("no match")
+
+
+MMSTAR = NamedExtractor("mmstar", published_rule(mmstar_choice), labels_alone)
+
+
+def mathvision_choice(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
+    r"""MATH-V's rule (evaluation/evaluate.py of mathllm/MATH-V).
+
+    The answer of a reply is a letter, or it equals an option: as a text, or as a number to two decimals. `8 kg` is
+    neither the option `$8 \mathrm{~kg}$` nor `8`, and `(D) 105` is no letter.
+    """
+    answer = mathvision_answer(reply)
+    letters = [label.casefold() for label in labels[: len(options)]]
+    if answer in letters:
+        return ExtractedChoice(letters.index(answer), "label", "certain")
+    number = _number(answer)
+    for place, option in enumerate(options):
+        text = option.casefold().strip()
+        same_number = number is not None and number == _number(text)
+        if answer and (answer == text or same_number):
+            return ExtractedChoice(place, "own rule", "certain")
+    return no_choice("no match")
+
+
+def mathvision_answer(reply: str) -> str:
+    r"""What MATH-V's rule takes for the answer of a reply: a letter at one of its ends, or what is boxed or stated.
+
+    Examples:
+        >>> mathvision_answer("So the answer is \\boxed{D}.")
+        'd'
+        >>> mathvision_answer("(D) 105")
+        'd105'
+    """
+    text = reply.strip()
+    for letter in "ABCDE":
+        is_last = text.endswith((f" {letter}.", f" ({letter})."))
+        is_first = text.startswith((f"{letter}\n", f"({letter})\n", f"({letter}) {letter}\n"))
+        if is_last or is_first:
+            text = letter
+    behind_is = text.split("is ")[-1].rstrip(".")
+    if re.fullmatch(r"\s*[-+]?\d+(\.\d+)?\s*", behind_is):
+        text = behind_is
+    if "oxed{" in text:
+        text = "\\boxed{" + text.split("oxed{")[-1]
+    else:
+        for phrase in _MATHVISION_PHRASES:
+            for form in (phrase, phrase.capitalize()):
+                if form in text:
+                    text = text.split(form)[-1].strip().split("\n")[0].split(". ")[0]
+
+    text = text.lower().replace("{}", "")
+    boxed = _BOXED.findall(text)
+    if boxed:
+        text = boxed[-1]
+    closing, opening = text.find("}"), text.find("{")
+    if closing != -1 and (opening == -1 or closing < opening):
+        text = text[:closing]
+    text = text.split("=")[-1].split("\\approx")[-1]
+    for dropped in _DROPPED:
+        text = text.replace(dropped, "")
+    text = re.sub(r"[({]([a-e])[)}]", r"\1", text)
+    return text.rstrip(".").lstrip(":").strip()
+
+
+def _number(text: str) -> float | None:
+    """The value of a number or of an expression without variables and units, to two decimals."""
+    text = text.replace("$", "").strip()
+    if not re.search(r"\d", text) or _NO_NUMBER.search(text):
+        return None
+    try:
+        return round(float(text), 2)
+    except ValueError:
+        pass
+    parsed = parsed_expressions(f"${text}$")
+    if not parsed or not getattr(parsed[0], "is_number", False):
+        return None
+    return round(float(parsed[0]), 2) if parsed[0].is_real else None
+
+
+MATHVISION = NamedExtractor("mathvision", published_rule(mathvision_choice), labels_alone)
+
+
+def exact_text(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
+    """A-OKVQA's rule (evaluation/eval_predictions.py of allenai/aokvqa): the reply is an option, to the letter."""
+    del labels
+    if reply in options:
+        return ExtractedChoice(list(options).index(reply), "own rule", "certain")
+    return no_choice("no match")
+
+
+EXACT_TEXT = NamedExtractor("exact-text", published_rule(exact_text), texts_alone)
