@@ -100,7 +100,7 @@ def asked(model: Any, photographs: Photographs, ahead: int) -> tuple[float, floa
     model._encoder._decoded.clear()
     model._encoder._pixels._cached.clear()
     model._engine.prefix_cache.clear()
-    model._engine.tower._cached.clear()
+    model._engine.vision_tower._cached.clear()
     wall, cpu = time.perf_counter(), time.process_time()
     refs = photographs.refs
     for i in range(0, len(refs), 4):

@@ -353,7 +353,7 @@ def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(
     for file in (endless / "config.json", endless / "generation_config.json"):
         file.write_text(re.sub(r'"eos_token_id": \d+', '"eos_token_id": null', file.read_text()))
     model = opened(endless, exact)
-    paths = model._proofs[model._usual].fast_paths
+    paths = model._proofs[model._default_content].fast_paths
     [[first, *_]] = model._write([model._encoded(asked, PICTURES)], [asked], paths)
     tokenizer = model._encoder.tokenizer
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(first)
@@ -532,7 +532,7 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
     model = opened(folder)
     monkeypatch.setattr(encode, "decode_image", noted)
     model._encoder.expect(shown, PICTURES)
-    for future in model._encoder._lookahead._coming.values():
+    for future in model._encoder._lookahead._expected.values():
         future.result()
     processor = model._encoder._pixels._processor
     monkeypatch.setattr(
@@ -544,7 +544,7 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
     }
     model._proofs = proofs  # spot checks compute them again
     assert sums(model, *asked) == expected
-    assert set(threads) == {"snellen-pictures"}
+    assert set(threads) == {"snellen-images"}
     assert len(threads) == len(shown)
 
 
@@ -589,7 +589,7 @@ def test_several_pictures_are_made_ready_at_once_and_each_once() -> None:
     refs = [ImageRef(f"{i}" * 64, "image/png", 4, 4) for i in range(6)]
     for ref in refs:
         lookahead.expect(ref, PICTURES)
-    for coming in list(lookahead._coming.values()):
+    for coming in list(lookahead._expected.values()):
         coming.result()
     assert [lookahead.take(ref) for ref in refs] == [ref.digest for ref in refs]
     assert sorted(made) == sorted(ref.digest for ref in refs)

@@ -300,8 +300,8 @@ def test_the_vision_tower_runs_once_a_picture(name: str) -> None:
     model, head = make(name)
     engine, window = engine_of(model, rows=3), asked(head)
     able = choose_fast_paths(engine, window).fast_paths
-    assert engine.tower is not None
-    seen = engine.tower.runs
+    assert engine.vision_tower is not None
+    seen = engine.vision_tower.runs
     engine.score(
         [
             replace(w, context=replace(w.context, digests=(f"new {w.context.digests[0]}",)))
@@ -309,15 +309,15 @@ def test_the_vision_tower_runs_once_a_picture(name: str) -> None:
         ],
         able,
     )
-    assert engine.tower.runs - seen == 2
+    assert engine.vision_tower.runs - seen == 2
 
 
 def test_an_encoder_reads_each_prompt_once() -> None:
     model, head = make("InstructBLIP FlanT5")
     engine, window = engine_of(model), asked(head)
-    assert engine.reader is not None
+    assert engine.text_encoder is not None
     engine.score(window, FastPaths(vision_cache=True))
-    assert engine.reader.runs == len(window)
+    assert engine.text_encoder.runs == len(window)
 
 
 def test_continuations_of_a_prompt_stay_in_one_batch_where_they_fit() -> None:

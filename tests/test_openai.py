@@ -205,7 +205,7 @@ def test_cached_pictures_stay_within_their_bytes_and_are_what_was_stored(
             ImageRef(str(i), "image/png", 1, 1), lambda image: image.digest.encode() * 100
         )
         assert base64.b64encode(str(i).encode() * 100) in bytes(part)
-        assert pictures.held_bytes <= max(most, len(bytes(part)))
+        assert pictures.cached_bytes <= max(most, len(bytes(part)))
 
 
 def test_a_missing_image_fails_its_request_alone(server: Server) -> None:

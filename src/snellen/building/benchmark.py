@@ -277,7 +277,11 @@ def image_order(groups: Iterable[str], seed: int) -> list[str]:
 
     A subset of the groups has the same relative order.
     """
-    return sorted(set(groups), key=lambda group: (_place(f"{seed} {group}"), group))
+
+    def seeded_hash(group: str) -> tuple[bytes, str]:
+        return _hash(f"{seed} {group}"), group
+
+    return sorted(set(groups), key=seeded_hash)
 
 
 def read_benchmark_manifest(raw: bytes) -> BenchmarkManifest:
@@ -413,11 +417,12 @@ class Benchmark:
         return {}
 
     def _choose(self, selection: Selection) -> frozenset[str]:
+        """Return the ids of a selection's samples: by condition, then by limit, then by the part of an adaptive run."""
         condition = Condition(selection.where) if selection.where else None
-        facts = self.spec.facts()
+        benchmark_facts = self.spec.facts()
         group_by_id: dict[str, str] = {}
         for sample in self._samples():
-            if condition is None or condition.holds({**facts, **sample.tags}):
+            if condition is None or condition.holds({**benchmark_facts, **sample.tags}):
                 group_by_id[sample.id] = sample.group
         if selection.limit is not None:
             ids = first_samples(group_by_id, selection.limit)
@@ -428,11 +433,10 @@ class Benchmark:
             return frozenset(group_by_id)
         if isinstance(part, ChosenPart):
             return frozenset(part.samples) & group_by_id.keys()
-        order = image_order(group_by_id.values(), part.seed)
-        first_groups = set(order[: part.images])
-        return frozenset(
-            sample_id for sample_id, group in group_by_id.items() if group in first_groups
-        )
+        ordered_groups = image_order(group_by_id.values(), part.seed)
+        first_groups = set(ordered_groups[: part.images])
+        chosen = [sample_id for sample_id, group in group_by_id.items() if group in first_groups]
+        return frozenset(chosen)
 
     def random_part(self, selection: Selection, seed: int, rule: str) -> RandomPart:
         """Return a part of a selection that has no image yet.
@@ -511,7 +515,10 @@ class Benchmark:
 
 @lru_cache(maxsize=4096)
 def _is_built(path: Path, digest: str, inode: int, size: int, changed: int) -> bool:
-    """Return whether a file has the digest that its build stored. Cached until the file changes."""
+    """Return whether a file has the digest that its build stored.
+
+    The result is cached until the file changes: inode, size and time of change are part of the key.
+    """
     return file_digest(path) == digest
 
 
@@ -528,11 +535,12 @@ def first_samples(sample_ids: Iterable[str], limit: int) -> list[str]:
         >>> first_samples(["a", "b", "c"], 2)
         ['c', 'a']
     """
-    return heapq.nsmallest(limit, sample_ids, key=_place)
+    return heapq.nsmallest(limit, sample_ids, key=_hash)
 
 
-def _place(sample_id: str) -> bytes:
-    return hashlib.blake2b(sample_id.encode(), digest_size=8).digest()
+def _hash(text: str) -> bytes:
+    """Return a hash of 8 bytes, which orders samples at random and the same way everywhere."""
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 def own_benchmarks() -> list[str]:

@@ -129,7 +129,7 @@ def build_benchmark(
         stats = BuildStats()
         drafts = reformulate(spec, sound_rows or read, recipe, writer, stats, embedder, decisions)
         if limit is not None:
-            drafts = _first_by_place(list(drafts), limit)
+            drafts = _first_by_hash(list(drafts), limit)
         examples = ExampleDrawer(recipe.examples, spec, recipe.seed)
 
         _write_records(decisions.values(), folder / DECISIONS)
@@ -203,7 +203,7 @@ def _check_formulation(spec: BenchmarkSpec, built: Formulation) -> None:
     )
 
 
-def _first_by_place(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
+def _first_by_hash(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
     """Yield the drafts that a run with a limit uses, in order.
 
     Images of the others are not read. The first draft carries the notes of all.
@@ -220,8 +220,11 @@ def _first_by_place(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
 
 def changed_settings(recipe: Recipe) -> dict[str, Any]:
     """Return the settings that differ from their defaults."""
-    settings = msgspec.to_builtins(recipe)
-    return {name: value for name, value in settings.items() if value != getattr(DEFAULT, name)}
+    changed = {}
+    for name, value in msgspec.to_builtins(recipe).items():
+        if value != getattr(DEFAULT, name):
+            changed[name] = value
+    return changed
 
 
 def _write_questions(
@@ -252,15 +255,15 @@ def _write_questions(
         answers = stack.enter_context(RecordWriter(folder / ANSWERS))
         histories = stack.enter_context(RecordWriter(folder / HISTORY))
         origins = stack.enter_context(RecordWriter(folder / ORIGINS))
-        pictures = stack.enter_context(RecordWriter(folder / PICTURES))
+        images = stack.enter_context(RecordWriter(folder / PICTURES))
         sound_drafts = checker.sound(drafts)
         questions = ((draft, *checker.split(draft)) for draft in sound_drafts)
-        asked = examples.without_examples(checker.without_set_apart(questions))
-        for draft, sample, golds in asked:
+        evaluated = examples.without_examples(checker.without_set_apart(questions))
+        for draft, sample, golds in evaluated:
             samples.write(sample)
             for gold in golds:
                 answers.write(gold)
-            pictures.write(SourceImages(sample.id, checker.names(draft)))
+            images.write(SourceImages(sample.id, checker.names(draft)))
             if draft.replies:
                 histories.write(History(sample.id, draft.replies))
             if draft.rows:

@@ -158,7 +158,11 @@ class DraftChecker:
 
     def names(self, draft: Draft) -> tuple[str, ...]:
         """Return the names of the files of a draft's images, without images that have no file of their own."""
-        return tuple(name for name, _ in self._images.named(draft) if name)
+        names = []
+        for name, _ in self._images.named(draft):
+            if name:
+                names.append(name)
+        return tuple(names)
 
     def count(self, sample: Sample, answers: list[Answer], draft: Draft) -> None:
         """Count a question that is written."""
@@ -216,7 +220,10 @@ class DraftChecker:
         """
         counts: dict[str, dict[str, int]] = {}
         for name, values in sorted(self._tags.items()):
-            counts[name] = dict(sorted(values.items())) if len(values) <= MOST_TAG_VALUES else {}
+            if len(values) > MOST_TAG_VALUES:
+                counts[name] = {}
+            else:
+                counts[name] = dict(sorted(values.items()))
         return counts
 
     def answer_tags(self) -> tuple[str, ...]:

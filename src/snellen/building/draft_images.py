@@ -44,21 +44,23 @@ class DraftImages:
                 yield _file_name(image), self._stored(image, draft.where)
 
     def _frames(self, clip: LazyFrames, where: str) -> list[tuple[str, ImageRef]]:
-        """Return the frames of a clip, which is read once, however many questions it has."""
+        """Return name and stored image of each frame of a clip, which is read once, however many questions it has."""
         if clip.place not in self._clips:
             frames: list[tuple[str, ImageRef]] = []
             for frame in clip.read():
-                stored = self._store.put(frame.content, where)
-                frames.append((frame.name, replace(stored, time=frame.time)))
+                image = self._store.put(frame.content, where)
+                image = replace(image, time=frame.time)
+                frames.append((frame.name, image))
+                self.digests.add(image.digest)
             self._clips[clip.place] = frames
-            self.digests.update(image.digest for _, image in frames)
         return self._clips[clip.place]
 
     def _stored(self, image: ImageFile | ImageSpec, where: str) -> ImageRef:
-        picture = image if isinstance(image, ImageSpec) else ImageSpec(image)
-        key = (file_identity(picture.file), picture.crop, picture.outlines)
+        """Store an image, cropped and with outlines if it has any, and return the reference to it."""
+        spec = image if isinstance(image, ImageSpec) else ImageSpec(image)
+        key = (file_identity(spec.file), spec.crop, spec.outlines)
         if key not in self._images:
-            stored = self._store.put(image_content(picture, where), where)
+            stored = self._store.put(image_content(spec, where), where)
             self._images[key] = stored
             self.digests.add(stored.digest)
         return self._images[key]
@@ -76,4 +78,6 @@ def file_identity(file: ImageFile) -> Hashable:
 def _file_name(image: ImageFile | ImageSpec) -> str:
     """Return the name of an image's file with its folder; empty if no file contains just this image."""
     file = image.file if isinstance(image, ImageSpec) else image
-    return "/".join(file.parts[-2:]) if isinstance(file, Path) else ""
+    if not isinstance(file, Path):
+        return ""
+    return "/".join(file.parts[-2:])

@@ -38,14 +38,17 @@ class IndistinguishableFinder:
             golds: Its correct answers; a question without one is hidden.
             replies: The published replies of a dialogue, which later rounds show.
         """
-        answer_by_turn = {gold.turn: gold for gold in golds}
+        gold_by_turn = {gold.turn: gold for gold in golds}
         sample_index = self._sample_indices[-1] + 1 if self._sample_indices else 0
-        content = _digest(([image.digest for image in sample.images], sample.context))
+        image_digests = [image.digest for image in sample.images]
+        # The digest of a round includes that of all rounds before it.
+        content = _digest((image_digests, sample.context))
         for turn, question in enumerate(sample.rounds):
             previous_reply = replies[turn - 1] if replies and turn else ""
             content = _digest((content, question, previous_reply))
+            answer = _answer_digest(sample, turn, gold_by_turn.get(turn))
             self._content_digests.append(content)
-            self._answer_digests.append(_answer_digest(sample, turn, answer_by_turn.get(turn)))
+            self._answer_digests.append(answer)
             self._sample_indices.append(sample_index)
 
     def questions(self, ids: Sequence[str]) -> Iterator[IndistinguishableQuestion]:
@@ -91,6 +94,10 @@ class IndistinguishableFinder:
 
 
 def _answer_digest(sample: Sample, turn: int, gold: Answer | None) -> int:
+    """Return a number that is equal for equal correct answers.
+
+    Hidden answers to questions with an image count as equal, and those to questions without one as different.
+    """
     if gold is not None:
         return _digest((sorted(gold.options), sorted(gold.texts)))
     if sample.images:

@@ -100,10 +100,11 @@ def _may_be_overwritten(written: LoadedEntry, source: OwnSource, entry: Benchmar
     """Return whether an earlier entry equals the present one, or the one that default settings would give."""
     earlier = _with_whole_paths(written.spec, Path(written.where).parent)
     default, _ = reformed_entry(source.spec, source.folder, ReformSpec())
-    return any(
-        earlier == _with_whole_paths(replace(spec, name=earlier.name), source.folder)
-        for spec in (entry, default)
-    )
+    for spec in (entry, default):
+        with_earlier_name = replace(spec, name=earlier.name)
+        if earlier == _with_whole_paths(with_earlier_name, source.folder):
+            return True
+    return False
 
 
 def _with_whole_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
@@ -136,8 +137,8 @@ def reformed_entry(
     """
     parse_sources(settings.distractors)
     question_types(tuple({"type": name} for name in settings.ask))
-    pictures, _ = read_pictures(read_params(spec.source.params, Params), folder)
-    fitting = fitting_types(pictures)
+    images, _ = read_pictures(read_params(spec.source.params, Params), folder)
+    fitting = fitting_types(images)
     for name in settings.ask:
         if name not in fitting:
             needs = registry.find_registered("question_types", name).needs
@@ -163,21 +164,22 @@ def reformed_entry(
     reformed = replace(
         spec, title=title, licence=settings.licence, formulation="choice", source=source
     )
-    return reformed, f"{_summary(pictures)}; questions: {', '.join(chosen)}"
+    return reformed, f"{_summary(images)}; questions: {', '.join(chosen)}"
 
 
 def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
-    """Yield counts for every type of question, or each that the entry names, on the source."""
+    """Yield counts for every type of question, or each that the entry names, on the annotations in a folder."""
     params = read_params(spec.source.params, Params)
-    pictures, _ = read_pictures(params, folder)
-    source = AnnotatedSource(pictures, params.seed)
-    every = question_types(tuple({"type": name} for name in registry.names("question_types")))
-    for name, kind in {**every, **question_types(params.questions)}.items():
-        fitting = sum(map(kind.fits, pictures))
+    images, _ = read_pictures(params, folder)
+    source = AnnotatedSource(images, params.seed)
+    types = question_types(tuple({"type": name} for name in registry.names("question_types")))
+    types = {**types, **question_types(params.questions)}
+    for name, question_type in types.items():
+        fitting = sum(question_type.fits(image) for image in images)
         made = 0
         rejected = 0
         example = ""
-        for item in formed_drafts(source, {name: kind}):
+        for item in formed_drafts(source, {name: question_type}):
             if not isinstance(item, Draft):
                 rejected += 1
                 continue
@@ -185,27 +187,31 @@ def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
             if not example:
                 question = item.rounds[0]
                 example = f"{question.question} {question.texts[0]}"
-        unfitting = len(pictures) - fitting  # each of these images was rejected once
-        yield TypeCount(name, kind.needs, fitting, made, rejected - unfitting, example)
+        unfitting = len(images) - fitting  # each of these images was rejected once
+        yield TypeCount(name, question_type.needs, fitting, made, rejected - unfitting, example)
 
 
-def _summary(pictures: Sequence[AnnotatedImage]) -> str:
+def _summary(images: Sequence[AnnotatedImage]) -> str:
     """Return the annotations in a line, such as `5,000 images, 80 classes`."""
-    classes = {picture.labels[0] for picture in pictures if picture.labels}
-    object_names = {found.name for picture in pictures for found in picture.objects}
-    attributes = {name for picture in pictures for name in picture.attributes}
+    classes: set[str] = set()
+    object_names: set[str] = set()
+    attributes: set[str] = set()
+    for image in images:
+        classes.update(image.labels[:1])
+        object_names.update(annotated.name for annotated in image.objects)
+        attributes.update(image.attributes)
     counts = (
         ("class", "classes", len(classes)),
-        ("object", "objects", sum(len(picture.objects) for picture in pictures)),
+        ("object", "objects", sum(len(image.objects) for image in images)),
         ("name of objects", "names of objects", len(object_names)),
-        ("relation", "relations", sum(len(picture.relations) for picture in pictures)),
-        ("caption", "captions", sum(len(picture.captions) for picture in pictures)),
-        ("question", "questions", sum(len(picture.questions) for picture in pictures)),
-        ("text", "texts", sum(len(picture.texts) for picture in pictures)),
-        ("entry", "entries", sum(len(picture.fields) for picture in pictures)),
+        ("relation", "relations", sum(len(image.relations) for image in images)),
+        ("caption", "captions", sum(len(image.captions) for image in images)),
+        ("question", "questions", sum(len(image.questions) for image in images)),
+        ("text", "texts", sum(len(image.texts) for image in images)),
+        ("entry", "entries", sum(len(image.fields) for image in images)),
         ("attribute", "attributes", len(attributes)),
     )
-    phrases = [f"{len(pictures):,} {'images' if len(pictures) > 1 else 'image'}"]
+    phrases = [f"{len(images):,} {'images' if len(images) > 1 else 'image'}"]
     for singular, plural, number in counts:
         if number:
             phrases.append(f"{number:,} {singular if number == 1 else plural}")
@@ -216,4 +222,5 @@ def with_seed(spec: BenchmarkSpec, seed: int) -> BenchmarkSpec:
     """Return the entry with another seed for drawing questions; unchanged if the seed is 0."""
     if not seed:
         return spec
-    return replace(spec, source=replace(spec.source, params={**spec.source.params, "seed": seed}))
+    params = {**spec.source.params, "seed": seed}
+    return replace(spec, source=replace(spec.source, params=params))

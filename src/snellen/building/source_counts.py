@@ -110,10 +110,16 @@ def _count_questions(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
     complete = draw_sample(strata, spec.source.select, spec.draw, "select", 0)
     complete_strata = [strata[index] for index in complete]
     sampled = draw_sample(complete_strata, spec.source.sample, spec.draw, "sample", 0)
-    images: set[Hashable] = set()
+    complete_images: set[Hashable] = set()
     for index in complete:
-        images.update(images_by_draft[index])
-    return SourceCounts(len(strata), len(complete), len(images), len(sampled), tuple(notes))
+        complete_images.update(images_by_draft[index])
+    return SourceCounts(
+        read=len(strata),
+        complete=len(complete),
+        images=len(complete_images),
+        sampled=len(sampled),
+        notes=tuple(notes),
+    )
 
 
 def _check_evaluated(spec: BenchmarkSpec, source: Path | None) -> tuple[Composition, str]:

@@ -65,7 +65,8 @@ def staging_folder(target: Path) -> Iterator[Path]:
 
 def _prefix(target: Path) -> str:
     """Return the prefix of a staging folder's name, which names its owner: process id and host."""
-    return f".{target.name}-{os.getpid()}@{slug(platform.node())}-"
+    host = slug(platform.node())
+    return f".{target.name}-{os.getpid()}@{host}-"
 
 
 def _clean(target: Path) -> None:

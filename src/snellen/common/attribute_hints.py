@@ -21,14 +21,17 @@ def unknown_attribute(owner: object, name: str, hints: Mapping[str, str]) -> Att
         name: The attribute.
         hints: What to write instead, by the names of other libraries.
     """
-    kind = type(owner).__name__
+    owner_type = type(owner)
+    message = f"{owner_type.__name__!r} object has no attribute {name!r}"
     hint = hints.get(name, "") or hints.get(name.removeprefix("to_"), "")
     if not hint:
-        members = [member for member in dir(type(owner)) if not member.startswith("_")]
-        near = difflib.get_close_matches(name, members, n=1)
-        hint = f"did you mean {near[0]}?" if near else ""
-    separator = "; " if hint else ""
-    return AttributeError(f"{kind!r} object has no attribute {name!r}{separator}{hint}")
+        public_names = [member for member in dir(owner_type) if not member.startswith("_")]
+        close = difflib.get_close_matches(name, public_names, n=1)
+        if close:
+            hint = f"did you mean {close[0]}?"
+    if hint:
+        message += f"; {hint}"
+    return AttributeError(message)
 
 
 def hinted(meant: str, *names: str) -> dict[str, str]:

@@ -83,33 +83,36 @@ class Condition:
                 )
 
     def _value(self, node: ast.expr, facts: Mapping[str, Any]) -> Any:
+        """Return the value of an expression that `_check` has accepted."""
         match node:
-            case ast.BoolOp(op=ast.And(), values=parts):
-                return all(self._value(part, facts) for part in parts)
-            case ast.BoolOp(values=parts):
-                return any(self._value(part, facts) for part in parts)
-            case ast.UnaryOp(operand=part):
-                return not self._value(part, facts)
-            case ast.Compare(left=left, ops=ops, comparators=others):
+            case ast.BoolOp(op=ast.And(), values=operands):
+                return all(self._value(operand, facts) for operand in operands)
+            case ast.BoolOp(values=operands):
+                return any(self._value(operand, facts) for operand in operands)
+            case ast.UnaryOp(operand=operand):  # `not`
+                return not self._value(operand, facts)
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                # As in Python, `a < b < c` compares neighbours.
                 values = [self._value(part, facts) for part in (left, *others)]
-                return all(
-                    self._compare(op, a, b)
-                    for op, a, b in zip(ops, values, values[1:], strict=False)
-                )
-            case ast.List(elts=parts) | ast.Tuple(elts=parts):
-                return [self._value(part, facts) for part in parts]
+                for operator, first, second in zip(operators, values[:-1], values[1:], strict=True):
+                    if not self._compare(operator, first, second):
+                        return False
+                return True
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return [self._value(element, facts) for element in elements]
             case ast.Name(id=name):
                 return facts.get(name)
-            case ast.Attribute(value=ast.Name(id=name), attr=inner):
+            case ast.Attribute(value=ast.Name(id=name), attr=inner_name):
                 outer = facts.get(name)
-                return outer.get(inner) if isinstance(outer, Mapping) else None
+                return outer.get(inner_name) if isinstance(outer, Mapping) else None
             case ast.Constant(value=value):
                 return value
             case _:
                 raise AssertionError(f"unchecked {ast.dump(node)}")
 
-    def _compare(self, op: ast.cmpop, first: Any, second: Any) -> bool:
+    def _compare(self, operator: ast.cmpop, first: Any, second: Any) -> bool:
+        """Return whether a comparison is true; values of types that cannot be compared give False."""
         try:
-            return _COMPARE[type(op)](first, second)
+            return _COMPARE[type(operator)](first, second)
         except TypeError:
             return False

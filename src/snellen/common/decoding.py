@@ -130,6 +130,7 @@ def opened_image(content: bytes, where: str) -> Iterator[Any]:
 
 
 def _check_opened(image: Any, max_pixels: int, where: str) -> None:
+    """Raise DataError, naming `where`, for an image with too many pixels or in an unsupported format."""
     width, height = image.size
     if width * height > max_pixels:
         raise DataError(
@@ -298,19 +299,26 @@ def _to_grey(image: Any, where: str) -> tuple[Any, tuple[str, ...]]:
     """Convert an image with 16 or 32 bits per pixel to 8-bit grey; Pillow's own conversion clips all above 255.
 
     16 bits are scaled by depth. 32 bits, integers or floats, have no agreed range: 0 to 1 (floats) and 0 to 255 are
-    taken as such, and other ranges are stretched from their smallest to their largest value.
+    taken as such, and other ranges are stretched from their smallest to their largest value. Returns the grey image, and
+    notes on the conversion.
     """
-    if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
+    has_floats = image.mode == "F"
+    has_16_bits = image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG")
+    if has_16_bits:
         return _stretch_levels(image.convert("I"), 0, 65535), ()
-    if image.mode == "F" and not all(map(isfinite, array("f", image.tobytes()))):
-        raise DataError(
-            f"{where}: the image contains values that are not numbers; convert it to 8 bits"
-        )
+    if has_floats:
+        values = array("f", image.tobytes())
+        if not all(isfinite(value) for value in values):
+            raise DataError(
+                f"{where}: the image contains values that are not numbers; convert it to 8 bits"
+            )
     low, high = image.getextrema()
-    if image.mode == "F" and low >= 0 and high <= 1:
-        low, high = 0, 1
+    if has_floats and low >= 0 and high <= 1:
+        low = 0
+        high = 1
     elif low >= 0 and high <= 255:
-        low, high = 0, 255
+        low = 0
+        high = 255
     note = f"an image of 32 bits per pixel is shown from {low:g} (black) to {high:g} (white)"
     return _stretch_levels(image, low, high), (note,)
 
@@ -318,8 +326,10 @@ def _to_grey(image: Any, where: str) -> tuple[Any, tuple[str, ...]]:
 def _stretch_levels(image: Any, low: float, high: float) -> Any:
     """Return 8-bit grey with `low` as black and `high` as white, rounded to the nearest level."""
     factor = 255 / (high - low) if high > low else 0.0
+    offset = 0.5 - low * factor
     # Pillow takes a linear function of 32-bit pixels only in the form `pixel * number + number`.
-    return image.point(lambda pixel: pixel * factor + (0.5 - low * factor)).convert("L")
+    stretched = image.point(lambda pixel: pixel * factor + offset)
+    return stretched.convert("L")
 
 
 # --- files for other programs ----------------------------------------------------------------------------------------

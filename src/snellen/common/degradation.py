@@ -40,6 +40,7 @@ def _blur(image: Any, dose: float, seed: str) -> Any:
 
 
 def _noise(image: Any, dose: float, seed: str) -> Any:
+    """Add normal noise with a standard deviation of `dose` levels, the same for the same seed."""
     import numpy as np
     from PIL import Image
 
@@ -99,12 +100,19 @@ def _grey(image: Any, dose: float, seed: str) -> Any:
 
 
 def _gamma(image: Any, dose: float, seed: str) -> Any:
-    levels = [round(255 * (level / 255) ** dose) for level in range(256)]
+    """Raise the brightness of each pixel, between 0 and 1, to the power of `dose`."""
+    levels: list[int] = []
+    for level in range(256):
+        brightness = level / 255
+        levels.append(round(255 * brightness**dose))
     return image.point(levels * 3)
 
 
 def _contrast(image: Any, dose: float, seed: str) -> Any:
-    levels = [round(128 + (level - 128) * dose) for level in range(256)]
+    """Multiply the distance of each pixel from mid-grey by `dose`."""
+    levels: list[int] = []
+    for level in range(256):
+        levels.append(round(128 + (level - 128) * dose))
     return image.point(levels * 3)
 
 
@@ -132,26 +140,33 @@ def check_doses(doses: Mapping[str, float]) -> None:
 
 def describe_doses(doses: Mapping[str, float]) -> str:
     """Describe doses for a reader: `blurred (Gaussian, sigma 2 px)`."""
-    ordered = _in_order(doses)
-    return ", ".join(DEGRADATIONS[name].title.format(f"{dose:g}") for name, dose in ordered.items())
+    descriptions = []
+    for name, dose in _in_order(doses).items():
+        descriptions.append(DEGRADATIONS[name].title.format(f"{dose:g}"))
+    return ", ".join(descriptions)
 
 
 def degraded_ref(image: ImageRef, doses: Mapping[str, float]) -> ImageRef:
     """Return the reference to a degraded image. Its digest depends on the digest of the source and on the doses."""
-    ordered = _in_order(doses)
-    shown_as = ",".join(f"{name}={dose:g}" for name, dose in ordered.items())
-    digest = hashlib.sha256(f"{image.digest} {shown_as}".encode()).hexdigest()
+    terms = []
     width = image.width
     height = image.height
-    for name, dose in ordered.items():
+    for name, dose in _in_order(doses).items():
+        terms.append(f"{name}={dose:g}")
         width = DEGRADATIONS[name].resized(width, dose)
         height = DEGRADATIONS[name].resized(height, dose)
+    shown_as = ",".join(terms)
+    digest = hashlib.sha256(f"{image.digest} {shown_as}".encode()).hexdigest()
     return ImageRef(digest, "image/png", width, height, image, shown_as, image.time)
 
 
 def _in_order(doses: Mapping[str, float]) -> dict[str, float]:
-    """Return doses in the order in which they are applied."""
-    return {name: doses[name] for name in DEGRADATIONS if name in doses}
+    """Return doses by kind of damage, in the order in which they are applied."""
+    ordered = {}
+    for name in DEGRADATIONS:
+        if name in doses:
+            ordered[name] = doses[name]
+    return ordered
 
 
 def degrade(image: ImageRef, source: Any) -> Any:

@@ -360,23 +360,42 @@ def without_exclusions(
 
 
 def has_word(text: str) -> bool:
-    """Whether a gold has a letter or digit; without one, no word metric can score it (ReForm-Eval's FUNSD)."""
-    return any(sign.isalnum() for sign in text)
+    """Return whether a text has a letter or digit.
+
+    No word metric can score a ground truth without one (ReForm-Eval's FUNSD).
+    """
+    return any(character.isalnum() for character in text)
 
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 def answer_pools(pairs: Iterable[tuple[KeyT, str]]) -> dict[KeyT, tuple[str, ...]]:
-    """The distinct answers under each key, in order of first appearance."""
+    """Return the distinct answers of each key, in order of first appearance.
+
+    Examples:
+        >>> answer_pools([("colour", "red"), ("count", "2"), ("colour", "blue"), ("colour", "red")])
+        {'colour': ('red', 'blue'), 'count': ('2',)}
+    """
     pools: dict[KeyT, dict[str, None]] = {}
     for key, answer in pairs:
-        pools.setdefault(key, {})[answer] = None
-    return {key: tuple(answers) for key, answers in pools.items()}
+        pool = pools.setdefault(key, {})
+        pool[answer] = None
+    return {key: tuple(pool) for key, pool in pools.items()}
 
 
 def by_votes(answers: Iterable[str]) -> tuple[str, ...]:
-    """Distinct non-empty answers of several annotators, the most frequent first, ties in order of appearance."""
-    counts = Counter(answer.strip() for answer in answers)
-    counts.pop("", None)
+    """Return the distinct answers of several annotators, the most frequent first, ties in order of appearance.
+
+    Answers are stripped of white space, and empty ones are left out.
+
+    Examples:
+        >>> by_votes(["red", "dark red ", "red", ""])
+        ('red', 'dark red')
+    """
+    counts: Counter[str] = Counter()
+    for answer in answers:
+        text = answer.strip()
+        if text:
+            counts[text] += 1
     return tuple(answer for answer, _ in counts.most_common())

@@ -29,7 +29,7 @@ PALETTE: tuple[Colour, ...] = (
 """Colours of several boxes, in order. The first four are the paper's, the others Snellen's own; then they repeat."""
 
 
-def render_image(picture: ImageSpec, content: bytes, where: str) -> bytes:
+def render_image(image: ImageSpec, content: bytes, where: str) -> bytes:
     """Crop an image and draw outlines on it.
 
     Coordinates are truncated to whole pixels and clipped. Outlines are relative to the cropped image. Coordinates
@@ -47,38 +47,39 @@ def render_image(picture: ImageSpec, content: bytes, where: str) -> bytes:
     Raises:
         DataError: The bytes are not an image, or a box has no area inside it.
     """
-    if picture.crop is None and not picture.outlines:
+    if image.crop is None and not image.outlines:
         return content
     from PIL import ImageDraw
 
     decoded = decode_image(content, where)
-    image = decoded.stored_image
-    if picture.crop is not None:
-        image = _crop(image, picture.crop, where)
-    pen = ImageDraw.Draw(image)
-    for outline in picture.outlines:
-        corners = _corners(outline.box, image.size, where)
+    rendered = decoded.stored_image
+    if image.crop is not None:
+        rendered = _crop(rendered, image.crop, where)
+    pen = ImageDraw.Draw(rendered)
+    for outline in image.outlines:
+        corners = _corners(outline.box, rendered.size, where)
         for bar in _frame(corners, outline.width):
             pen.rectangle(bar, fill=outline.colour)
 
     file = io.BytesIO()
-    decoded.turned(image).save(file, "PNG")
+    decoded.turned(rendered).save(file, "PNG")
     return file.getvalue()
 
 
 def image_content(image: ImageFile | ImageSpec, where: str) -> bytes:
     """Return the file of an image as its question shows it. Raises DataError, naming `where`."""
-    picture = image if isinstance(image, ImageSpec) else ImageSpec(image)
-    return render_image(picture, image_bytes(picture.file, where), where)
+    spec = image if isinstance(image, ImageSpec) else ImageSpec(image)
+    return render_image(spec, image_bytes(spec.file, where), where)
 
 
 def _crop(image: Any, box: Box, where: str) -> Any:
+    """Return the part of a Pillow image inside a box. Raises DataError, naming `where`, if there is none."""
     left, top, _, _ = _corners(box, image.size, where)
     x, y, width, height = box
     # A crop excludes the pixel of its far corner, and is at least one pixel wide.
-    right = max(min(int(x + width), image.width), left + 1)
-    bottom = max(min(int(y + height), image.height), top + 1)
-    return image.crop((left, top, right, bottom))
+    right = min(int(x + width), image.width)
+    bottom = min(int(y + height), image.height)
+    return image.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
 
 
 def _corners(box: Box, size: tuple[int, int], where: str) -> Corners:
@@ -100,14 +101,23 @@ def _corners(box: Box, size: tuple[int, int], where: str) -> Corners:
 
 
 def _frame(corners: Corners, width: int) -> Iterator[Corners]:
-    """Yield the four bars of a frame inside a box. Pillow's own frame outgrows a box thinner than its lines."""
+    """Yield the four bars of a frame inside a box: top, bottom, left and right.
+
+    Pillow's own frame outgrows a box that is thinner than its lines.
+    """
     left, top, right, bottom = corners
-    yield left, top, right, min(top + width - 1, bottom)
-    yield left, max(bottom - width + 1, top), right, bottom
-    yield left, top, min(left + width - 1, right), bottom
-    yield max(right - width + 1, left), top, right, bottom
+    top_inner = min(top + width - 1, bottom)
+    bottom_inner = max(bottom - width + 1, top)
+    left_inner = min(left + width - 1, right)
+    right_inner = max(right - width + 1, left)
+    yield left, top, right, top_inner
+    yield left, bottom_inner, right, bottom
+    yield left, top, left_inner, bottom
+    yield right_inner, top, right, bottom
 
 
 def from_corners(x1: float, y1: float, x2: float, y2: float) -> Box:
     """Return the box (x, y, width, height) with two opposite corners, in any order."""
-    return min(x1, x2), min(y1, y2), abs(x2 - x1), abs(y2 - y1)
+    left = min(x1, x2)
+    top = min(y1, y2)
+    return left, top, abs(x2 - x1), abs(y2 - y1)

@@ -71,8 +71,13 @@ def format_json_error(error: Exception, form: Any, text: bytes | str | msgspec.R
 
 
 def names_of(group: Group | Literal["benchmarks"], *, listed: bool = False) -> Meta:
-    """What the type of a field is annotated with that takes a name of a group, of the registry or of the catalogue;
-    `listed`: several with commas between them. After `?` or `:` stand options of what a name stands for.
+    """Annotate the type of a field that takes a name from the registry or from the catalogue, for `check_names`.
+
+    Args:
+        group: Group of the registry, or "benchmarks" for the catalogue.
+        listed: Whether the field takes several names with commas between them.
+
+    In the field, options may follow a name after `?` or `:`.
 
     Examples:
         >>> from typing import Annotated
@@ -86,8 +91,12 @@ def names_of(group: Group | Literal["benchmarks"], *, listed: bool = False) -> M
 def check_names(
     record: Struct, where: str, also: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> None:
-    """Raise DataError, with file and key, for the first name that a record gives and nobody has. `also` are names that
-    count in this record besides those of the registry, by group.
+    """Raise DataError, with file and key, for the first field of a record with an unknown name.
+
+    Args:
+        record: The record, whose types have `names_of`.
+        where: Named in the error, such as a file.
+        also: Further known names besides those of the registry, by group.
 
     Examples:
         >>> from typing import Annotated
@@ -97,35 +106,43 @@ def check_names(
         Traceback (most recent call last):
         snellen.errors.DataError: exam.toml: metric: unknown metric 'anl'; did you mean anls?
     """
-    for path, mark, text in _given_names(record, type(record), ""):
-        group = mark["group"]
-        candidates = {*also.get(group, ()), *(targets(group) if group != "benchmarks" else ())}
-        for label in text.split(mark["separator"]) if mark["separator"] else [text]:
-            if (
-                label not in candidates
-                and (name := re.split("[?:]", label, maxsplit=1)[0]) not in candidates
-            ):
-                raise DataError(
-                    f"{where}: {path}: {unknown_name(singular(group), name, candidates)}"
-                )
+    for path, settings, text in _given_names(record, type(record), ""):
+        group = settings["group"]
+        separator = settings["separator"]
+        known = set(also.get(group, ()))
+        if group != "benchmarks":
+            known.update(targets(group))
+        for label in text.split(separator) if separator else [text]:
+            name = re.split("[?:]", label, maxsplit=1)[0]
+            if label not in known and name not in known:
+                raise DataError(f"{where}: {path}: {unknown_name(singular(group), name, known)}")
 
 
 def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    """Yield the names in a value whose type has `names_of`: the path, the settings of `names_of`, and the text."""
+    """Yield the names in a value whose type has `names_of`: the path, the settings of `names_of`, and the text.
+
+    Args:
+        value: A record, or the value of one of its fields.
+        kind: The type of the value, with its annotations.
+        path: Path of the value, such as `source.reader`.
+    """
     if get_origin(kind) is Annotated:
-        yield from ((path, mark.extra, value) for mark in kind.__metadata__ if value and mark.extra)
+        for mark in kind.__metadata__:
+            if value and mark.extra:
+                yield path, mark.extra, value
     elif isinstance(value, Struct):
-        for name, inner in _hints(type(value)).items():
+        for name, field_type in _hints(type(value)).items():
             if name in value.__struct_fields__:
-                yield from _given_names(
-                    getattr(value, name), inner, f"{path}.{name}" if path else name
-                )
+                field_path = f"{path}.{name}" if path else name
+                yield from _given_names(getattr(value, name), field_type, field_path)
     elif isinstance(value, tuple):
+        item_type = get_args(kind)[0]
         for item in value:
-            yield from _given_names(item, get_args(kind)[0], path)
+            yield from _given_names(item, item_type, path)
     elif isinstance(value, dict) and get_origin(kind) is dict:
+        value_type = get_args(kind)[1]
         for name, item in value.items():
-            yield from _given_names(item, get_args(kind)[1], f"{path}.{name}")
+            yield from _given_names(item, value_type, f"{path}.{name}")
 
 
 @cache

@@ -63,15 +63,17 @@ def _describe_type(name: str) -> str:
 def _plain_values(
     content: Mapping[str, Any], form: type[Struct], where: str, table: str
 ) -> dict[str, Any]:
-    """Return fields as the record holds them. Raises UnknownNameError for a field or choice that does not exist."""
+    """Return fields as the record holds them. Raises UnknownNameError for a field or choice that does not exist.
+
+    A field that is None, and whose default is another value, is left out.
+    """
     fields = record_fields(form)
     noun = f"field of [{table.rstrip('.')}]" if table else "field"
     check_known(content, fields, noun, where)
-    values = {
-        name: fields[name].plain(value)
-        for name, value in content.items()
-        if value is not None or fields[name].default is None
-    }
+    values = {}
+    for name, value in content.items():
+        if value is not None or fields[name].default is None:
+            values[name] = fields[name].plain(value)
     for name, value in values.items():
         choices = fields[name].choices
         if not choices:
@@ -96,5 +98,9 @@ def check_known(names: Iterable[str], choices: Iterable[str], noun: str, where: 
 
 
 def fields_of(form: type[Struct], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record that are among others, in the order of the record."""
-    return {name: content[name] for name in form.__struct_fields__ if name in content}
+    """Return the items of `content` that are fields of a record, in the order of the record."""
+    values = {}
+    for name in form.__struct_fields__:
+        if name in content:
+            values[name] = content[name]
+    return values

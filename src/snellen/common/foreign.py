@@ -156,7 +156,9 @@ def read_file(path: Path, most: int = SETTINGS_BYTES) -> bytes:
 
 
 def read_text(path: Path | Traversable, most: int = SETTINGS_BYTES) -> str:
-    """Return the text of a file, or of a packed package's, in UTF-8 or as its byte order mark says, without the mark.
+    """Return the text of a file, or of a file in a packed package, of at most `most` bytes.
+
+    The encoding is UTF-8, or that of its byte order mark, which is left out.
 
     Raises:
         OSError: The file cannot be read.
@@ -167,7 +169,8 @@ def read_text(path: Path | Traversable, most: int = SETTINGS_BYTES) -> str:
         >>> read_text(Path("note.txt"))
         'wren'
     """
-    return decoded(read_file(path, most) if isinstance(path, Path) else path.read_bytes())
+    content = read_file(path, most) if isinstance(path, Path) else path.read_bytes()
+    return decoded(content)
 
 
 def decoded(content: bytes) -> str:
@@ -202,11 +205,12 @@ def lines_of(file: IO[bytes] | io.BufferedIOBase, longest: int = LINE_BYTES) -> 
 
 
 def open_gzip(file: BinaryIO, most: int = TABLE_BYTES) -> BinaryIO:
-    """Return what a gzip file unpacks to, to be read as a file of at most `most` bytes.
+    """Return the uncompressed content of a gzip file as a file of at most `most` bytes.
 
     Reading raises LimitError beyond them, and EOFError, OSError or zlib.error for a file that is damaged.
     """
-    return cast("BinaryIO", io.BufferedReader(_Unpacked(file, int(raised(most))), 1 << 17))
+    content = _Unpacked(file, int(raised(most)))
+    return cast("BinaryIO", io.BufferedReader(content, 1 << 17))
 
 
 class _Unpacked(io.RawIOBase):

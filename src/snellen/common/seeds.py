@@ -7,7 +7,7 @@ import random
 
 
 def rng_for(*names: str | int) -> random.Random:
-    """A generator that depends on `names` alone: the same on any machine, in any order.
+    """Return a random generator that depends on `names` alone: the same on any machine, in any order of calls.
 
     The convention is `rng_for(benchmark, sample_id, purpose, seed)`. Names are joined with their
     lengths, so ("a", "bc") and ("ab", "c") give different generators.
@@ -16,26 +16,33 @@ def rng_for(*names: str | int) -> random.Random:
         >>> rng_for("mmbench", "q7", "order", 0).random() == rng_for("mmbench", "q7", "order", 0).random()
         True
     """
-    spelled = "".join(f"{len(str(name))}:{name}" for name in names)
-    return random.Random(int.from_bytes(hashlib.blake2b(spelled.encode(), digest_size=16).digest()))
+    key = ""
+    for name in names:
+        text = str(name)
+        key += f"{len(text)}:{text}"
+    digest = hashlib.blake2b(key.encode(), digest_size=16).digest()
+    return random.Random(int.from_bytes(digest))
 
 
 def numpy_permutation(count: int, seed: int) -> list[int]:
-    """`numpy.random.RandomState(seed).permutation(count)`, of which `choice(count, k, replace=False)` is the beginning.
+    """Return `numpy.random.RandomState(seed).permutation(count)`, without NumPy.
 
-    The generator is Python's own, MT19937, seeded by Knuth's rule as NumPy seeds it (Matsumoto and Nishimura 1998,
-    revised 2002); places are exchanged from the last one on, each with one drawn by rejection.
+    Its first k items are `RandomState(seed).choice(count, k, replace=False)`. The generator is Python's own, MT19937,
+    seeded by Knuth's rule as NumPy seeds it (Matsumoto and Nishimura 1998, revised 2002). Positions are swapped from
+    the last one on, each with one drawn by rejection.
     """
-    key, word = list[int](), seed & 0xFFFFFFFF
-    for place in range(1, 625):
-        key.append(word)
-        word = (1812433253 * (word ^ (word >> 30)) + place) & 0xFFFFFFFF
+    state: list[int] = []
+    word = seed & 0xFFFFFFFF
+    for index in range(1, 625):
+        state.append(word)
+        word = (1812433253 * (word ^ (word >> 30)) + index) & 0xFFFFFFFF
     generator = random.Random()
-    generator.setstate((3, (*key, 624), None))
+    generator.setstate((3, (*state, 624), None))
     order = list(range(count))
     for last in range(count - 1, 0, -1):
         mask = (1 << last.bit_length()) - 1
-        while (drawn := generator.getrandbits(32) & mask) > last:
-            pass
-        order[last], order[drawn] = order[drawn], order[last]
+        partner = generator.getrandbits(32) & mask
+        while partner > last:
+            partner = generator.getrandbits(32) & mask
+        order[last], order[partner] = order[partner], order[last]
     return order

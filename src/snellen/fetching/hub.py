@@ -125,19 +125,21 @@ def lacking_files(
 ) -> tuple[HubFiles, int]:
     """Return a dataset's files that match `patterns`, and how many of their bytes the hub's cache lacks.
 
+    `names` are the dataset's name and its earlier names, under which the cache may have it.
+
     Raises FetchError if the hub cannot list them.
     """
     files = _listed(names[0], patterns, revision)
-    blobs = [_cache_folder(name) / "blobs" for name in names]
-    lacking = (
-        file
-        for file in files.listed
-        if not any((folder / _etag(file)).exists() for folder in blobs)
-    )
-    return files, sum(file.size for file in lacking)
+    blob_folders = [_cache_folder(name) / "blobs" for name in names]
+    lacking_bytes = 0
+    for file in files.listed:
+        if not any((folder / _etag(file)).exists() for folder in blob_folders):
+            lacking_bytes += file.size
+    return files, lacking_bytes
 
 
 def _cache_folder(repo: str) -> Path:
+    """Return the folder of a dataset in the hub's cache."""
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
@@ -145,6 +147,7 @@ def _cache_folder(repo: str) -> Path:
 
 
 def _listed(repo: str, patterns: Sequence[str], revision: str) -> HubFiles:
+    """Return the files of a dataset that match `patterns`, from the hub. Raises FetchError if there are none."""
     from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
@@ -152,21 +155,20 @@ def _listed(repo: str, patterns: Sequence[str], revision: str) -> HubFiles:
     dataset = _with_patience(
         repo, revision, lambda: api.dataset_info(repo, revision=revision or None)
     )
+    commit = str(dataset.sha)
     if dataset.id != repo:
         attendance().say(f"{repo} has been renamed to {dataset.id}")
-    tree = _with_patience(
-        repo,
-        revision,
-        lambda: list(
-            api.list_repo_tree(repo, recursive=True, revision=str(dataset.sha), repo_type="dataset")
-        ),
-    )
-    matching = tuple(
-        file for file in tree if isinstance(file, RepoFile) and fits(file.path, patterns)
-    )
+
+    def list_tree() -> list[Any]:
+        return list(api.list_repo_tree(repo, recursive=True, revision=commit, repo_type="dataset"))
+
+    matching = []
+    for file in _with_patience(repo, revision, list_tree):
+        if isinstance(file, RepoFile) and fits(file.path, patterns):
+            matching.append(file)
     if not matching:
         raise FetchError(f"{repo} has no file named {', '.join(patterns)}; has its layout changed?")
-    return HubFiles(repo, str(dataset.sha), matching)
+    return HubFiles(repo, commit, tuple(matching))
 
 
 def _fetch(
@@ -176,16 +178,31 @@ def _fetch(
     expected: Mapping[str, KnownFile],
     licence: str,
 ) -> tuple[Path, str]:
-    """Download the missing files of a dataset into the hub's cache, and return the snapshot and its commit."""
+    """Download the missing files of a dataset into the hub's cache.
+
+    Args:
+        repo: The dataset, as ORG/NAME.
+        patterns: Patterns of the files' paths.
+        revision: Commit, branch or tag; empty for the newest.
+        expected: Sizes and checksums by path, as far as the catalogue has them.
+        licence: The licence, announced before a download.
+
+    Returns:
+        The folder of the snapshot, and its commit.
+    """
     from huggingface_hub import constants, get_token, hf_hub_url
 
     files = _listed(repo, patterns, revision)
-    commit, listed = files.commit, files.listed
+    commit = files.commit
     folder = _cache_folder(repo)
+    blob_folder = folder / "blobs"
     snapshot = folder / "snapshots" / commit
-    lacking = [file for file in listed if not (snapshot / file.path).exists()]
-    size = sum(file.size for file in lacking if not (folder / "blobs" / _etag(file)).exists())
-    with writing(folder / "blobs"):
+    size = 0
+    for file in files.listed:
+        is_linked = (snapshot / file.path).exists()
+        if not is_linked and not (blob_folder / _etag(file)).exists():
+            size += file.size
+    with writing(blob_folder):
         if size:
             terms = f" ({licence})" if licence else ""
             attendance().say(
@@ -193,24 +210,23 @@ def _fetch(
             )
             check_room(folder, size, f"the dataset {repo}")
         blobs = {}
-        for file in listed:
+        for file in files.listed:
             path = snapshot / file.path
-            blobs[path] = path.resolve() if path.exists() else folder / "blobs" / _etag(file)
+            blob = path.resolve() if path.exists() else blob_folder / _etag(file)
+            blobs[path] = blob
+            address = hf_hub_url(repo, file.path, repo_type="dataset", revision=commit)
+            lock = folder.parent / ".locks" / folder.name / f"{_etag(file)}.lock"
+            content = _expected(file, expected.get(file.path))
             try:
-                fetch_file(
-                    (hf_hub_url(repo, file.path, repo_type="dataset", revision=commit),),
-                    blobs[path],
-                    _expected(file, expected.get(file.path)),
-                    lock=folder.parent / ".locks" / folder.name / f"{_etag(file)}.lock",
-                    token=get_token() or "",
-                )
+                fetch_file((address,), blob, content, lock=lock, token=get_token() or "")
             except FetchError as error:
                 raise _refusal(repo, commit, error.code, error.reason) or error from None
         # Only now, so that an incomplete download never looks like a complete snapshot.
         for path, blob in blobs.items():
             _point(path, blob)
         ref = folder / "refs" / (revision or "main")
-        if revision != commit and not (ref.exists() and read_text(ref) == commit):
+        is_current = ref.exists() and read_text(ref) == commit
+        if revision != commit and not is_current:
             ref.parent.mkdir(parents=True, exist_ok=True)
             ref.write_text(commit)
     return snapshot, commit
@@ -222,6 +238,7 @@ def _etag(file: Any) -> str:
 
 
 def _expected(file: Any, locked: KnownFile | None) -> Content:
+    """Return the expected content of a file: as the catalogue locks it, or else as the hub lists it."""
     if locked and locked.sha256:
         return Content(locked.size, sha256=locked.sha256)
     if file.lfs:
@@ -232,11 +249,12 @@ def _expected(file: Any, locked: KnownFile | None) -> Content:
 def _point(pointer: Path, blob: Path) -> None:
     """Link a file of a snapshot to its content, as the hub's cache does."""
     pointer.parent.mkdir(parents=True, exist_ok=True)
-    if not pointer.exists():
-        link = pointer.with_name(f".{pointer.name}.{os.getpid()}")
-        link.unlink(missing_ok=True)
-        link.symlink_to(os.path.relpath(blob, pointer.parent))
-        link.replace(pointer)
+    if pointer.exists():
+        return
+    link = pointer.with_name(f".{pointer.name}.{os.getpid()}")
+    link.unlink(missing_ok=True)
+    link.symlink_to(os.path.relpath(blob, pointer.parent))
+    link.replace(pointer)
 
 
 def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
@@ -255,9 +273,11 @@ def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
     except LocalEntryNotFoundError:
         return None
     folder = Path(str(snapshot))
-    shards = Counter(
-        match.groups() for match in map(_SHARD.fullmatch, files_like(folder, patterns)) if match
-    )
+    shards: Counter[tuple[str, ...]] = Counter()
+    for file in files_like(folder, patterns):
+        match = _SHARD.fullmatch(file)
+        if match:
+            shards[match.groups()] += 1
     for (_, total, _), count in shards.items():
         if count != int(total):
             return None
@@ -292,6 +312,7 @@ def _is_sound(folder: Path, patterns: Sequence[str], locked_files: Mapping[str, 
 
 
 def _not_cached(repo: str, revision: str) -> FetchError:
+    """Return the error for a dataset that the hub's cache lacks while offline."""
     name = f"{repo}@{revision}" if revision else repo
     return FetchError(
         f"{name} is not in the hub's cache, and HF_HUB_OFFLINE is set; fetch it "
@@ -299,7 +320,7 @@ def _not_cached(repo: str, revision: str) -> FetchError:
     )
 
 
-def _with_patience(repo: str, revision: str, ask: Callable[[], T]) -> T:
+def _with_patience(repo: str, revision: str, query: Callable[[], T]) -> T:
     """Return the result of a query to the hub, repeating it after rate limits and faults of the hub."""
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -308,25 +329,31 @@ def _with_patience(repo: str, revision: str, ask: Callable[[], T]) -> T:
         attempt += 1
         with hub_faults(repo, revision):
             try:
-                return ask()
+                return query()
             except HfHubHTTPError as error:
-                status, pause = _status(error), _retry_after(error)
-                if attempt == ATTEMPTS or (status != 429 and status < 500) or pause > LONGEST_PAUSE:
+                status = _status(error)
+                pause = _retry_after(error)
+                is_temporary = status == 429 or status >= 500
+                if attempt == ATTEMPTS or not is_temporary or pause > LONGEST_PAUSE:
                     raise
         time.sleep(pause or SHORTEST_PAUSE * 2**attempt)
 
 
 def _status(error: Any) -> int:
+    """Return the HTTP status of an error of the hub; 0 if it has none."""
     return int(getattr(error.response, "status_code", 0) or 0)
 
 
 def _retry_after(error: Any) -> float:
-    header = error.response.headers.get("Retry-After", "") if error.response is not None else ""
+    """Return the seconds that the hub asks to wait; 0 if it does not say."""
+    if error.response is None:
+        return 0.0
+    header = error.response.headers.get("Retry-After", "")
     return parse_retry_after(header, time.time()) or 0.0
 
 
 def _refusal(repo: str, revision: str, code: str, reason: str) -> FetchError | None:
-    """Return the error that the hub's own code and reason mean; None if they say no more than the status."""
+    """Return the error for the code and reason that the hub sent; None if they say no more than the status."""
     from huggingface_hub import constants, get_token
 
     page = f"{constants.ENDPOINT}/datasets/{repo}"
@@ -334,10 +361,12 @@ def _refusal(repo: str, revision: str, code: str, reason: str) -> FetchError | N
         return FetchError(
             f"{repo} is gated, and your request for access is still pending; look at {page}"
         )
+    if code == "GatedRepo" and get_token():
+        return FetchError(f"{repo} is gated; your login does not have access; request it at {page}")
     if code == "GatedRepo":
-        way = "your login does not have access; request it" if get_token() else "accept its terms"
-        then = "" if get_token() else ", then run `hf auth login` (or set HF_TOKEN)"
-        return FetchError(f"{repo} is gated; {way} at {page}{then}")
+        return FetchError(
+            f"{repo} is gated; accept its terms at {page}, then run `hf auth login` (or set HF_TOKEN)"
+        )
     if code == "RevisionNotFound":
         return FetchError(f"{repo} has no revision {revision!r}; see {page}/commits")
     if reason.startswith("Invalid credentials"):
@@ -358,46 +387,48 @@ def hub_faults(repo: str, revision: str) -> Iterator[None]:
         RepositoryNotFoundError,
     )
 
-    page = f"{constants.ENDPOINT}/datasets/{repo}"
+    server = constants.ENDPOINT
+    page = f"{server}/datasets/{repo}"
     try:
         yield
     except HfHubHTTPError as error:
         headers = error.response.headers
-        if fault := _refusal(
-            repo, revision, headers.get("X-Error-Code", ""), headers.get("X-Error-Message", "")
-        ):
-            raise fault from None
+        code = headers.get("X-Error-Code", "")
+        reason = headers.get("X-Error-Message", "")
+        refusal = _refusal(repo, revision, code, reason)
+        if refusal:
+            raise refusal from None
         if isinstance(error, RepositoryNotFoundError):
             raise FetchError(
-                f"no dataset {repo} at {constants.ENDPOINT}: it may be private, deleted or renamed; look at "
+                f"no dataset {repo} at {server}: it may be private, deleted or renamed; look at "
                 f"{page}, and run `hf auth login` if you have access"
             ) from None
         if _status(error) == 429:
-            again = f"in {_retry_after(error):,.0f} seconds" if _retry_after(error) else "later"
+            pause = _retry_after(error)
+            again = f"in {pause:,.0f} seconds" if pause else "later"
             raise FetchError(
-                f"{constants.ENDPOINT} has rate-limited this client (429, too many requests); try again {again}, "
+                f"{server} has rate-limited this client (429, too many requests); try again {again}, "
                 "or run `hf auth login` for a higher limit"
             ) from None
-        raise FetchError(f"{page} cannot be read ({' '.join(str(error).split())[:200]})") from None
+        raise FetchError(f"{page} cannot be read ({_one_line(error)})") from None
     except json.JSONDecodeError as error:
         if not error.doc.lstrip().startswith("<"):
-            raise FetchError(
-                f"{constants.ENDPOINT} returned an incomplete response; try again later"
-            ) from None
+            raise FetchError(f"{server} returned an incomplete response; try again later") from None
         raise FetchError(
-            f"{constants.ENDPOINT} returned a web page instead of data; sign in to the proxy that shows it, or "
+            f"{server} returned a web page instead of data; sign in to the proxy that shows it, or "
             "set HF_ENDPOINT"
         ) from None
     except DataError:
         raise
     except (HFValidationError, ValueError) as error:
-        raise FetchError(
-            f"the dataset {repo} cannot be read ({' '.join(str(error).split())[:200]})"
-        ) from None
+        raise FetchError(f"the dataset {repo} cannot be read ({_one_line(error)})") from None
     except (HTTPError, OSError) as error:
-        raise FetchError(
-            f"{page} cannot be reached ({' '.join(str(error).split())[:200]})"
-        ) from None
+        raise FetchError(f"{page} cannot be reached ({_one_line(error)})") from None
+
+
+def _one_line(error: Exception) -> str:
+    """Return at most 200 characters of an error's message, without line breaks."""
+    return " ".join(str(error).split())[:200]
 
 
 SCHEME = "hf://"
@@ -423,58 +454,81 @@ class HubTable(Struct, frozen=True):
 
 
 def fetch_hub_table(target: str) -> HubTable:
-    """Download the table that a target names. Raises DataError if there are none, or several to choose from."""
+    """Download the table that a target such as `hf://ORG/NAME/CONFIG:SPLIT@REVISION` names.
+
+    CONFIG, SPLIT and REVISION may be left out if the dataset has only one table. Image files in the dataset are
+    downloaded too, except for Parquet, which contains the images.
+
+    Raises DataError if there is no such table, or several to choose from.
+    """
     match = _TARGET.fullmatch(target)
     if match is None:
         raise DataError(f"{target}: write it as hf://ORG/NAME, hf://ORG/NAME/CONFIG:SPLIT")
-    repo, config, split = match["repo"], match["config"] or "", match["split"] or ""
-    files, _ = lacking_files((repo,), ("*",), match["revision"] or "")
+    repo = match["repo"]
+    revision = match["revision"] or ""
+    files, _ = lacking_files((repo,), ("*",), revision)
     tables = tables_by_split(files.names)
-    chosen = {
-        key: pattern
-        for key, pattern in tables.items()
-        if (not config or key[0] == config) and (not split or key[1] == split)
-    }
-    if len(chosen) != 1:
-        names = [_name(repo, *key) for key in sorted(chosen or tables)]
-        if not names:
-            raise DataError(
-                f"{target}: the dataset has no table in a supported format (.parquet, .jsonl, .json, .csv, .tsv)"
-            )
+    chosen: dict[tuple[str, str], str] = {}
+    for (config, split), pattern in tables.items():
+        if match["config"] and match["config"] != config:
+            continue
+        if match["split"] and match["split"] != split:
+            continue
+        chosen[config, split] = pattern
+    if not tables:
         raise DataError(
-            f"{target}: which table? Name one of {', '.join(names[:8])}{' ...' * (len(names) > 8)}"
+            f"{target}: the dataset has no table in a supported format (.parquet, .jsonl, .json, .csv, .tsv)"
         )
-    [pattern] = chosen.values()
-    pictures = (
-        ()
-        if pattern.endswith(".parquet")
-        else tuple(sign for sign in _IMAGES if any(name.endswith(sign[1:]) for name in files.names))
-    )
-    folder, commit = fetch_dataset((repo,), (pattern, *pictures), match["revision"] or "")
-    place = HubSource(repo=repo, files=(pattern,), images=pictures, revision=commit, reader="table")
+    if len(chosen) != 1:
+        names = [_table_name(repo, *key) for key in sorted(chosen or tables)]
+        listed = ", ".join(names[:8])
+        if len(names) > 8:
+            listed += " ..."
+        raise DataError(f"{target}: which table? Name one of {listed}")
+
+    [((config, split), pattern)] = chosen.items()
+    image_patterns = []
+    if not pattern.endswith(".parquet"):
+        for image_pattern in _IMAGES:
+            suffix = image_pattern.removeprefix("*")
+            if any(name.endswith(suffix) for name in files.names):
+                image_patterns.append(image_pattern)
+    images = tuple(image_patterns)
+    folder, commit = fetch_dataset((repo,), (pattern, *images), revision)
+    place = HubSource(repo=repo, files=(pattern,), images=images, revision=commit, reader="table")
     name = repo.rpartition("/")[2]
     if len(tables) > 1:
-        [parts] = chosen
-        name = "-".join((name, *filter(None, parts)))
+        name = "-".join(part for part in (name, config, split) if part)
     return HubTable(place, folder, pattern, name)
 
 
-def _name(repo: str, config: str, split: str) -> str:
-    return f"{SCHEME}{repo}{'/' * bool(config)}{config}:{split}"
+def _table_name(repo: str, config: str, split: str) -> str:
+    """Return the target of a table, such as `hf://ORG/NAME/CONFIG:SPLIT`; config may be empty."""
+    dataset = f"{repo}/{config}" if config else repo
+    return f"{SCHEME}{dataset}:{split}"
 
 
 def tables_by_split(names: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Return the file, or the pattern of the files, of each config and split, by the names of a dataset's files."""
-    parts: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
+    """Return the file of each config and split, or the pattern of its files if there are several.
+
+    Args:
+        names: Paths of all files of a dataset. A folder is a config, and a file name begins with its split.
+    """
+    files_of_table: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     for name in names:
         match = _FILE.fullmatch(name)
-        if match and name not in _ASIDE:
-            folder = (match["folder"] or "").rstrip("/")
-            config = "" if folder in ("", "data") else folder.removeprefix("data/")
-            parts[config, match["split"], match["form"]].append((folder, name))
-    return {
-        (config, split): files[0][1]
-        if len(files) == 1
-        else f"{files[0][0]}{'/' * bool(files[0][0])}{split}-*.{form}"
-        for (config, split, form), files in parts.items()
-    }
+        if not match or name in _ASIDE:
+            continue
+        folder = (match["folder"] or "").rstrip("/")
+        config = "" if folder in ("", "data") else folder.removeprefix("data/")
+        files_of_table[config, match["split"], match["form"]].append((folder, name))
+
+    tables = {}
+    for (config, split, form), files in files_of_table.items():
+        folder, name = files[0]
+        if len(files) == 1:
+            tables[config, split] = name
+        else:
+            pattern = f"{split}-*.{form}"
+            tables[config, split] = f"{folder}/{pattern}" if folder else pattern
+    return tables

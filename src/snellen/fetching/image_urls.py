@@ -68,6 +68,7 @@ class ImageDownloads:
 
 
 def _addresses(cells: Iterable[Any]) -> Iterator[str]:
+    """Yield the addresses in the cells of a table, and skip other cells."""
     for cell in cells:
         text = cell
         if isinstance(cell, dict):
@@ -88,6 +89,7 @@ def _can_be_split(address: str) -> bool:
 
 
 def _image_file(address: str) -> Path:
+    """Return the path that an image is, or would be, downloaded to."""
     name = urlsplit(address).path.rpartition("/")[2]
     digest = hashlib.sha256(address.encode()).hexdigest()
     return data_folder() / FILES / digest[:32] / slug(name)[-80:]

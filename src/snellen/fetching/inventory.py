@@ -72,42 +72,45 @@ class Removal(Struct, frozen=True):
 
 def kept_data() -> list[KeptData]:
     """Return all fetched data: those in the data folder, and those in the hub's cache for benchmarks of the catalogue."""
-    places = [(spec, place) for spec in entries().values() for place in source_places(spec)]
-    # Which benchmarks need each folder of data, dataset of the hub, and copy from ModelScope.
-    owners: dict[Path, list[str]] = defaultdict(list)
-    datasets: dict[str, list[tuple[str, HubSource]]] = defaultdict(list)
-    copies: dict[Path, list[str]] = defaultdict(list)
-    for spec, place in places:
-        if isinstance(place, UrlSource):
-            for file in place.files:
-                path = file_path(file)
-                owners[path.parent].append(spec.name)
-                if file.unpack:
-                    owners[data_folder() / UNPACKED / folder_name(path, file.keep)].append(
-                        spec.name
-                    )
-        elif isinstance(place, HubSource):
-            owners[folder_of_hub_archives(place.repo)].append(spec.name)
-            for repo in (place.repo, *place.before):
-                datasets[repo].append((spec.name, place))
-            if place.modelscope:
-                copies[data_folder() / MODELSCOPE / place.modelscope].append(spec.name)
-    files = [_stored_folder(folder, "file", owners.get(folder, [])) for folder in _below(FILES)]
-    unpacked = [
-        _stored_folder(folder, "unpacked", owners.get(folder, [])) for folder in _below(UNPACKED)
-    ]
-    copied = [_kept_copy(folder, names) for folder, names in copies.items() if folder.is_dir()]
-    parts = [
-        _kept_part(folder)
-        for folder in sorted(parts_folder().glob("**/[0-9]*"))
-        if (folder / MANIFEST).exists()
-    ]
-    return [
-        *(data for data in (*files, *unpacked) if data.size),
-        *_kept_datasets(datasets),
-        *copied,
-        *parts,
-    ]
+    users_of_folder: dict[Path, list[str]] = defaultdict(list)
+    users_of_dataset: dict[str, list[tuple[str, HubSource]]] = defaultdict(list)
+    users_of_copy: dict[Path, list[str]] = defaultdict(list)  # by folder of a ModelScope dataset
+    for spec in entries().values():
+        for place in source_places(spec):
+            if isinstance(place, UrlSource):
+                for folder in _folders_of_urls(place):
+                    users_of_folder[folder].append(spec.name)
+            elif isinstance(place, HubSource):
+                users_of_folder[folder_of_hub_archives(place.repo)].append(spec.name)
+                for repo in (place.repo, *place.before):
+                    users_of_dataset[repo].append((spec.name, place))
+                if place.modelscope:
+                    copy_folder = data_folder() / MODELSCOPE / place.modelscope
+                    users_of_copy[copy_folder].append(spec.name)
+
+    kept: list[KeptData] = []
+    for folder in _subfolders(FILES):
+        kept.append(_stored_folder(folder, "file", users_of_folder.get(folder, [])))
+    for folder in _subfolders(UNPACKED):
+        kept.append(_stored_folder(folder, "unpacked", users_of_folder.get(folder, [])))
+    kept = [data for data in kept if data.size]
+    kept.extend(_kept_datasets(users_of_dataset))
+    for folder, names in users_of_copy.items():
+        if folder.is_dir():
+            kept.append(_kept_copy(folder, names))
+    for folder in sorted(parts_folder().glob("**/[0-9]*")):
+        if (folder / MANIFEST).exists():
+            kept.append(_kept_part(folder))
+    return kept
+
+
+def _folders_of_urls(place: UrlSource) -> Iterator[Path]:
+    """Yield the folders of a source's files, and those that its archives are extracted to."""
+    for file in place.files:
+        path = file_path(file)
+        yield path.parent
+        if file.unpack:
+            yield data_folder() / UNPACKED / folder_name(path, file.keep)
 
 
 def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
@@ -117,11 +120,11 @@ def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
     """
     names = {spec.name for spec in specs}
     stored = kept_data()
-    other_names = {
-        spec.name
-        for spec in entries().values()
-        if spec.name not in names and _is_here(spec, stored)
-    }
+    other_names = set()
+    for spec in entries().values():
+        if spec.name not in names and _is_here(spec, stored):
+            other_names.add(spec.name)
+
     removed: list[KeptData] = []
     shared: list[tuple[KeptData, tuple[str, ...]]] = []
     for data in stored:
@@ -132,16 +135,21 @@ def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
             shared.append((data, needed_by))
         else:
             removed.append(data)
+
+    freed = 0
+    commits = []
     try:
         for data in removed:
-            if data.kind != "hub":
+            if data.kind == "hub":
+                commits.append(Path(data.path).name)
+            else:
                 shutil.rmtree(data.path)
+                freed += data.size
         for spec in specs:
             shutil.rmtree(snellen_home() / JOINED / spec.name, ignore_errors=True)
-        freed = _forget([Path(data.path).name for data in removed if data.kind == "hub"])
+        freed += _forget(commits)
     except OSError as error:
         raise DataError(f"{error.filename} cannot be removed ({error.strerror or error})") from None
-    freed += sum(data.size for data in removed if data.kind != "hub")
     return Removal(tuple(removed), tuple(shared), freed)
 
 
@@ -149,80 +157,106 @@ def _is_here(spec: BenchmarkSpec, stored: Collection[KeptData]) -> bool:
     """Return whether a place of a benchmark has all its files on this machine."""
     if any(data.kind == "hub" and spec.name in data.benchmarks for data in stored):
         return True
-    from_urls = (place for place in source_places(spec) if isinstance(place, UrlSource))
-    return any(all(file_path(file).exists() for file in place.files) for place in from_urls)
+    for place in source_places(spec):
+        if isinstance(place, UrlSource) and all(file_path(file).exists() for file in place.files):
+            return True
+    return False
 
 
-def _below(part: str) -> list[Path]:
+def _subfolders(part: str) -> list[Path]:
+    """Return the folders in a subfolder of the data folder, sorted; none if it does not exist."""
     folder = data_folder() / part
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.is_dir())
 
 
 def _stored_folder(
     folder: Path, kind: Literal["file", "unpacked"], benchmarks: Collection[str]
 ) -> KeptData:
+    """Return the entry for a downloaded file or an extracted archive, which has a folder of its own."""
     if kind == "file":
-        name = min(
-            (path.name for path in folder.iterdir() if path.suffix not in _ASIDE), default=""
-        )
+        names = [path.name for path in folder.iterdir() if path.suffix not in _ASIDE]
+        name = min(names, default="")
     else:
         name = folder.name.partition("-")[2]
-    return KeptData(name or folder.name, kind, str(folder), _size(folder), *_use_of(benchmarks))
+    return _kept(name or folder.name, kind, folder, _size(folder), benchmarks)
 
 
 def _kept_copy(folder: Path, benchmarks: Collection[str]) -> KeptData:
+    """Return the entry for a dataset of ModelScope."""
     name = folder.relative_to(data_folder() / MODELSCOPE).as_posix()
-    return KeptData(name, "modelscope", str(folder), _size(folder), *_use_of(benchmarks))
+    return _kept(name, "modelscope", folder, _size(folder), benchmarks)
 
 
 def _kept_part(folder: Path) -> KeptData:
-    name = folder.parent.relative_to(parts_folder()).as_posix()
-    return KeptData(
-        f"{folder.name} questions of {name}", "part", str(folder), _size(folder), *_use_of([name])
-    )
+    """Return the entry for a partial build, whose folder is named by its number of questions."""
+    benchmark = folder.parent.relative_to(parts_folder()).as_posix()
+    name = f"{folder.name} questions of {benchmark}"
+    return _kept(name, "part", folder, _size(folder), [benchmark])
 
 
-def _use_of(benchmarks: Collection[str]) -> tuple[tuple[str, ...], Literal["needed", "unused"]]:
-    """Return the names of benchmarks without repetition, and whether any of them is not built yet."""
-    names = tuple(dict.fromkeys(benchmarks))
-    is_needed = any(not (benchmark_folder(name) / MANIFEST).exists() for name in names)
-    return names, "needed" if is_needed else "unused"
+def _kept(
+    name: str,
+    kind: Literal["file", "unpacked", "hub", "modelscope", "part"],
+    folder: Path,
+    size: int,
+    benchmarks: Collection[str],
+) -> KeptData:
+    """Return an entry; the data are needed as long as one of the benchmarks is not built."""
+    users = tuple(dict.fromkeys(benchmarks))
+    is_needed = False
+    for benchmark in users:
+        if not (benchmark_folder(benchmark) / MANIFEST).exists():
+            is_needed = True
+    state: Literal["needed", "unused"] = "needed" if is_needed else "unused"
+    return KeptData(name, kind, str(folder), size, users, state)
 
 
 def _size(folder: Path) -> int:
-    return sum(
-        Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names
-    )
+    """Return the bytes of all files in a folder and its subfolders; links count as links."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        total += sum(Path(parent, name).lstat().st_size for name in names)
+    return total
 
 
 # --- the hub's cache ---------------------------------------------------------------------------------------------
 
 
-def _kept_datasets(datasets: dict[str, list[tuple[str, HubSource]]]) -> Iterator[KeptData]:
+def _kept_datasets(
+    users_of_dataset: dict[str, list[tuple[str, HubSource]]],
+) -> Iterator[KeptData]:
+    """Yield the snapshots in the hub's cache that have all files of a benchmark.
+
+    `users_of_dataset` has the benchmarks built from each dataset, with what they take of it.
+    """
     cache = _scanned_cache()
-    for repo in sorted(cache.repos if cache else (), key=lambda repo: repo.repo_id):
-        if repo.repo_type != "dataset" or repo.repo_id not in datasets:
+    if cache is None:
+        return
+    for repo in sorted(cache.repos, key=lambda repo: repo.repo_id):
+        if repo.repo_type != "dataset" or repo.repo_id not in users_of_dataset:
             continue
         for revision in sorted(repo.revisions, key=lambda revision: revision.commit_hash):
-            files = [
-                file.file_path.relative_to(revision.snapshot_path).as_posix()
-                for file in revision.files
-            ]
-            benchmarks = [name for name, place in datasets[repo.repo_id] if _holds(files, place)]
+            files = []
+            for file in revision.files:
+                files.append(file.file_path.relative_to(revision.snapshot_path).as_posix())
+            benchmarks = []
+            for benchmark, place in users_of_dataset[repo.repo_id]:
+                if _has_all_files(files, place):
+                    benchmarks.append(benchmark)
             if benchmarks:
                 name = f"{repo.repo_id}@{revision.commit_hash[:7]}"
-                yield KeptData(
-                    name,
-                    "hub",
-                    str(revision.snapshot_path),
-                    revision.size_on_disk,
-                    *_use_of(benchmarks),
-                )
+                folder = Path(revision.snapshot_path)
+                yield _kept(name, "hub", folder, revision.size_on_disk, benchmarks)
 
 
-def _holds(files: Collection[str], place: HubSource) -> bool:
-    """Return whether files of a dataset include all that a benchmark is built from."""
-    return all(any(fits(file, (pattern,)) for file in files) for pattern in place.patterns)
+def _has_all_files(files: Collection[str], place: HubSource) -> bool:
+    """Return whether files of a dataset include one for each pattern of what a benchmark is built from."""
+    missing = list(place.patterns)
+    for file in files:
+        missing = [pattern for pattern in missing if not fits(file, (pattern,))]
+    return not missing
 
 
 def _scanned_cache() -> HFCacheInfo | None:
@@ -263,10 +297,10 @@ class Origin(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The origin as text."""
+        """The origin as text, such as "hub: ORG/NAME" or "by hand: WHAT (PAGE)"."""
         if self.kind == "urls":
             return self.place
-        text = ": ".join(filter(None, (self.kind, self.place)))
+        text = f"{self.kind}: {self.place}" if self.place else self.kind
         return f"{text} ({self.url})" if self.url else text
 
     @property
@@ -279,28 +313,34 @@ def origins_of(spec: BenchmarkSpec) -> tuple[Origin, ...]:
     if spec.source.embedded:
         return (Origin(spec.name, "built in", licence=spec.licence),)
     origins = tuple(_origin(spec, place) for place in source_places(spec))
-    return origins or (Origin(spec.name, "own files", licence=spec.licence),)
+    if not origins:
+        return (Origin(spec.name, "own files", licence=spec.licence),)
+    return origins
 
 
 def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
+    """Return where a place has a benchmark's files, with their size and licence as far as the catalogue has them."""
     match place:
         case UrlSource():
-            facts = [known_file(file) for file in place.files]
+            files = [known_file(file) for file in place.files]
             hosts = dict.fromkeys(urlsplit(file.url).netloc for file in place.files)
-            licences = dict.fromkeys(file.licence for file in facts if file.licence)
-            count = f" ({len(facts)} files)" if len(facts) > 1 else ""
+            licences = dict.fromkeys(file.licence for file in files if file.licence)
+            hosts_text = ", ".join(hosts)
+            if len(files) > 1:
+                hosts_text += f" ({len(files)} files)"
             return Origin(
                 spec.name,
                 "urls",
-                ", ".join(hosts) + count,
-                size=_sum([file.size for file in facts]),
+                hosts_text,
+                size=_sum([file.size for file in files]),
                 licence="; ".join(licences) or spec.licence,
             )
         case HubSource():
             dataset = known_dataset(place)
-            sizes = [
-                file.size for name, file in dataset.files.items() if fits(name, place.patterns)
-            ]
+            sizes = []
+            for name, file in dataset.files.items():
+                if fits(name, place.patterns):
+                    sizes.append(file.size)
             return Origin(
                 spec.name,
                 "hub",
@@ -314,4 +354,7 @@ def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
 
 
 def _sum(sizes: Sequence[int]) -> int | None:
-    return sum(sizes) if sizes and all(sizes) else None
+    """Return the sum of sizes; None if there are none, or one of them is 0, which stands for unknown."""
+    if not sizes or not all(sizes):
+        return None
+    return sum(sizes)

@@ -97,6 +97,7 @@ def _check_downloaded(repo: str, patterns: Sequence[str], folder: Path) -> None:
 
 
 def _list_files(repo: str) -> Iterator[ListedFile]:
+    """Yield all files and folders of a dataset, page by page. Raises FetchError for a page that is not a listing."""
     with TemporaryDirectory(prefix="snellen-listing-") as temporary:
         for page_number in range(1, MOST_PAGES + 1):
             address = _address(
@@ -137,4 +138,6 @@ def _token() -> str:
 
 
 def _address(repo: str, endpoint: str, **query: object) -> str:
-    return f"{_server()}/api/v1/datasets/{quote(repo)}/{endpoint}?{urlencode(query)}"
+    """Return the URL of an endpoint of ModelScope's interface for a dataset."""
+    path = f"/api/v1/datasets/{quote(repo)}/{endpoint}"
+    return f"{_server()}{path}?{urlencode(query)}"

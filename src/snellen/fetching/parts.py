@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,22 +40,26 @@ def parts_folder() -> Path:
 
 
 def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
-    """Return an existing partial build of a benchmark that suffices for a limit; None if there is none."""
+    """Return the smallest partial build of a benchmark that has at least `limit` questions; None if there is none."""
     place = first_fetchable_place(spec)
-    folders = [
-        folder
-        for folder in (parts_folder() / spec.name).glob("[0-9]*")
-        if (folder / MANIFEST).exists()
-    ]
-    for folder in sorted(folders, key=lambda folder: int(folder.name)):
-        if int(folder.name) >= limit and isinstance(place, HubSource):
-            with suppress(
-                DataError
-            ):  # damaged, or of another format: another serves, or it is built again
-                part = Benchmark(folder)
-                as_built = spec.from_place(place, part.spec.hub.revision).source
-                if msgspec.json.encode(part.spec.source) == msgspec.json.encode(as_built):
-                    return part
+    if not isinstance(place, HubSource):
+        return None
+    folder_by_size: dict[int, Path] = {}
+    for folder in (parts_folder() / spec.name).glob("[0-9]*"):
+        if (folder / MANIFEST).exists():
+            folder_by_size[int(folder.name)] = folder
+    for size, folder in sorted(folder_by_size.items()):
+        if size < limit:
+            continue
+        try:
+            part = Benchmark(folder)
+            as_built = spec.from_place(place, part.spec.hub.revision).source
+        except (
+            DataError
+        ):  # damaged, or of another format: a larger one serves, or it is built again
+            continue
+        if msgspec.json.encode(part.spec.source) == msgspec.json.encode(as_built):
+            return part
     return None
 
 
@@ -68,27 +72,23 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     place = first_fetchable_place(spec)
     if is_offline() or not isinstance(place, HubSource) or place.importer:
         return None
-    if (
-        place.images
-        or place.beside
-        or place.archives
-        or not all(pattern.endswith(".parquet") for pattern in place.rows)
-    ):
+    if place.images or place.beside or place.archives:
         return None
+    if not all(pattern.endswith(".parquet") for pattern in place.rows):
+        return None
+    dataset_names = (place.repo, *place.before)
     try:
-        files, lacking = lacking_files(
-            (place.repo, *place.before), place.patterns, locked_commit(place)
-        )
+        files, lacking_bytes = lacking_files(dataset_names, place.patterns, locked_commit(place))
     except FetchError:
-        return None  # fetching tells, and tries the other places
-    if lacking < PART_FROM:
+        return None  # a complete download reports it, and tries the other places
+    if lacking_bytes < PART_FROM:
         return None
     check_agreements([spec])
     attendance().say(
         f"downloading only the parts of {files.repo} ({in_bytes(files.size)}, {spec.licence}) that {limit:,} "
         f"questions need; digests are not checked (without {setting('limit')}, everything is downloaded and checked)"
     )
-    with _read_by_ranges(files) as (folder, count):
+    with _read_by_ranges(files) as (folder, count_bytes):
         part = build_benchmark(
             spec.from_place(place, files.commit),
             source=folder,
@@ -96,7 +96,7 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
             limit=limit,
             origin=f"{hub_name(place.repo, files.commit)}, read in part",
         )
-    attendance().say(f"read {in_bytes(count())} of {in_bytes(files.size)}")
+    attendance().say(f"read {in_bytes(count_bytes())} of {in_bytes(files.size)}")
     return part
 
 
@@ -105,7 +105,7 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
     """Yield a folder of empty files whose reads go to the hub, and a function that returns the bytes read so far."""
     from huggingface_hub import HfFileSystem, constants
 
-    remote: dict[Path, _RemoteFile] = {}
+    opened: dict[Path, _RemoteFile] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="snellen-part-")))
         for name in files.names:
@@ -113,19 +113,22 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
             (folder / name).touch()
         system = HfFileSystem(endpoint=constants.ENDPOINT)
 
-        def opened(path: Path) -> _RemoteFile:
-            if path not in remote:
-                name = path.relative_to(folder).as_posix()
-                with hub_faults(files.repo, files.commit):
-                    file = system.open(
-                        f"datasets/{files.repo}@{files.commit}/{name}", cache_type="none"
-                    )
-                stack.callback(file.close)
-                remote[path] = _RemoteFile(file, files)
-            return remote[path]
+        def open_remote(path: Path) -> _RemoteFile:
+            if path in opened:
+                return opened[path]
+            name = path.relative_to(folder).as_posix()
+            address = f"datasets/{files.repo}@{files.commit}/{name}"
+            with hub_faults(files.repo, files.commit):
+                file = system.open(address, cache_type="none")
+            stack.callback(file.close)
+            opened[path] = _RemoteFile(file, files)
+            return opened[path]
 
-        stack.enter_context(read_by(opened))
-        yield folder, lambda: sum(file.taken for file in remote.values())
+        def count_bytes() -> int:
+            return sum(file.bytes_read for file in opened.values())
+
+        stack.enter_context(read_by(open_remote))
+        yield folder, count_bytes
 
 
 class _RemoteFile(io.RawIOBase):
@@ -133,7 +136,7 @@ class _RemoteFile(io.RawIOBase):
 
     def __init__(self, file: Any, files: HubFiles) -> None:
         self._file, self._files = file, files
-        self.taken = 0
+        self.bytes_read = 0
         """Bytes read so far."""
 
     def read(self, size: int = -1, /) -> bytes:
@@ -142,7 +145,7 @@ class _RemoteFile(io.RawIOBase):
                 content = bytes(self._file.read(size))
         except DataError as error:
             raise OSError(str(error)) from None
-        self.taken += len(content)
+        self.bytes_read += len(content)
         return content
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:

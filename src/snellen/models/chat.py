@@ -80,7 +80,9 @@ class Dialect(Struct, frozen=True):
 def image_part(media_type: str, base64: bytes, *, detail: str = "") -> bytes:
     """Return an image as a content part with a data URL, and with OpenAI's `detail` if it is not empty."""
     url = b"data:%b;base64,%b" % (media_type.encode(), base64)
-    detail_field = b',"detail":"%b"' % detail.encode() if detail else b""
+    detail_field = b""
+    if detail:
+        detail_field = b',"detail":"%b"' % detail.encode()
     return b'{"type":"image_url","image_url":{"url":"%b"%b}}' % (url, detail_field)
 
 
@@ -93,22 +95,30 @@ class ImagePartCache:
         write: Callable[[str, bytes], bytes] = image_part,
         media_types: frozenset[str] = PLAIN_TYPES,
     ) -> None:
-        """`write` makes the JSON of a part from a media type, of those that are `media_types`, and bytes in base64."""
+        """Create an empty cache.
+
+        Args:
+            most_bytes: Bytes from which on the images not used for longest are dropped.
+            write: Returns the JSON of a part from a media type and the image in base64.
+            media_types: Media types that the service takes; other images are sent as PNG.
+        """
         self.most_bytes = most_bytes
-        self._write, self._taken = write, media_types
-        self.held_bytes = 0
+        self.cached_bytes = 0
+        self._write = write
+        self._media_types = media_types
         self._parts: OrderedDict[str, bytes] = OrderedDict()
 
     def part(self, image: ImageRef, read_stored: Callable[[ImageRef], bytes]) -> msgspec.Raw:
-        """The image in base64 in a content part: its stored bytes where every server reads them alike."""
+        """Return the content part of an image: its stored bytes if every server decodes them alike, else a PNG."""
         part = self._parts.pop(image.digest, None)
         if part is None:
-            media_type, content = to_plain_file(image, read_stored(image), self._taken)
+            media_type, content = to_plain_file(image, read_stored(image), self._media_types)
             part = self._write(media_type, b64encode(content))
-            self.held_bytes += len(part)
-        self._parts[image.digest] = part
-        while self.held_bytes > self.most_bytes and len(self._parts) > 1:
-            self.held_bytes -= len(self._parts.popitem(last=False)[1])
+            self.cached_bytes += len(part)
+        self._parts[image.digest] = part  # as the most recently used
+        while self.cached_bytes > self.most_bytes and len(self._parts) > 1:
+            _, oldest = self._parts.popitem(last=False)
+            self.cached_bytes -= len(oldest)
         return msgspec.Raw(part)
 
 
@@ -128,11 +138,14 @@ class RequestedModel(Struct, frozen=True):
     @property
     def template_settings(self) -> dict[str, Any]:
         """Settings for the chat template: the declared date, and those of the user, which win."""
-        dated = {} if self.hosted else date_setting(self.model, self.options.date)
-        return {**dated, **self.options.chat_template_kwargs}
+        settings: dict[str, Any] = {}
+        if not self.hosted:
+            settings.update(date_setting(self.model, self.options.date))
+        settings.update(self.options.chat_template_kwargs)
+        return settings
 
     def date_facts(self) -> dict[str, str]:
-        """What is known of the date that the server's chat template is told, for the fingerprint."""
+        """Return the date that the server's chat template receives, for the fingerprint; empty if it receives none."""
         date = self.template_settings.get("date_string")
         return {} if date is None else {"date": str(date)}
 
@@ -146,13 +159,25 @@ def encode_chat(
     model: RequestedModel,
     request: Request,
     dialect: Dialect,
-    picture: Callable[[ImageRef], msgspec.Raw],
+    encode_image: Callable[[ImageRef], msgspec.Raw],
     *,
     streaming: bool = False,
     caches_images: bool = False,
 ) -> bytes:
-    """The JSON body of a request. Only settings that affect the reply are included: a greedy request has no seed."""
-    messages, decoding = request.messages, request.decoding
+    """Return the JSON body of a request.
+
+    Only settings that affect the reply are included: a greedy request has no seed.
+
+    Args:
+        model: The model.
+        request: The request.
+        dialect: The variant of the format that the server accepts.
+        encode_image: Returns an image as a content part.
+        streaming: Whether the server sends the reply in parts.
+        caches_images: Whether images are marked, so that the service caches what it read up to them.
+    """
+    messages = request.messages
+    decoding = request.decoding
     options = model.options
     body: dict[str, Any] = {"model": model.model}
     if streaming:
@@ -161,8 +186,9 @@ def encode_chat(
         if dialect.prefix == "drop":
             messages = messages[:-1]
         else:
-            body |= {"continue_final_message": True, "add_generation_prompt": False}
-    written = write_messages(messages, picture)
+            body["continue_final_message"] = True
+            body["add_generation_prompt"] = False
+    written = write_messages(messages, encode_image)
     if caches_images:
         mark_images_for_cache([message["content"] for message in written])
     body["messages"] = written
@@ -179,15 +205,17 @@ def encode_chat(
     if options.reasoning_effort:
         body["reasoning_effort"] = options.reasoning_effort
     if options.logprobs:
-        body |= {"logprobs": True, "top_logprobs": options.logprobs}
+        body["logprobs"] = True
+        body["top_logprobs"] = options.logprobs
     return encode_body(body, model, dialect)
 
 
 def encode_body(body: dict[str, Any], model: RequestedModel, dialect: Dialect) -> bytes:
-    """The JSON of a body without fields that the server refuses, and with those that the user adds to every request."""
-    accepted = {
-        name: value for name, value in body.items() if name not in dialect.rejected_parameters
-    }
+    """Return a body as JSON, without fields that the server rejects, and with those that the user adds to every request."""
+    accepted = {}
+    for name, value in body.items():
+        if name not in dialect.rejected_parameters:
+            accepted[name] = value
     settings = model.template_settings
     if settings and "chat_template_kwargs" not in dialect.rejected_parameters:
         accepted["chat_template_kwargs"] = settings
@@ -218,14 +246,17 @@ def mark_images_for_cache(contents: Sequence[Any]) -> None:
 
 
 def write_messages(
-    messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]
+    messages: Sequence[Message], encode_image: Callable[[ImageRef], msgspec.Raw]
 ) -> list[dict[str, Any]]:
-    """A conversation as sent over the wire, with images encoded by `picture`."""
-    return [_message(message, picture) for message in messages]
+    """Return a conversation as it is sent, with images as content parts made by `encode_image`."""
+    return [_message(message, encode_image) for message in messages]
 
 
 def verdict_schema(choices: tuple[str, ...]) -> dict[str, Any]:
-    """The JSON schema of `{"verdict": ...}`: servers require an object at the top level."""
+    """Return the JSON schema of `{"verdict": ...}` with one of the choices.
+
+    It is an object because servers require one at the top level.
+    """
     return {
         "type": "object",
         "properties": {"verdict": {"type": "string", "enum": choices}},
@@ -235,6 +266,7 @@ def verdict_schema(choices: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
+    """Return the `response_format` that makes a server reply with one of the choices."""
     schema = verdict_schema(choices)
     return {
         "type": "json_schema",
@@ -243,24 +275,25 @@ def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
 
 
 def request_notes(request: Request, dialect: Dialect) -> tuple[str, ...]:
-    """Notes on how a request was sent."""
-    dropped = (PREFIX_DROPPED,) if has_response_prefix(request) and dialect.prefix == "drop" else ()
-    return (
-        *dropped,
-        *(
-            f"{name} was not sent: the server rejects it"
-            for name in sorted(dialect.rejected_parameters)
-        ),
-    )
+    """Return notes on what of a request was not sent."""
+    notes = []
+    if has_response_prefix(request) and dialect.prefix == "drop":
+        notes.append(PREFIX_DROPPED)
+    for name in sorted(dialect.rejected_parameters):
+        notes.append(f"{name} was not sent: the server rejects it")
+    return tuple(notes)
 
 
-def _message(message: Message, picture: Callable[[ImageRef], msgspec.Raw]) -> dict[str, Any]:
-    """Text-only content is sent as a string: not every server continues a final assistant message in parts."""
+def _message(message: Message, encode_image: Callable[[ImageRef], msgspec.Raw]) -> dict[str, Any]:
+    """Return a message as it is sent.
+
+    Text-only content is a string: not every server continues a final assistant message in parts.
+    """
     if all(isinstance(part, TextPart) for part in message.content):
         return {"role": message.role, "content": message.text}
-    parts = [
-        picture(part.image) if isinstance(part, ImagePart) else part for part in message.content
-    ]
+    parts: list[Any] = []
+    for part in message.content:
+        parts.append(encode_image(part.image) if isinstance(part, ImagePart) else part)
     return {"role": message.role, "content": parts}
 
 
@@ -299,7 +332,7 @@ _read_completion = msgspec.json.Decoder(_Completion).decode
 
 
 def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
-    """The response in a reply, or what is wrong with it. `now` is seconds since 1970."""
+    """Return the response in an HTTP reply, or what is wrong with it. `now` is seconds since 1970."""
     if reply.status != HTTPStatus.OK:
         return read_fault(reply, now)
     try:
@@ -317,22 +350,23 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     if _is_error(choice.error):
         return fault_of_reported(read_reported_error(bytes(choice.error)))
     if choice.finish_reason in FAILED:
-        reason = f"the reply was cut off (finish_reason {choice.finish_reason})"
-        return ServerFault("server", reason, retry=True)
+        detail = f"the reply was cut off (finish_reason {choice.finish_reason})"
+        return ServerFault("server", detail, retry=True)
     if choice.message is None:
         return ServerFault("malformed", "the reply's choice has no message", retry=True)
     if choice.finish_reason == "content_filter":
         return ServerFault("refused", "the server's content filter stopped the reply")
-    reply_message, notes = choice.message, [HALF_CHARACTERS] if has_halves else []
-    content = reply_message.content or ""
+
+    message = choice.message
+    notes = [HALF_CHARACTERS] if has_halves else []
+    content = message.content or ""
     text = content if isinstance(content, str) else "".join(part.text for part in content)
-    if not text and reply_message.refusal:
-        text = reply_message.refusal
+    if not text and message.refusal:
+        text = message.refusal
         notes.append(REFUSAL)
     # A server without a parser for reasoning leaves it in the text.
     parts = split_thoughts(text)
-    reasoning = reply_message.reasoning_content or reply_message.reasoning or parts.reasoning
-    is_call = not text and bytes(reply_message.tool_calls) not in (b"null", b"[]")
+    has_tool_calls = bytes(message.tool_calls) not in (b"null", b"[]")
     usage = _usage(completion.usage)
     if isinstance(usage, str):
         notes.append(usage)
@@ -342,8 +376,8 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
         notes.append(f"system_fingerprint {fingerprint[:LONGEST_FINGERPRINT]}")
     return Response(
         text=parts.answer,
-        reasoning=reasoning,
-        finish=TOOL_CALLS if is_call else choice.finish_reason,
+        reasoning=message.reasoning_content or message.reasoning or parts.reasoning,
+        finish=TOOL_CALLS if has_tool_calls and not text else choice.finish_reason,
         usage=usage,
         logprobs=_token_logprobs(choice.logprobs),
         notes=tuple(notes),
@@ -351,6 +385,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
 
 
 def _is_error(error: msgspec.Raw) -> bool:
+    """Return whether a JSON value reports an error: it is neither null nor empty."""
     return bytes(error).strip() not in (b"null", b"", b"{}", b'""', b"false")
 
 
@@ -370,19 +405,19 @@ class _Usage(Struct):
 
 
 def _usage(raw: msgspec.Raw) -> Usage | str | None:
-    """The token counts of a reply, even if a server writes them as texts; or a note that they cannot be read."""
+    """Return the token counts of a reply, even if a server writes them as texts; or a note that they cannot be read."""
     try:
         counts = msgspec.json.decode(raw, type=_Usage | None, strict=False)
     except JSON_FAULTS:
         return USAGE_UNREADABLE
     if counts is None:
         return None
-    cached = counts.prompt_tokens_details.cached_tokens if counts.prompt_tokens_details else None
-    thought = (
-        counts.completion_tokens_details.reasoning_tokens
-        if counts.completion_tokens_details
-        else None
-    )
+    cached = None
+    if counts.prompt_tokens_details:
+        cached = counts.prompt_tokens_details.cached_tokens
+    thought = None
+    if counts.completion_tokens_details:
+        thought = counts.completion_tokens_details.reasoning_tokens
     return Usage(counts.prompt_tokens, counts.completion_tokens, cached or None, thought or None)
 
 
@@ -402,74 +437,74 @@ class _Logprobs(Struct):
 
 
 def _token_logprobs(raw: msgspec.Raw) -> tuple[TokenLogprob, ...]:
-    """Log-probabilities of the reply's tokens; none where the server gives none in this form."""
+    """Return the log-probabilities of the reply's tokens; none if the server gives none in this form."""
     try:
         logprobs = msgspec.json.decode(raw, type=_Logprobs | None)
     except JSON_FAULTS:
         return ()
-    return tuple(
-        TokenLogprob(
-            token.token,
-            token.logprob,
-            tuple((candidate.token, candidate.logprob) for candidate in token.top_logprobs),
-        )
-        for token in (logprobs.content if logprobs else None) or ()
-    )
+    if logprobs is None:
+        return ()
+    tokens = []
+    for token in logprobs.content or ():
+        alternatives = [(candidate.token, candidate.logprob) for candidate in token.top_logprobs]
+        tokens.append(TokenLogprob(token.token, token.logprob, tuple(alternatives)))
+    return tuple(tokens)
 
 
 def read_fault(reply: HttpReply, now: float) -> ServerFault:
-    """The fault described by a reply with an error status."""
+    """Return the fault that a reply with an error status describes."""
     error = read_reported_error(reply.body)
     return fault_of_status(reply, error, now, ADDRESS_HINT, _refused_parameter(error))
 
 
 def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str]) -> Dialect | None:
-    """The dialect to try after `fault`, or None when there is none.
+    """Return the dialect to try after a fault, or None if there is none.
 
-    `settled` names what the user has fixed: `prefix`, `max_tokens`. Each adaptation is made at most once,
-    so the attempts come to an end.
+    Each adaptation is made at most once, so the attempts come to an end.
+
+    Args:
+        dialect: The dialect of the request that failed.
+        fault: The fault.
+        settled: What the user has fixed: `prefix`, `max_tokens`.
     """
     name = fault.rejected_parameter
     if name == dialect.max_tokens_field == "max_tokens" and name not in settled:
         return replace(dialect, max_tokens_field="max_completion_tokens")
-    if name == "prefix":
-        return (
-            replace(dialect, prefix="drop")
-            if dialect.prefix == "send" and "prefix" not in settled
-            else None
-        )
+    if name == "prefix" and dialect.prefix == "send" and "prefix" not in settled:
+        return replace(dialect, prefix="drop")
     if name in DROPPED and name not in dialect.rejected_parameters:
         return replace(dialect, rejected_parameters=dialect.rejected_parameters | {name})
     return None
 
 
 def continues_response_prefix(reply: HttpReply) -> bool:
-    """Whether a model list comes from a server that continues a final assistant message; an unknown one does not."""
+    """Return whether a model list comes from a server that continues a final assistant message.
+
+    A server that is not known counts as one that does not.
+    """
     if reply.status != HTTPStatus.OK:
         return False
     try:
-        owners = {
-            str(model["owned_by"]).lower() for model in msgspec.json.decode(reply.body)["data"]
-        }
+        models = msgspec.json.decode(reply.body)["data"]
+        owners = {str(model["owned_by"]).lower() for model in models}
     except (*JSON_FAULTS, KeyError, TypeError):
         return False
     return bool(owners & KNOWN_OWNERS)
 
 
 def _refused_parameter(error: ReportedError) -> str:
-    """The parameter that an error 400 complains about (`prefix` for the response prefix), or an empty text."""
+    """Return the parameter that an error 400 complains about (`prefix` for the response prefix), or an empty text."""
     message = error.message
-    if (
-        "continue_final_message" in message
-        or "add_generation_prompt" in message
-        or "prefill" in message.lower()
-    ):
+    if "continue_final_message" in message or "add_generation_prompt" in message:
+        return "prefix"
+    if "prefill" in message.lower():
         return "prefix"
     if not says_unsupported(error):
         return ""
     parameters = ("max_tokens", "max_completion_tokens", *DROPPED)
-    return (
-        error.parameter
-        if error.parameter in parameters
-        else next((name for name in parameters if f"'{name}'" in message), "")
-    )
+    if error.parameter in parameters:
+        return error.parameter
+    for name in parameters:
+        if f"'{name}'" in message:
+            return name
+    return ""

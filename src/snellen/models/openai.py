@@ -40,7 +40,7 @@ from snellen.models.options import read_options
 from snellen.models.served import ImageEncoder, LikelihoodSource, PromptTokens
 from snellen.models.server_faults import ServerFault
 from snellen.models.template_dates import date_note
-from snellen.records import Request, RequestKind, Response
+from snellen.records import ImageRef, Request, RequestKind, Response
 
 ADAPTER = "openai-2"
 """Version of the adapter; increases if the same request would be sent differently."""
@@ -190,41 +190,39 @@ class OpenAIModel(ShownByName):
             clock,
             hint_without_key=key_not_sent() if sends_no_key else "",
         )
-        self._pictures = chat.ImagePartCache(write=partial(chat.image_part, detail=options.detail))
+        self._image_parts = chat.ImagePartCache(
+            write=partial(chat.image_part, detail=options.detail)
+        )
         self.batch_endpoint: OpenAIBatches | None = None
         if options.batch:
             only_one_server(name, place.urls)
             calls = BatchCalls(name, place.urls[0], options, place.key, place.headers, clock)
             self.batch_endpoint = OpenAIBatches(calls)
-        field = options.max_tokens_field
+        max_tokens_field = options.max_tokens_field
+        if max_tokens_field == "auto":
+            max_tokens_field = "max_completion_tokens" if place.hosted else "max_tokens"
         self._dialect = Dialect(
             prefix="send" if options.prefix == "send" else "drop",
-            max_tokens_field=field
-            if field != "auto"
-            else "max_completion_tokens"
-            if place.hosted
-            else "max_tokens",
+            max_tokens_field=max_tokens_field,
         )
-        self._settled = frozenset(
-            name
-            for name, choice in (
-                ("prefix", options.prefix),
-                ("max_tokens", options.max_tokens_field),
-            )
-            if choice != "auto"
-        )
+        settled = set()
+        if options.prefix != "auto":
+            settled.add("prefix")
+        if options.max_tokens_field != "auto":
+            settled.add("max_tokens")
+        self._settled = frozenset(settled)
+        """Parts of the dialect that the user has fixed."""
         self._prefix_known = options.prefix != "auto" or place.hosted
+        likelihood = options.likelihood
         cannot_score = (
-            options.batch
-            or options.likelihood == "off"
-            or (options.likelihood == "auto" and place.hosted)
+            options.batch or likelihood == "off" or (likelihood == "auto" and place.hosted)
         )
         self.kinds: frozenset[RequestKind] = frozenset({"generate"}) if cannot_score else ALL_KINDS
         """Kinds of requests. Whether the server can score is determined with the first continuations."""
-        likelihood = options.likelihood
-        self._likelihood_source: LikelihoodSource | ServerFault | None = (
-            None if likelihood == "auto" or likelihood == "off" else likelihood
-        )
+        self._likelihood_source: LikelihoodSource | ServerFault | None = None
+        """How the server scores continuations; None until it is known."""
+        if likelihood != "auto" and likelihood != "off":
+            self._likelihood_source = likelihood
         self._header_note: tuple[str, ...] | None = None
         """Note on scored options, once it is known whether they follow the same header as replies."""
         self._detecting = asyncio.Lock()
@@ -235,36 +233,42 @@ class OpenAIModel(ShownByName):
         A server does not report a digest of its weights, so its address is part of the fingerprint, as are the
         interface and whether it is OpenAI's own.
         """
-        place, url = self._place, self._place.urls[0]
+        place = self._place
+        url = place.urls[0]
+        is_openai = _is_openai(url)
+        path = without_secrets(urlsplit(url).path) + place.query
         facts = {
             "adapter": ADAPTER,
             "model": self._model,
-            "endpoint": OPENAI_HOST
-            if _is_openai(url)
-            else without_secrets(urlsplit(url).path) + place.query,
+            "endpoint": OPENAI_HOST if is_openai else path,
             "prefix": self._options.prefix,
             **self._options.facts(self._model),
             **self._served.date_facts(),
         }
         if self._options.detail:
             facts["image detail"] = self._options.detail
-        if not _is_openai(url):
+        if not is_openai:
             facts[ADDRESS] = hosts_of(place.urls)
         # The sources that auto chooses from measure the same quantity; letters measure another.
-        return facts | ({"likelihood": "letters"} if self._likelihood_source == "letters" else {})
+        if self._likelihood_source == "letters":
+            facts["likelihood"] = "letters"
+        return facts
 
     async def server_facts(self) -> dict[str, str]:
         """Return what each server states about the model. Services such as OpenAI state nothing useful."""
+        urls = self._place.urls
         if self._place.hosted:
             return {}
-        stated = await asyncio.gather(*map(self._facts_of_server, self._place.urls))
+        facts_by_server = await asyncio.gather(*(self._facts_of_server(url) for url in urls))
         facts: dict[str, str] = {}
-        for url, facts_of_server in zip(self._place.urls, stated, strict=True):
-            for name, text in facts_of_server.items():
-                facts[f"{name} at {hosts_of([url])}"] = presentable(text, self._place.key)
+        for url, stated in zip(urls, facts_by_server, strict=True):
+            host = hosts_of([url])
+            for name, text in stated.items():
+                facts[f"{name} at {host}"] = presentable(text, self._place.key)
         return facts
 
     async def _facts_of_server(self, url: str) -> dict[str, str]:
+        """Return what one server states: in its list of models, and at a further address if it is of a known kind."""
         reply = await self.client.ask_about_server(self._compose_list, url)
         if reply is None:
             return {}
@@ -326,9 +330,13 @@ class OpenAIModel(ShownByName):
 
     def _with_date(self, shaped: Request, response: Response) -> Response:
         """Return the response, with a note on the date in the server's template if the template is known to write one."""
+        if response.error is not None:
+            return response
         has_system = any(message.role == "system" for message in shaped.messages)
-        dated = date_note(self._model, has_system) if response.error is None else ()
-        return replace(response, notes=(*dated, *response.notes)) if dated else response
+        date_notes = date_note(self._model, has_system)
+        if not date_notes:
+            return response
+        return replace(response, notes=(*date_notes, *response.notes))
 
     # --- requests in batches ---
 
@@ -346,21 +354,25 @@ class OpenAIModel(ShownByName):
                 self._served,
                 shaped,
                 self._dialect,
-                lambda image: self._pictures.part(image, images.read),
+                lambda image: self._image_parts.part(image, images.read),
                 caches_images=self._options.cache_images,
             )
         except ValueError as error:
             raise DataError(str(error)) from None
 
     def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
-        """Return the response in a reply to a request that was written in a dialect, or its fault."""
+        """Return the response in the reply to a batched request, or its fault.
+
+        `form` is the `batch_form` with which the request was written: the dialect.
+        """
         shaped = self._options.applied(request)
         dialect = msgspec.json.decode(form, type=Dialect)
         outcome = chat.read_chat(reply, self.client.now())
         if isinstance(outcome, ServerFault):
             return replace(outcome, detail=presentable(outcome.detail, self._place.key))
-        noted = replace(outcome, notes=(*chat.request_notes(shaped, dialect), *outcome.notes))
-        return without_key(self._with_date(shaped, noted), self._place.key)
+        notes = (*chat.request_notes(shaped, dialect), *outcome.notes)
+        response = self._with_date(shaped, replace(outcome, notes=notes))
+        return without_key(response, self._place.key)
 
     def adapt_batches(self, fault: ServerFault) -> bool:
         """Switch to a dialect that the server accepts after a fault. Returns False if there is none."""
@@ -400,32 +412,31 @@ class OpenAIModel(ShownByName):
     async def _generate(
         self, request: Request, images: Images, dialect: Dialect, listener: ReplyListener | None
     ) -> Response | ServerFault:
+        """Send a request for a reply once, in a dialect. A listener receives the reply while it arrives."""
         started = time.perf_counter()
         stream = ChatStream(listener) if listener else None
-        reply = await self._send(
-            chat.PATH,
-            images,
-            lambda picture: chat.encode_chat(
+
+        def write(encode_image: ImageEncoder) -> bytes:
+            return chat.encode_chat(
                 self._served,
                 request,
                 dialect,
-                picture,
+                encode_image,
                 streaming=stream is not None,
                 caches_images=self._options.cache_images,
-            ),
-            stream.watch if stream else None,
-        )
-        if stream and isinstance(reply, HttpReply):
+            )
+
+        reply = await self._send(chat.PATH, images, write, stream.watch if stream else None)
+        if isinstance(reply, ServerFault):
+            return reply
+        if stream:
             reply = stream.assemble(reply)
-        outcome = (
-            reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self.client.now())
-        )
+        outcome = chat.read_chat(reply, self.client.now())
         if isinstance(outcome, ServerFault):
             return outcome
         seconds = time.perf_counter() - started
-        return replace(
-            outcome, seconds=seconds, notes=(*chat.request_notes(request, dialect), *outcome.notes)
-        )
+        notes = (*chat.request_notes(request, dialect), *outcome.notes)
+        return replace(outcome, seconds=seconds, notes=notes)
 
     async def _score(
         self,
@@ -434,37 +445,40 @@ class OpenAIModel(ShownByName):
         dialect: Dialect,
         answered_prompts: dict[str, PromptTokens],
     ) -> Response | ServerFault:
+        """Return the scores of a request's continuations, in the way that the server supports.
+
+        `answered_prompts` keeps the prompts that were scored, for another attempt.
+        """
         source = await self._learn_likelihood_source()
         if isinstance(source, ServerFault):
             return source
         started = time.perf_counter()
-        outcome: Response | HttpReply | ServerFault
+        outcome: Response | ServerFault
         if source == "prompt_logprobs":
             outcome = await self._score_prompts(request, images, dialect, answered_prompts)
         elif source == "extension":
-            outcome = await self._send(
+            reply = await self._send(
                 served.EXTENSION_PATH,
                 images,
-                lambda picture: served.encode_extension(self._served, request, picture),
+                lambda encode_image: served.encode_extension(self._served, request, encode_image),
             )
-            outcome = (
-                served.read_extension(outcome, request, self.client.now())
-                if isinstance(outcome, HttpReply)
-                else outcome
-            )
+            if isinstance(reply, ServerFault):
+                return reply
+            outcome = served.read_extension(reply, request, self.client.now())
         else:
-            outcome = await self._send(
+            reply = await self._send(
                 chat.PATH,
                 images,
-                lambda picture: served.encode_letters(self._served, request, dialect, picture),
+                lambda encode_image: served.encode_letters(
+                    self._served, request, dialect, encode_image
+                ),
             )
-            if isinstance(outcome, HttpReply):
-                outcome = served.read_letters(
-                    outcome, len(request.continuations), self.client.now()
-                )
-        if not isinstance(outcome, Response):
+            if isinstance(reply, ServerFault):
+                return reply
+            outcome = served.read_letters(reply, len(request.continuations), self.client.now())
+        if isinstance(outcome, ServerFault):
             return outcome
-        if self._likelihood_source is None:  # it answers, but says nothing of itself
+        if self._likelihood_source is None:  # the server answers, but says nothing of itself
             self._likelihood_source = source
         return replace(outcome, seconds=time.perf_counter() - started)
 
@@ -482,44 +496,46 @@ class OpenAIModel(ShownByName):
         prompt of a reply, to see whether options follow the same header.
         """
 
-        async def learn(text: str | None, scored: bool) -> PromptTokens | ServerFault:
-            name = "" if text is None else f"={text}"
-            if name not in answered_prompts:
-                reply = await self._send(
-                    chat.PATH,
-                    images,
-                    lambda picture: served.logprobs_request_body(
-                        self._served, request, text, dialect, picture, scored=scored
-                    ),
-                )
-                tokens = (
-                    reply
-                    if isinstance(reply, ServerFault)
-                    else served.read_prompt(reply, self.client.now(), scored=scored)
-                )
-                if isinstance(tokens, ServerFault):
-                    return tokens
+        async def tokenise(continuation: str | None, scored: bool) -> PromptTokens | ServerFault:
+            """Return the tokens of the prompt with a continuation; without one, the prompt of a reply."""
+            name = "" if continuation is None else f"={continuation}"
+            if name in answered_prompts:
+                return answered_prompts[name]
+            reply = await self._send(
+                chat.PATH,
+                images,
+                lambda encode_image: served.logprobs_request_body(
+                    self._served, request, continuation, dialect, encode_image, scored=scored
+                ),
+            )
+            if isinstance(reply, ServerFault):
+                return reply
+            tokens = served.read_prompt(reply, self.client.now(), scored=scored)
+            if isinstance(tokens, PromptTokens):
                 answered_prompts[name] = tokens
-            return answered_prompts[name]
+            return tokens
 
         prompts: list[PromptTokens] = []
-        for text in request.continuations:
-            if isinstance(tokens := await learn(text, True), ServerFault):
-                return tokens
-            prompts.append(tokens)
-        are_named = all(prompt.lists_ids for prompt in prompts)
-        marked = await learn(served.border_mark(request.continuations), scored=not are_named)
+        for continuation in request.continuations:
+            prompt = await tokenise(continuation, scored=True)
+            if isinstance(prompt, ServerFault):
+                return prompt
+            prompts.append(prompt)
+        # A server that lists no ids names tokens only by their log-probabilities.
+        needs_scores = not all(prompt.lists_ids for prompt in prompts)
+        mark = served.border_mark(request.continuations)
+        marked = await tokenise(mark, scored=needs_scores)
         if isinstance(marked, ServerFault):
             return marked
-        if self._header_note is None and not chat.has_response_prefix(request):
-            alone = await learn(None, scored=not are_named)
-            if isinstance(
-                alone, PromptTokens
-            ):  # a courtesy: without an answer the next question asks again
+        has_prefix = chat.has_response_prefix(request)
+        if self._header_note is None and not has_prefix:
+            alone = await tokenise(None, scored=needs_scores)
+            # After a fault, the next question tries again.
+            if isinstance(alone, PromptTokens):
                 is_other = served.has_other_header(alone, marked)
                 self._header_note = (served.OTHER_HEADER,) if is_other else ()
         outcome = served.border_scores(marked, prompts, request.continuations)
-        if isinstance(outcome, ServerFault) or chat.has_response_prefix(request):
+        if isinstance(outcome, ServerFault) or has_prefix:
             return outcome
         return replace(outcome, notes=(*outcome.notes, *(self._header_note or ())))
 
@@ -530,11 +546,21 @@ class OpenAIModel(ShownByName):
         write: Callable[[ImageEncoder], bytes],
         watch: Callable[[bytes], None] | None = None,
     ) -> HttpReply | ServerFault:
-        """Post the body that `write` builds with encoded images. A body that cannot be built is also a fault."""
+        """Post a body to a path, and return the reply. A body that cannot be built is also a fault.
+
+        Args:
+            path: The path after the base URL.
+            images: Where images are read.
+            write: Returns the body; it receives a function that encodes images.
+            watch: Called with the bytes of the reply as they arrive.
+        """
+
+        def encode_image(image: ImageRef) -> msgspec.Raw:
+            return self._image_parts.part(image, images.read)
 
         async def compose() -> HttpRequest:
             try:
-                body = write(lambda image: self._pictures.part(image, images.read))
+                body = write(encode_image)
             except ValueError as error:
                 raise DataError(str(error)) from None
             return HttpRequest("POST", path + self._place.query, body)
@@ -585,17 +611,19 @@ class OpenAIModel(ShownByName):
 
 def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
     """Return the model's name and the base URLs of `NAME[@URL[,URL...]]`. Raises ModelError."""
-    if not (
-        match := re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<urls>https?://[^/].*))?", spec.target)
-    ) or (not match["urls"] and re.search(r"://|@[\w.]+(:\d|/)", spec.target)):
+    match = re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<urls>https?://[^/].*))?", spec.target)
+    looks_like_url = re.search(r"://|@[\w.]+(:\d|/)", spec.target)
+    if match is None or (not match["urls"] and looks_like_url):
         raise ModelError(
             f"{spec.text}: invalid model string; write openai:NAME@http://HOST:PORT/v1, or openai:NAME for OpenAI"
         )
     addresses = re.split(r",(?=https?://)", match["urls"] or DEFAULT_URL)
     urls = tuple(dict.fromkeys(url.rstrip("/") for url in addresses))
+    paths = set()
     for url in urls:
         check_url(spec.text, url)
-    if len({OPENAI_HOST if _is_openai(url) else urlsplit(url).path for url in urls}) > 1:
+        paths.add(OPENAI_HOST if _is_openai(url) else urlsplit(url).path)
+    if len(paths) > 1:
         raise ModelError(
             f"{spec.text}: all servers of a model must have the same path after the host; make the URLs end alike"
         )
@@ -603,6 +631,7 @@ def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_openai(url: str) -> bool:
+    """Return whether an address is OpenAI's own."""
     address = urlsplit(url)
     return address.scheme == "https" and address.hostname == OPENAI_HOST
 
@@ -640,7 +669,10 @@ class ChatStream:
 
     def __init__(self, listener: ReplyListener) -> None:
         self._listener = listener
-        self._line, self._texts = b"", dict[str, str]()
+        self._line = b""
+        """Bytes after the last line break."""
+        self._texts: dict[str, str] = {}
+        """The texts so far, by the field of a reply that they belong to."""
         self._finish: str | None = None
         self._error: msgspec.Raw | None = None
         self._fault = ""
@@ -657,6 +689,7 @@ class ChatStream:
             self._listener(split_thoughts(self._texts["content"]).answer)
 
     def _take(self, event: bytes) -> None:
+        """Take one event of the stream: a part of the reply, or its end."""
         if event == DONE:
             self._ended = True
             return
@@ -667,13 +700,16 @@ class ChatStream:
             return
         if bytes(part.error) != b"null":
             self._error = part.error
-        for choice in part.choices[:1]:
-            if bytes(choice.error) != b"null":
-                self._error = choice.error
-            for name in _Delta.__struct_fields__:
-                if text := getattr(choice.delta, name):
-                    self._texts[name] = self._texts.get(name, "") + text
-            self._finish = choice.finish_reason or self._finish
+        if not part.choices:
+            return
+        choice = part.choices[0]
+        if bytes(choice.error) != b"null":
+            self._error = choice.error
+        for name in _Delta.__struct_fields__:
+            text = getattr(choice.delta, name)
+            if text:
+                self._texts[name] = self._texts.get(name, "") + text
+        self._finish = choice.finish_reason or self._finish
 
     def assemble(self, reply: HttpReply) -> HttpReply:
         """Return the reply in its unstreamed form, unchanged if it was not a stream. An incomplete stream is malformed."""

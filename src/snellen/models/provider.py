@@ -59,22 +59,29 @@ class AskedModel(Struct, frozen=True):
 
     @property
     def system(self) -> tuple[str, ...]:
-        """The texts before the conversation."""
-        return tuple(message.text for message in self.request.messages if message.role == "system")
+        """The texts of the system messages."""
+        texts = []
+        for message in self.request.messages:
+            if message.role == "system":
+                texts.append(message.text)
+        return tuple(texts)
 
     def turns(self, write_text: Callable[[str], Any]) -> Iterator[tuple[Role, list[Any]]]:
-        """The conversation: who speaks, and its content parts, of which `write_text` makes those with words."""
+        """Yield role and content parts of each message, without system messages.
+
+        Args:
+            write_text: Returns a text as a content part of the provider. Images are converted by `image`.
+        """
         for message in self.request.messages:
-            if message.role != "system":
-                yield (
-                    message.role,
-                    [
-                        self.image(part.image)
-                        if isinstance(part, ImagePart)
-                        else write_text(part.text)
-                        for part in message.content
-                    ],
-                )
+            if message.role == "system":
+                continue
+            parts: list[Any] = []
+            for part in message.content:
+                if isinstance(part, ImagePart):
+                    parts.append(self.image(part.image))
+                else:
+                    parts.append(write_text(part.text))
+            yield message.role, parts
 
     @property
     def most_tokens(self) -> int:
@@ -151,19 +158,25 @@ class Provider(Struct, frozen=True):
     used."""
 
     def __call__(self, spec: ModelSpec) -> ProviderModel:
-        """The model of `NAME:MODEL[@URL]`. Does not contact the service yet.
+        """Open the model of `NAME:MODEL[@URL]`. Does not contact the service yet.
 
         Raises ModelError for an invalid string and for a missing API key.
         """
         refuse_secrets(spec)
         options = read_options(spec, self.options)
         model, _, url = spec.target.partition("@")
-        facts = {name: getattr(options, name) for name in options.__struct_fields__}
-        missing = next((name for name in self._needed if not url and not facts[name]), "")
+        fields = {name: getattr(options, name) for name in options.__struct_fields__}
+        missing = ""
+        if not url:
+            missing = next((name for name in self._options_in_url if not fields[name]), "")
         if not model or missing:
-            needs = f"?{missing}=..." if missing else ""
-            raise ModelError(f"{spec.text}: invalid model string; write {self.name}:MODEL{needs}")
-        url = (url or self.url.format(**facts)).rstrip("/")
+            needed_option = f"?{missing}=..." if missing else ""
+            raise ModelError(
+                f"{spec.text}: invalid model string; write {self.name}:MODEL{needed_option}"
+            )
+        if not url:
+            url = self.url.format(**fields)
+        url = url.rstrip("/")
         check_url(spec.text, url)
         url = with_keys(url)
         headers = self.open_headers(spec, options)
@@ -171,9 +184,13 @@ class Provider(Struct, frozen=True):
         return ProviderModel(spec, self, model, ServiceAddress(url, key, headers), options)
 
     @property
-    def _needed(self) -> tuple[str, ...]:
-        """Options without which its address is not known."""
-        return tuple(name for name in self.options.__struct_fields__ if f"{{{name}}}" in self.url)
+    def _options_in_url(self) -> tuple[str, ...]:
+        """The options that stand in its address, which is unknown without them."""
+        names = []
+        for name in self.options.__struct_fields__:
+            if f"{{{name}}}" in self.url:
+                names.append(name)
+        return tuple(names)
 
 
 class ServiceAddress(Struct, frozen=True):
@@ -207,7 +224,7 @@ class ProviderModel(ShownByName):
         )
         headers = {} if service.headers else provider.headers(service.key)
         self.client = Client(self.name, (service.url,), options, service.key, headers, clock)
-        self._pictures = ImagePartCache(write=provider.image, media_types=provider.image_types)
+        self._image_parts = ImagePartCache(write=provider.image, media_types=provider.image_types)
         self._refused: frozenset[str] = frozenset()
         self.batch_endpoint: BatchEndpoint | None = None
         self._batch_calls: BatchCalls | None = None
@@ -218,10 +235,11 @@ class ProviderModel(ShownByName):
             self.batch_endpoint = provider.open_batches(self._batch_calls)
 
     def fingerprint(self) -> dict[str, str]:
-        """What is known about the model: a service does not report a digest of its weights."""
+        """Return the facts that are known about the model. A service does not report a digest of its weights."""
         provider = self._provider
         facts = {"adapter": f"{provider.name}-{provider.version}", "model": self._model}
-        if address := address_of(self.name):  # else it is the service's own
+        address = address_of(self.name)
+        if address:  # else it is the service's own
             facts[ADDRESS] = address
         return facts | self._options.facts(self._model)
 
@@ -249,18 +267,18 @@ class ProviderModel(ShownByName):
         return replace(response, notes=(*notes, *response.notes))
 
     def _shaped(self, request: Request) -> tuple[Request, list[str]]:
-        """The request as it is sent, and notes on what of it is not."""
+        """Return the request as it is sent, and notes on settings that are not sent."""
         shaped = self._options.applied(request)
-        notes = [
-            f"{name} was not sent: the service does not accept it" for name in self._untaken(shaped)
-        ]
+        notes = []
+        for name in self._untaken(shaped):
+            notes.append(f"{name} was not sent: the service does not accept it")
         if has_response_prefix(shaped):
             shaped = replace(shaped, messages=shaped.messages[:-1])
             notes.append(PREFIX_DROPPED)
         return shaped, notes
 
     def _untaken(self, request: Request) -> list[str]:
-        """What the request sets that the service has no field for."""
+        """Return the settings of a request that the service has no field for."""
         decoding = request.decoding
         is_set = {
             "temperature": True,
@@ -274,7 +292,7 @@ class ProviderModel(ShownByName):
         return [name for name in untaken if is_set[name]]
 
     async def _send(self, request: Request, images: Images) -> Response | ServerFault:
-        """What comes of a request, sent again at once without a field that the model refuses."""
+        """Send a request, and send it again at once without a field that the model refuses."""
         while True:
             refused = self._refused
             outcome = await self._exchange(request, images, refused)
@@ -288,14 +306,18 @@ class ProviderModel(ShownByName):
     async def _exchange(
         self, request: Request, images: Images, refused: frozenset[str]
     ) -> Response | ServerFault:
-        path, service = self._provider.path(self._model), self._service
+        """Send a request once, without the refused fields, and return the response with the seconds that it took."""
+        path = self._provider.path(self._model)
+        service = self._service
 
         async def compose() -> HttpRequest:
             content = self._body(request, images, refused)
-            signed = OutgoingRequest("POST", service.url + path, content)
-            return HttpRequest(
-                "POST", path, content, await service.headers(signed) if service.headers else {}
-            )
+            headers: Mapping[str, str] = {}
+            if service.headers:
+                headers = await service.headers(
+                    OutgoingRequest("POST", service.url + path, content)
+                )
+            return HttpRequest("POST", path, content, headers)
 
         started = time.perf_counter()
         try:
@@ -303,19 +325,21 @@ class ProviderModel(ShownByName):
         except DataError as error:
             return ServerFault("bad_request", str(error))
         outcome = reply if isinstance(reply, ServerFault) else self._read(reply, refused)
-        seconds = time.perf_counter() - started
-        return replace(outcome, seconds=seconds) if isinstance(outcome, Response) else outcome
+        if isinstance(outcome, ServerFault):
+            return outcome
+        return replace(outcome, seconds=time.perf_counter() - started)
 
     def _body(self, request: Request, images: Images, refused: frozenset[str]) -> bytes:
-        """The JSON of a request without the fields that the model refuses. Raises DataError."""
-        provider, options = self._provider, self._options
+        """Return the JSON of a request without the refused fields. Raises DataError."""
+        provider = self._provider
+        options = self._options
         call = AskedModel(
-            self._model,
-            request,
-            options,
-            options.reasoning_budget(self._model),
-            lambda image: self._pictures.part(image, images.read),
-            refused,
+            model=self._model,
+            request=request,
+            options=options,
+            reasoning_tokens=options.reasoning_budget(self._model),
+            image=lambda image: self._image_parts.part(image, images.read),
+            refused=refused,
         )
         try:
             body = provider.write(call)
@@ -338,14 +362,17 @@ class ProviderModel(ShownByName):
         return self._body(shaped, images, self._refused)
 
     def read_batched(self, request: Request, reply: HttpReply, form: str) -> Response | ServerFault:
-        """The response in a reply to a request that was written in a form, or what is wrong with it."""
+        """Return the response in the reply to a batched request, or what is wrong with it.
+
+        `form` is the `batch_form` with which the request was written: the fields that it left out.
+        """
         refused = frozenset(form.split())
         outcome = self._read(reply, refused)
         if isinstance(outcome, ServerFault):
             return replace(outcome, detail=presentable(outcome.detail, self._service.key))
         _, notes = self._shaped(request)
-        noted = replace(outcome, notes=(*notes, *outcome.notes, *_left_out(refused)))
-        return without_key(noted, self._service.key)
+        all_notes = (*notes, *outcome.notes, *_left_out(refused))
+        return without_key(replace(outcome, notes=all_notes), self._service.key)
 
     def adapt_batches(self, fault: ServerFault) -> bool:
         """Leave out the field that a fault names; False if it is left out already."""
@@ -357,21 +384,23 @@ class ProviderModel(ShownByName):
     # --- reading ---
 
     def _read(self, reply: HttpReply, refused: frozenset[str]) -> Response | ServerFault:
+        """Return the response in an HTTP reply, or the fault. `refused` are the fields that the request left out."""
+        now = self.client.now()
         if reply.status != OK:
-            error = self._provider.read_error(reply, self.client.now())
-            hint = "check the model's name"
+            error = self._provider.read_error(reply, now)
             rejected = self._rejected(error, refused)
-            return fault_of_status(reply, error, self.client.now(), hint, rejected)
+            return fault_of_status(reply, error, now, "check the model's name", rejected)
         try:
             body, has_halves = decode_whole(reply.body, msgspec.json.decode)
             if isinstance(body, dict) and body.get("error"):
-                return fault_of_reported(self._provider.read_error(reply, self.client.now()))
+                return fault_of_reported(self._provider.read_error(reply, now))
             outcome = self._provider.read(body)
         except (*JSON_FAULTS, KeyError, TypeError, ValueError, AttributeError) as error:
             detail = f"the reply does not have the format of {self._provider.name}: {_lack(error)}"
             return ServerFault("malformed", detail, retry=True)
-        is_half = has_halves and isinstance(outcome, Response)
-        return replace(outcome, notes=(*outcome.notes, HALF_CHARACTERS)) if is_half else outcome
+        if has_halves and isinstance(outcome, Response):
+            return replace(outcome, notes=(*outcome.notes, HALF_CHARACTERS))
+        return outcome
 
     def _rejected(self, error: ReportedError, refused: frozenset[str]) -> str:
         """The droppable field that an error complains about and that was not left out yet, or an empty text."""
@@ -384,7 +413,7 @@ class ProviderModel(ShownByName):
 
 
 def _lack(error: Exception) -> str:
-    """What a reply lacks, by what reading it raised."""
+    """Return what a reply lacks, from the error that reading it raised."""
     match error:
         case KeyError():
             return f"it has no {error}"
@@ -395,13 +424,15 @@ def _lack(error: Exception) -> str:
 
 
 def _left_out(refused: frozenset[str]) -> list[str]:
+    """Return a note for each field that the model refused."""
     return [f"{name} was not sent: the server rejects it" for name in sorted(refused)]
 
 
-def _leave_out(body: dict[str, Any], place: tuple[str, ...]) -> None:
-    if not place:
+def _leave_out(body: dict[str, Any], path: tuple[str, ...]) -> None:
+    """Remove the field at a path of keys from a body; nothing if the path is empty or does not exist."""
+    if not path:
         return
-    *tables, name = place
+    *tables, name = path
     for table in tables:
         body = body.get(table, {})
     body.pop(name, None)

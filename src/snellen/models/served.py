@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -64,22 +63,20 @@ def likelihood_note(source: LikelihoodSource) -> str:
 
 
 def likelihood_source_of(reply: HttpReply, model: str) -> LikelihoodSource | ServerFault:
-    """The source that a model list announces; without an announcement, prompt log-probabilities are tried.
+    """Return how a server scores continuations, by its list of models.
 
-    A worker whose class cannot score is a fatal fault.
+    Without an announcement, prompt log-probabilities are tried. A worker whose class cannot score is a fatal fault.
     """
     if reply.status != OK:
         return "prompt_logprobs"
     try:
         models = msgspec.json.decode(reply.body)["data"]
-        entries = [
-            model_entry for model_entry in models if model_entry.get("id") == model
-        ] or models
-        extensions = [
-            model_entry["snellen"]
-            for model_entry in entries
-            if isinstance(model_entry.get("snellen"), dict)
-        ]
+        entries = [entry for entry in models if entry.get("id") == model] or models
+        extensions = []
+        for entry in entries:
+            extension = entry.get("snellen")
+            if isinstance(extension, dict):
+                extensions.append(extension)
     except (*JSON_FAULTS, KeyError, TypeError, AttributeError):
         return "prompt_logprobs"
     if not extensions:
@@ -105,17 +102,18 @@ class _Scores(Struct):
     scores: list[_Score]
 
 
-def encode_extension(model: RequestedModel, request: Request, picture: ImageEncoder) -> bytes:
+def encode_extension(model: RequestedModel, request: Request, encode_image: ImageEncoder) -> bytes:
+    """Return the body that asks a Snellen worker for the scores of continuations."""
     body = {
         "model": model.model,
-        "messages": chat.write_messages(request.messages, picture),
+        "messages": chat.write_messages(request.messages, encode_image),
         "continuations": request.continuations,
     }
     return msgspec.json.encode(body)
 
 
 def read_extension(reply: HttpReply, request: Request, now: float) -> Response | ServerFault:
-    """The scores of a worker, one per continuation, in order."""
+    """Return the scores of a Snellen worker, one per continuation, in order."""
     if reply.status != OK:
         return chat.read_fault(reply, now)
     try:
@@ -127,13 +125,10 @@ def read_extension(reply: HttpReply, request: Request, now: float) -> Response |
             "malformed",
             f"the server returned {len(scores)} scores for {len(request.continuations)} continuations",
         )
-    pairs = zip(scores, request.continuations, strict=True)
-    return Response(
-        scores=tuple(
-            ContinuationScore(score.sum, score.tokens, len(text.encode())) for score, text in pairs
-        ),
-        notes=(likelihood_note("extension"),),
-    )
+    continuation_scores = []
+    for score, text in zip(scores, request.continuations, strict=True):
+        continuation_scores.append(ContinuationScore(score.sum, score.tokens, len(text.encode())))
+    return Response(scores=tuple(continuation_scores), notes=(likelihood_note("extension"),))
 
 
 # --- prompt log-probabilities ------------------------------------------------------------------------------------
@@ -163,24 +158,27 @@ def logprobs_request_body(
     request: Request,
     continuation: str | None,
     dialect: Dialect,
-    picture: ImageEncoder,
+    encode_image: ImageEncoder,
     *,
     scored: bool = True,
 ) -> bytes:
-    """Ask for the tokens of the prompt with `continuation` at its end, and for their log-probabilities if `scored`.
+    """Return a body that asks for the tokens of a prompt with `continuation` at its end.
 
-    With 0 alternatives a position lists only the prompt's own token. At least one token must be generated.
+    If `scored`, it asks for their log-probabilities too. At least one token must be generated.
     """
+    messages = with_continuation(request.messages, continuation)
     body: dict[str, Any] = {
         "model": model.model,
-        "messages": chat.write_messages(with_continuation(request.messages, continuation), picture),
+        "messages": chat.write_messages(messages, encode_image),
         dialect.max_tokens_field: 1,
         "temperature": 0,
         "return_token_ids": True,
     }
     if continuation is not None or chat.has_response_prefix(request):
-        body |= {"continue_final_message": True, "add_generation_prompt": False}
+        body["continue_final_message"] = True
+        body["add_generation_prompt"] = False
     if scored:
+        # With 0 alternatives a position lists only the prompt's own token.
         body["prompt_logprobs"] = 0
     return chat.encode_body(body, model, dialect)
 
@@ -188,25 +186,23 @@ def logprobs_request_body(
 def with_continuation(
     messages: tuple[Message, ...], continuation: str | None
 ) -> tuple[Message, ...]:
-    """The conversation with `continuation` as the beginning of the reply, after an existing response prefix."""
+    """Return the conversation with `continuation` as the beginning of the reply, after an existing response prefix."""
     if continuation is None:
         return messages
-    opened = messages[-1].text if messages and messages[-1].role == "assistant" else ""
-    earlier = messages[:-1] if opened else messages
-    set_off = (
-        opened
-        and not opened[-1].isspace()
-        and not opened.endswith(_OPENING)
-        and not continuation[:1].isspace()
-    )
-    return (
-        *earlier,
-        Message("assistant", (TextPart(opened + (" " if set_off else "") + continuation),)),
-    )
+    prefix = messages[-1].text if messages and messages[-1].role == "assistant" else ""
+    earlier = messages[:-1] if prefix else messages
+    needs_space = False
+    if prefix and not prefix[-1].isspace() and not prefix.endswith(_OPENING):
+        needs_space = not continuation[:1].isspace()
+    separator = " " if needs_space else ""
+    return (*earlier, Message("assistant", (TextPart(prefix + separator + continuation),)))
 
 
 def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptTokens | ServerFault:
-    """The tokens of a prompt. A server that does not report them is a fatal fault."""
+    """Return the tokens of a prompt, with their log-probabilities if it is `scored`.
+
+    A server that does not report them is a fatal fault.
+    """
     if reply.status != OK:
         fault = chat.read_fault(reply, now)
         if fault.kind == "bad_request" and "prompt_logprobs" in fault.detail:
@@ -216,13 +212,12 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
         prompted = msgspec.json.decode(reply.body, type=_Prompted)
     except JSON_FAULTS as error:
         return no_completion(reply.body, error)
-    ids, positions = prompted.prompt_token_ids, prompted.prompt_logprobs
+    ids = prompted.prompt_token_ids
+    positions = prompted.prompt_logprobs
     if not scored:
-        return (
-            PromptTokens(tuple(ids))
-            if ids
-            else ServerFault("malformed", "the reply does not list the prompt's tokens")
-        )
+        if not ids:
+            return ServerFault("malformed", "the reply does not list the prompt's tokens")
+        return PromptTokens(tuple(ids))
     if not positions:
         return ServerFault(
             "model",
@@ -237,45 +232,66 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
         return ServerFault(
             "malformed", f"{len(ids)} prompt tokens have {len(positions)} log-probabilities"
         )
-    # The first position has no log-probability and maybe no name; it is the same in all prompts.
-    names = (
-        [str(i) for i in ids]
-        if ids
-        else [next(iter(position), "-1") if position else "-1" for position in positions]
-    )
+
+    # Each position maps token ids, as texts, to log-probabilities. The first position may be empty; its token is the
+    # same in all prompts.
+    names = [str(i) for i in ids] if ids else []
+    if not ids:
+        for position in positions:
+            names.append(next(iter(position)) if position else "-1")
     try:
-        logprobs = [
-            position[name].logprob if position else None
-            for position, name in zip(positions, names, strict=True)
-        ]
-        return PromptTokens(tuple(map(int, names)), tuple(logprobs), lists_ids=ids is not None)
+        logprobs: list[float | None] = []
+        for name, position in zip(names, positions, strict=True):
+            logprobs.append(position[name].logprob if position else None)
+        token_ids = tuple(int(name) for name in names)
     except (KeyError, ValueError) as error:
         return ServerFault("malformed", f"the prompt's token {error} has no log-probability")
+    return PromptTokens(token_ids, tuple(logprobs), lists_ids=ids is not None)
 
 
 def border_mark(continuations: Sequence[str]) -> str:
-    """A reply that begins as none of `continuations` does."""
-    beginnings = {text.lstrip()[:1].lower() for text in continuations}
-    return next((mark for mark in MARKS if mark not in beginnings), MARKS[0])
+    """Return a reply that begins with another character than each of the continuations."""
+    first_characters = {text.lstrip()[:1].lower() for text in continuations}
+    for mark in MARKS:
+        if mark not in first_characters:
+            return mark
+    return MARKS[0]
 
 
 def has_other_header(alone: PromptTokens, marked: PromptTokens) -> bool:
-    """Whether the prompt that replies follow (`alone`) ends otherwise than what stands before the mark in `marked`.
+    """Return whether a server writes different text before replies and before scored continuations.
 
-    A mark has up to two tokens, and a blank at the end of a prompt may be one of its own.
+    A mark has up to two tokens, and a blank at the end of a prompt may be a token of its own.
+
+    Args:
+        alone: The prompt that replies follow.
+        marked: The prompt with a mark in the place of a continuation.
     """
-    ids = zip(alone.ids, marked.ids, strict=False)
-    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], ids)))
+    shared = _common_length([alone.ids, marked.ids])
     return shared < len(alone.ids) - 1 or shared < len(marked.ids) - 2
+
+
+def _common_length(texts: Sequence[Sequence[int]]) -> int:
+    """Return the number of tokens that all texts have in common at their beginning."""
+    length = 0
+    for tokens in zip(*texts, strict=False):
+        if len(set(tokens)) > 1:
+            break
+        length += 1
+    return length
 
 
 def border_scores(
     marked: PromptTokens, prompts: Sequence[PromptTokens], continuations: Sequence[str]
 ) -> Response | ServerFault:
-    """One score per continuation: the sum over the tokens after those that all prompts share with `marked`, the prompt
-    with a mark in the place of a continuation."""
-    tokens = zip(marked.ids, *(prompt.ids for prompt in prompts), strict=False)
-    border = len(list(takewhile(lambda ids: len(set(ids)) == 1, tokens)))
+    """Return one score per continuation: the sum of log-probabilities after the tokens that all prompts share.
+
+    Args:
+        marked: The prompt with a mark in the place of a continuation.
+        prompts: The prompt with each continuation.
+        continuations: The continuations.
+    """
+    border = _common_length([marked.ids, *(prompt.ids for prompt in prompts)])
     scores = []
     for prompt, text in zip(prompts, continuations, strict=True):
         tail = prompt.logprobs[border:]
@@ -318,9 +334,9 @@ class _LettersReply(Struct):
 
 
 def encode_letters(
-    model: RequestedModel, request: Request, dialect: Dialect, picture: ImageEncoder
+    model: RequestedModel, request: Request, dialect: Dialect, encode_image: ImageEncoder
 ) -> bytes:
-    """Ask for the letter of an option, the continuations shown as options after the question.
+    """Return the body of a request for the letter of an option, with the continuations as options after the question.
 
     Raises ValueError for more options than letters or candidates.
     """
@@ -328,17 +344,16 @@ def encode_letters(
         raise ValueError(
             f"{TOP} candidates per token are too few for {len(request.continuations)} options"
         )
-    lettered = "; ".join(
-        f"({label}) {text}" for label, text in zip(LETTERS, request.continuations, strict=False)
-    )
+    options = []
+    for letter, text in zip(LETTERS, request.continuations, strict=False):
+        options.append(f"({letter}) {text}")
+    instruction = TextPart(f"\nOptions: {'; '.join(options)}.\n{ASK}")
     messages = request.messages[:-1] if chat.has_response_prefix(request) else request.messages
-    last_message = messages[-1]
-    question = replace(
-        last_message, content=(*last_message.content, TextPart(f"\nOptions: {lettered}.\n{ASK}"))
-    )
+    *earlier, last = messages
+    question = replace(last, content=(*last.content, instruction))
     body = {
         "model": model.model,
-        "messages": chat.write_messages((*messages[:-1], question), picture),
+        "messages": chat.write_messages((*earlier, question), encode_image),
         dialect.max_tokens_field: POSITIONS,
         "temperature": 0,
         "logprobs": True,
@@ -348,7 +363,7 @@ def encode_letters(
 
 
 def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerFault:
-    """Log-probabilities of the first `count` letters at the position where the reply names one.
+    """Return the log-probabilities of the first `count` letters at the position where the reply names one.
 
     A letter that is not among the candidates gets just less than the least likely candidate, an upper bound;
     if no letter is, all scores are equal and nothing is chosen.
@@ -370,35 +385,33 @@ def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerF
             fatal=True,
         )
     # Spaces and brackets may come before the letter.
-    position = next(
-        (
-            candidate_position
-            for candidate_position in positions
-            if candidate_position.token.strip(_AROUND)
-        ),
-        positions[0],
-    )
-    masses = dict.fromkeys(LETTERS[:count], 0.0)
-    for candidate in position.top_logprobs:
-        name = candidate.token.strip(_AROUND)
-        if name in masses:
-            masses[name] += math.exp(candidate.logprob)
-    least = math.nextafter(
-        min(
-            (candidate_position.logprob for candidate_position in position.top_logprobs),
-            default=0.0,
-        ),
-        -math.inf,
-    )
-    values = [math.log(mass) if mass else least for mass in masses.values()]
+    letter_position = positions[0]
+    for position in positions:
+        if position.token.strip(_AROUND):
+            letter_position = position
+            break
+
+    # "A", " A" and "(A" are different tokens for one letter.
+    probabilities = dict.fromkeys(LETTERS[:count], 0.0)
+    least_likely = 0.0
+    for candidate in letter_position.top_logprobs:
+        least_likely = min(least_likely, candidate.logprob)
+        letter = candidate.token.strip(_AROUND)
+        if letter in probabilities:
+            probabilities[letter] += math.exp(candidate.logprob)
+    upper_bound = math.nextafter(least_likely, -math.inf)
+
+    scores = []
+    missing = []
+    for letter, probability in probabilities.items():
+        if not probability:
+            missing.append(letter)
+        value = math.log(probability) if probability else upper_bound
+        # A letter's score does not depend on the option's length, so all rules of normalisation agree.
+        scores.append(ContinuationScore(value, 1, 1))
     notes = [likelihood_note("letters")]
-    if missing := [name for name, mass in masses.items() if not mass]:
-        notes.append(
-            NO_LETTER
-            if len(missing) == count
-            else f"not among the candidates: {', '.join(missing)}"
-        )
-    # A letter's score does not depend on the option's length, so all rules agree.
-    return Response(
-        scores=tuple(ContinuationScore(value, 1, 1) for value in values), notes=tuple(notes)
-    )
+    if missing and len(missing) == count:
+        notes.append(NO_LETTER)
+    elif missing:
+        notes.append(f"not among the candidates: {', '.join(missing)}")
+    return Response(scores=tuple(scores), notes=tuple(notes))

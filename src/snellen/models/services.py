@@ -43,9 +43,14 @@ FINISHES = {
 """Why a reply ended, in the words of Anthropic and of Bedrock."""
 
 
-def _tokens_read(fresh: int | None, cached: int | None, written: int | None) -> int | None:
-    """All input tokens of a service that counts those read from its cache, and written into it, apart."""
-    return None if fresh is None else fresh + (cached or 0) + (written or 0)
+def _tokens_read(uncached: int | None, cached: int | None, stored: int | None) -> int | None:
+    """Return all input tokens of a reply, for services that count three kinds separately.
+
+    These are tokens read as usual, read from the service's cache, and written into it. None if the service did not count.
+    """
+    if uncached is None:
+        return None
+    return uncached + (cached or 0) + (stored or 0)
 
 
 # --- Anthropic --------------------------------------------------------------------------------------------------------
@@ -61,18 +66,22 @@ ANTHROPIC_LIMITS = ("requests", "tokens", "input-tokens", "output-tokens")
 
 
 def write_anthropic_image(media_type: str, base64: bytes) -> bytes:
+    """Return the JSON of an image in a request."""
     form = b'{"type":"image","source":{"type":"base64","media_type":"%b","data":"%b"}}'
     return form % (media_type.encode(), base64)
 
 
 def write_anthropic(call: AskedModel) -> dict[str, Any]:
-    """The body. Thinking is asked for by a budget where `reasoning_tokens` is set and the model takes one, else by an
-    effort where one is set. A model that thinks takes no temperature."""
-    decoding, options = call.request.decoding, call.options
-    messages = [
-        {"role": role, "content": content}
-        for role, content in call.turns(lambda text: {"type": "text", "text": text})
-    ]
+    """Return the body of a request.
+
+    Thinking is requested by a budget if `reasoning_tokens` is set and the model takes one, or else by an effort if one is
+    set. A model that thinks takes no temperature.
+    """
+    decoding = call.request.decoding
+    options = call.options
+    messages = []
+    for role, content in call.turns(lambda text: {"type": "text", "text": text}):
+        messages.append({"role": role, "content": content})
     if getattr(options, "cache_images", False):
         mark_images_for_cache([message["content"] for message in messages])
     body: dict[str, Any] = {
@@ -84,78 +93,90 @@ def write_anthropic(call: AskedModel) -> dict[str, Any]:
         body["system"] = "\n\n".join(call.system)
     if decoding.stop:
         body["stop_sequences"] = list(decoding.stop)
+
+    has_effort = options.reasoning_effort not in ("", "none")
+    thinking: dict[str, Any] = {}
     if options.reasoning_effort == "none" or options.reasoning_tokens == 0:
-        body["thinking"] = {"type": "disabled"}
-    elif options.reasoning_tokens:
+        thinking = {"type": "disabled"}
+    elif options.reasoning_tokens and call.refused.isdisjoint(THINKING_BUDGET):
+        budget = max(options.reasoning_tokens, LEAST_THINKING)
+        thinking = {"type": "enabled", "budget_tokens": budget, "display": "summarized"}
+    elif options.reasoning_tokens or has_effort:
+        thinking = {"type": "adaptive", "display": "summarized"}
+    if options.reasoning_tokens and options.reasoning_effort != "none":
         budget = max(options.reasoning_tokens, LEAST_THINKING)
         body["max_tokens"] = decoding.max_new_tokens + budget
-        if call.refused.isdisjoint(THINKING_BUDGET):
-            body["thinking"] = {"type": "enabled", "budget_tokens": budget, "display": "summarized"}
-        else:
-            body["thinking"] = {"type": "adaptive", "display": "summarized"}
-    elif options.reasoning_effort:
-        body["thinking"] = {"type": "adaptive", "display": "summarized"}
-    thinks = body.get("thinking", {}).get("type") in ("enabled", "adaptive")
+    if thinking:
+        body["thinking"] = thinking
+
+    thinks = thinking.get("type") in ("enabled", "adaptive")
     if not thinks or "thinking" in call.refused:
         body["temperature"] = decoding.temperature
         if decoding.temperature > 0 and decoding.top_p < 1:
             body["top_p"] = decoding.top_p
     output: dict[str, Any] = {}
-    if options.reasoning_effort and options.reasoning_effort != "none":
+    if has_effort:
         output["effort"] = options.reasoning_effort
     if decoding.choices:
         output["format"] = {"type": "json_schema", "schema": verdict_schema(decoding.choices)}
-    return body | ({"output_config": output} if output else {})
+    if output:
+        body["output_config"] = output
+    return body
 
 
 def _blocks(message: dict[str, Any]) -> Any:
+    """Return the content blocks of a reply. Raises ValueError if they are null."""
     if message["content"] is None:
         raise ValueError("its 'content' is null, not a list")
     return message["content"]
 
 
 def read_anthropic(body: Any) -> Response | ServerFault:
-    """The text blocks as the answer, the thinking blocks as the reasoning."""
-    if body["stop_reason"] == "refusal":
+    """Return the response in a reply: text blocks as its text, thinking blocks as its reasoning."""
+    stop_reason = body["stop_reason"]
+    if stop_reason == "refusal":
         return ServerFault(
             "refused", "the service's safety classifier stopped the reply (stop_reason refusal)"
         )
     blocks = _blocks(body)
-    if body["stop_reason"] is None and not blocks:
+    if stop_reason is None and not blocks:
         return ServerFault("server", "the reply ended before it began", retry=True)
-    thinking = "\n\n".join(block["thinking"] for block in blocks if block["type"] == "thinking")
+    thoughts = [block["thinking"] for block in blocks if block["type"] == "thinking"]
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
+
     usage = body.get("usage") or {}
     cached = usage.get("cache_read_input_tokens")
     stored = usage.get("cache_creation_input_tokens")
-    read = _tokens_read(usage.get("input_tokens"), cached, stored)
-    thought = (usage.get("output_tokens_details") or {}).get("thinking_tokens")
+    output_details = usage.get("output_tokens_details") or {}
     return Response(
-        text="".join(block["text"] for block in blocks if block["type"] == "text"),
-        reasoning=thinking or None,
-        finish=FINISHES.get(body["stop_reason"], body["stop_reason"]),
+        text="".join(texts),
+        reasoning="\n\n".join(thoughts) or None,
+        finish=FINISHES.get(stop_reason, stop_reason),
         usage=Usage(
-            read,
+            _tokens_read(usage.get("input_tokens"), cached, stored),
             usage.get("output_tokens"),
             cached or None,
-            thought or None,
+            output_details.get("thinking_tokens") or None,
             stored_tokens=stored or None,
         ),
     )
 
 
 def read_anthropic_error(reply: HttpReply, now: float) -> ReportedError:
-    """The error, and when the first limit that is used up is full again (anthropic-ratelimit-...-reset, RFC 3339)."""
+    """Return the error, with the seconds until all exhausted limits are full again.
+
+    Headers named anthropic-ratelimit-...-reset have the times (RFC 3339).
+    """
     error = read_reported_error(reply.body)
-    resets = []
+    waits = []
     for limit in ANTHROPIC_LIMITS:
-        remaining, reset = (
-            reply.headers.get(f"anthropic-ratelimit-{limit}-{field}")
-            for field in ("remaining", "reset")
-        )
+        remaining = reply.headers.get(f"anthropic-ratelimit-{limit}-remaining")
+        reset = reply.headers.get(f"anthropic-ratelimit-{limit}-reset")
         if reset and remaining == "0":
-            resets.append(max(0.0, datetime.fromisoformat(reset).timestamp() - now))
+            reset_time = datetime.fromisoformat(reset).timestamp()
+            waits.append(max(0.0, reset_time - now))
     code = "billing_error" if "credit balance" in error.message else error.code
-    return ReportedError(error.message, code, error.parameter, max(resets, default=None))
+    return ReportedError(error.message, code, error.parameter, max(waits, default=None))
 
 
 class AnthropicOptions(ClientOptions, frozen=True):
@@ -210,12 +231,17 @@ class BedrockOptions(ClientOptions, frozen=True):
 
 
 def write_bedrock_image(media_type: str, base64: bytes) -> bytes:
+    """Return the JSON of an image in a request."""
     form = b'{"image":{"format":"%b","source":{"bytes":"%b"}}}'
-    return form % (media_type.removeprefix("image/").encode(), base64)
+    image_format = media_type.removeprefix("image/")
+    return form % (image_format.encode(), base64)
 
 
 def write_bedrock(call: AskedModel) -> dict[str, Any]:
-    """The body; what a model of one maker alone takes goes into `extra_body` (additionalModelRequestFields)."""
+    """Return the body of a request.
+
+    Fields that only the models of one maker take go into `extra_body` (additionalModelRequestFields).
+    """
     decoding = call.request.decoding
     settings: dict[str, Any] = {
         "maxTokens": max(call.most_tokens, 1),
@@ -225,54 +251,58 @@ def write_bedrock(call: AskedModel) -> dict[str, Any]:
         settings["topP"] = decoding.top_p
     if decoding.stop:
         settings["stopSequences"] = list(decoding.stop)
-    body: dict[str, Any] = {
-        "messages": [
-            {"role": role, "content": content}
-            for role, content in call.turns(lambda text: {"text": text})
-        ],
-        "inferenceConfig": settings,
-    }
+    messages = []
+    for role, content in call.turns(lambda text: {"text": text}):
+        messages.append({"role": role, "content": content})
+    body: dict[str, Any] = {"messages": messages, "inferenceConfig": settings}
     if call.system:
         body["system"] = [{"text": text} for text in call.system]
     return body
 
 
 def read_bedrock(body: Any) -> Response | ServerFault:
-    finish = body["stopReason"]
-    if finish in BEDROCK_STOPS:
-        return ServerFault("refused", f"the service withheld the reply (stopReason {finish})")
-    if finish in BEDROCK_FAILURES:
-        return ServerFault("server", f"the reply was cut off (stopReason {finish})", retry=True)
-    blocks = _blocks(body["output"]["message"])
-    thoughts = (
-        block["reasoningContent"].get("reasoningText") or {}
-        for block in blocks
-        if "reasoningContent" in block
-    )
-    reasoning = "\n\n".join(thought["text"] for thought in thoughts if thought)
+    """Return the response in a reply, or the fault that its stop reason means."""
+    stop_reason = body["stopReason"]
+    if stop_reason in BEDROCK_STOPS:
+        return ServerFault("refused", f"the service withheld the reply (stopReason {stop_reason})")
+    if stop_reason in BEDROCK_FAILURES:
+        return ServerFault(
+            "server", f"the reply was cut off (stopReason {stop_reason})", retry=True
+        )
+    texts = []
+    thoughts = []
+    for block in _blocks(body["output"]["message"]):
+        if "text" in block:
+            texts.append(block["text"])
+        if "reasoningContent" in block:
+            thought = block["reasoningContent"].get("reasoningText")
+            if thought:
+                thoughts.append(thought["text"])
+
     usage = body.get("usage") or {}
     cached = usage.get("cacheReadInputTokens")
     stored = usage.get("cacheWriteInputTokens")
     read = _tokens_read(usage.get("inputTokens"), cached, stored)
     return Response(
-        text="".join(block["text"] for block in blocks if "text" in block),
-        reasoning=reasoning or None,
-        finish=FINISHES.get(finish, finish),
+        text="".join(texts),
+        reasoning="\n\n".join(thoughts) or None,
+        finish=FINISHES.get(stop_reason, stop_reason),
         usage=Usage(read, usage.get("outputTokens"), cached or None, stored_tokens=stored or None),
     )
 
 
 def read_bedrock_error(reply: HttpReply, now: float) -> ReportedError:
-    """The error; its code stands in a header."""
+    """Return the error, whose code is in a header."""
     error = read_reported_error(reply.body)
-    code = reply.headers.get("x-amzn-errortype", "").partition(":")[0]
+    header = reply.headers.get("x-amzn-errortype", "")
+    code = header.partition(":")[0]
     return ReportedError(error.message, code or error.code)
 
 
 def open_signing(spec: ModelSpec, options: BedrockOptions) -> HeaderSource | None:
-    """Signatures by the credentials that botocore finds, as for AWS's command line; None where there is an API key.
+    """Return a function that signs requests with AWS credentials; None if there is an API key.
 
-    Raises ModelError without either.
+    The credentials are those that botocore finds, as for AWS's command line. Raises ModelError if there are none.
     """
     if options.api_key_env or os.environ.get(BEDROCK_KEY, "").strip():
         return None
@@ -280,45 +310,45 @@ def open_signing(spec: ModelSpec, options: BedrockOptions) -> HeaderSource | Non
         f"{spec.text}: the environment variable {BEDROCK_KEY} is not set; set it to an API key, or "
     )
     try:
-        session = importlib.import_module("botocore.session")
+        botocore_session = importlib.import_module("botocore.session")
     except ImportError:
         raise ModelError(
             f"{missing}sign requests with AWS credentials: {install_line('bedrock')}"
         ) from None
-    faults = importlib.import_module("botocore.exceptions").BotoCoreError
+    aws_error = importlib.import_module("botocore.exceptions").BotoCoreError
     try:
-        credentials = session.get_session().get_credentials()
-    except faults as error:
+        credentials = botocore_session.get_session().get_credentials()
+    except aws_error as error:
         raise ModelError(f"{missing}correct the AWS credentials ({error})") from None
     if credentials is None:
         raise ModelError(
             f"{missing}give AWS credentials, as for `aws configure` or in AWS_ACCESS_KEY_ID"
         )
-    return _Signing(spec, credentials, options.region, faults).headers
+    return _Signing(spec, credentials, options.region, aws_error).headers
 
 
 class _Signing:
     """Signs requests (AWS Signature Version 4), with credentials that are renewed when they expire."""
 
     def __init__(
-        self, spec: ModelSpec, credentials: Any, region: str, faults: type[Exception]
+        self, spec: ModelSpec, credentials: Any, region: str, aws_error: type[Exception]
     ) -> None:
-        self._spec, self._credentials, self._region, self._faults = (
-            spec,
-            credentials,
-            region,
-            faults,
-        )
-        self._sign = importlib.import_module("botocore.auth").SigV4Auth
-        self._request = importlib.import_module("botocore.awsrequest").AWSRequest
+        self._spec = spec
+        self._credentials = credentials
+        self._region = region
+        self._aws_error = aws_error
+        self._signer_class = importlib.import_module("botocore.auth").SigV4Auth
+        self._request_class = importlib.import_module("botocore.awsrequest").AWSRequest
 
     async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
+        """Return the headers of a request, with its signature. Raises ModelError if AWS gives no credentials."""
         try:
             credentials = await asyncio.to_thread(self._credentials.get_frozen_credentials)
-        except self._faults as error:
+        except self._aws_error as error:
             raise ModelError(f"{self._spec.text}: AWS returned no credentials; {error}") from None
-        signed = self._request(method=request.method, url=request.url, data=request.body)
-        self._sign(credentials, "bedrock", self._region).add_auth(signed)
+        signed = self._request_class(method=request.method, url=request.url, data=request.body)
+        signer = self._signer_class(credentials, "bedrock", self._region)
+        signer.add_auth(signed)
         return dict(signed.headers)
 
 
@@ -375,44 +405,43 @@ GEMINI_CALLS = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOO
 
 
 def write_gemini_image(media_type: str, base64: bytes) -> bytes:
+    """Return the JSON of an image in a request."""
     return b'{"inlineData":{"mimeType":"%b","data":"%b"}}' % (media_type.encode(), base64)
 
 
 def write_gemini(call: AskedModel) -> dict[str, Any]:
-    """The body. `reasoning_tokens` is the thinking budget, `reasoning_effort` the thinking level."""
-    decoding, options = call.request.decoding, call.options
+    """Return the body of a request. `reasoning_tokens` is the thinking budget, `reasoning_effort` the thinking level."""
+    decoding = call.request.decoding
+    options = call.options
     settings: dict[str, Any] = {
         "maxOutputTokens": call.most_tokens,
         "temperature": decoding.temperature,
     }
     if decoding.temperature > 0:
-        settings |= {"seed": decoding.seed} | (
-            {"topP": decoding.top_p} if decoding.top_p < 1 else {}
-        )
+        settings["seed"] = decoding.seed
+        if decoding.top_p < 1:
+            settings["topP"] = decoding.top_p
     if decoding.stop:
         settings["stopSequences"] = list(decoding.stop)
     if decoding.choices:
-        settings |= {
-            "responseMimeType": "application/json",
-            "responseSchema": _one_of(decoding.choices),
-        }
+        settings["responseMimeType"] = "application/json"
+        settings["responseSchema"] = _one_of(decoding.choices)
     if options.logprobs:
-        settings |= {"responseLogprobs": True, "logprobs": options.logprobs}
+        settings["responseLogprobs"] = True
+        settings["logprobs"] = options.logprobs
     if call.reasoning_tokens or options.reasoning_tokens == 0 or options.reasoning_effort:
         settings["thinkingConfig"] = _thinking(call)
-    body: dict[str, Any] = {
-        "contents": [
-            {"role": GEMINI_ROLES[role], "parts": parts}
-            for role, parts in call.turns(lambda text: {"text": text})
-        ],
-        "generationConfig": settings,
-    }
+    contents = []
+    for role, parts in call.turns(lambda text: {"text": text}):
+        contents.append({"role": GEMINI_ROLES[role], "parts": parts})
+    body: dict[str, Any] = {"contents": contents, "generationConfig": settings}
     if call.system:
         body["systemInstruction"] = {"parts": [{"text": "\n\n".join(call.system)}]}
     return body
 
 
 def _thinking(call: AskedModel) -> dict[str, Any]:
+    """Return the settings for thinking: a budget in tokens, or a level."""
     options = call.options
     thinking: dict[str, Any] = {"includeThoughts": call.reasoning_tokens > 0}
     if options.reasoning_effort == "none":
@@ -425,12 +454,13 @@ def _thinking(call: AskedModel) -> dict[str, Any]:
 
 
 def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
+    """Return the schema of a JSON object whose `verdict` is one of the choices."""
     verdict = {"type": "STRING", "enum": list(choices)}
     return {"type": "OBJECT", "properties": {"verdict": verdict}, "required": ["verdict"]}
 
 
 def read_gemini(body: Any) -> Response | ServerFault:
-    """The parts of the first candidate: thoughts as the reasoning, the rest as the answer."""
+    """Return the response in the first candidate of a reply: thoughts as its reasoning, other parts as its text."""
     candidates = body.get("candidates") or []
     if not candidates:
         reason = (body.get("promptFeedback") or {}).get("blockReason")
@@ -443,49 +473,59 @@ def read_gemini(body: Any) -> Response | ServerFault:
         return ServerFault("refused", f"the service withheld the reply (finishReason {finish})")
     if finish in GEMINI_FAILURES:
         return ServerFault("server", f"the reply was cut off (finishReason {finish})", retry=True)
-    parts = (candidate.get("content") or {}).get("parts") or []
-    thoughts = "".join(part.get("text", "") for part in parts if part.get("thought"))
-    said = [part for part in parts if not part.get("thought")]
-    is_call = bool(said) and all("functionCall" in part for part in said)
-    if is_call or finish in GEMINI_CALLS:
+
+    content = candidate.get("content") or {}
+    thoughts = ""
+    text = ""
+    is_tool_call = finish in GEMINI_CALLS
+    answer_parts = []
+    for part in content.get("parts") or []:
+        if part.get("thought"):
+            thoughts += part.get("text", "")
+        else:
+            text += part.get("text", "")
+            answer_parts.append(part)
+    if answer_parts and all("functionCall" in part for part in answer_parts):
+        is_tool_call = True
+    if is_tool_call:
         finish = TOOL_CALLS
+
     usage = body.get("usageMetadata") or {}
-    output_tokens, thought = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
-    # Google counts thoughts apart from the reply.
-    total = (
-        None if output_tokens is None and thought is None else (output_tokens or 0) + (thought or 0)
-    )
+    answer_tokens = usage.get("candidatesTokenCount")
+    thought_tokens = usage.get("thoughtsTokenCount")
+    # Google counts thoughts and the answer separately.
+    output_tokens = None
+    if answer_tokens is not None or thought_tokens is not None:
+        output_tokens = (answer_tokens or 0) + (thought_tokens or 0)
     return Response(
-        text="".join(part.get("text", "") for part in said),
+        text=text,
         reasoning=thoughts or None,
         finish=GEMINI_FINISHES.get(finish, finish),
         usage=Usage(
             usage.get("promptTokenCount"),
-            total,
+            output_tokens,
             usage.get("cachedContentTokenCount") or None,
-            thought or None,
+            thought_tokens or None,
         ),
         logprobs=_logprobs(candidate.get("logprobsResult") or {}),
     )
 
 
-def _logprobs(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...]:
-    chosen = logprobs.get("chosenCandidates") or []
-    alternatives = [step.get("candidates", []) for step in logprobs.get("topCandidates") or []] or [
-        []
-    ] * len(chosen)
-    return tuple(
-        TokenLogprob(
-            token["token"],
-            token["logProbability"],
-            tuple((candidate["token"], candidate["logProbability"]) for candidate in top),
-        )
-        for token, top in zip(chosen, alternatives, strict=False)
-    )
+def _logprobs(result: dict[str, Any]) -> tuple[TokenLogprob, ...]:
+    """Return the log-probability of each chosen token, with its alternatives if the service lists them."""
+    chosen = result.get("chosenCandidates") or []
+    steps = result.get("topCandidates") or [{}] * len(chosen)
+    logprobs = []
+    for token, step in zip(chosen, steps, strict=False):
+        alternatives = []
+        for candidate in step.get("candidates", []):
+            alternatives.append((candidate["token"], candidate["logProbability"]))
+        logprobs.append(TokenLogprob(token["token"], token["logProbability"], tuple(alternatives)))
+    return tuple(logprobs)
 
 
 def read_gemini_error(reply: HttpReply, now: float) -> ReportedError:
-    """The error with what its details add: a bad key's reason, the wait (RetryInfo), a quota of the day."""
+    """Return the error with what its details add: a bad key's reason, the wait (RetryInfo), a daily quota."""
     error = read_reported_error(reply.body)
     try:
         content = msgspec.json.decode(reply.body)
@@ -494,14 +534,16 @@ def read_gemini_error(reply: HttpReply, now: float) -> ReportedError:
         return error
     for detail in details:
         kind = str(detail.get("@type", "")).rpartition(".")[2]
-        if kind == "RetryInfo" and str(detail.get("retryDelay", "")).endswith("s"):
-            error = replace(error, retry_after=float(detail["retryDelay"][:-1]))
+        if kind == "RetryInfo":
+            delay = str(detail.get("retryDelay", ""))
+            if delay.endswith("s"):
+                error = replace(error, retry_after=float(delay.removesuffix("s")))
         elif kind == "ErrorInfo":
             error = replace(error, code=str(detail.get("reason", "")))
-        elif kind == "QuotaFailure" and any(
-            "PerDay" in str(violation.get("quotaId")) for violation in detail.get("violations", ())
-        ):
-            return replace(error, code="insufficient_quota")
+        elif kind == "QuotaFailure":
+            for violation in detail.get("violations", ()):
+                if "PerDay" in str(violation.get("quotaId")):
+                    return replace(error, code="insufficient_quota")
     return error
 
 
@@ -535,34 +577,34 @@ class VertexOptions(ClientOptions, frozen=True):
 
 
 def open_vertex_headers(spec: ModelSpec, options: VertexOptions) -> HeaderSource:
-    """Headers with a token of the credentials that google-auth finds: a service account, or gcloud's login.
+    """Return a function that makes headers with a token of Google Cloud.
 
-    Raises MissingExtraError without google-auth and ModelError without credentials.
+    The credentials are those that google-auth finds: a service account, or gcloud's login. Raises MissingExtraError
+    without google-auth and ModelError without credentials.
     """
     try:
         auth = importlib.import_module("google.auth")
         transport = importlib.import_module("google.auth.transport.requests")
     except ImportError as error:
         raise MissingExtraError(error.name or "google-auth", "vertex", spec.text) from None
+    auth_error = auth.exceptions.GoogleAuthError
     try:
         credentials, _ = auth.default(scopes=[SCOPE])
-    except auth.exceptions.GoogleAuthError as error:
+    except auth_error as error:
         raise ModelError(f"{spec.text}: no credentials for Google Cloud; {error}") from None
-    return _Tokens(spec, credentials, transport.Request(), auth.exceptions.GoogleAuthError).headers
+    return _Tokens(spec, credentials, transport.Request(), auth_error).headers
 
 
 class _Tokens:
     """A token that is renewed, by one request at a time, when it has expired."""
 
     def __init__(
-        self, spec: ModelSpec, credentials: Any, transport: Any, fault: type[Exception]
+        self, spec: ModelSpec, credentials: Any, transport: Any, auth_error: type[Exception]
     ) -> None:
-        self._spec, self._credentials, self._transport, self._fault = (
-            spec,
-            credentials,
-            transport,
-            fault,
-        )
+        self._spec = spec
+        self._credentials = credentials
+        self._transport = transport
+        self._auth_error = auth_error
         self._renewing: asyncio.Lock | None = None
 
     async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
@@ -574,9 +616,10 @@ class _Tokens:
         return {"authorization": f"Bearer {self._credentials.token}"}
 
     async def _renew(self) -> None:
+        """Get a new token. Raises ModelError if that fails."""
         try:
             await asyncio.to_thread(self._credentials.refresh, self._transport)
-        except self._fault as error:
+        except self._auth_error as error:
             raise ModelError(
                 f"{self._spec.text}: Google Cloud returned no token; {error}"
             ) from None

@@ -84,8 +84,10 @@ class _AnswerForms(Struct, frozen=True):
 
 @lru_cache(maxsize=1 << 15)
 def _forms(text: str) -> _AnswerForms:
+    """Return the forms of an answer by which it is compared with others."""
     folded = fold_answer(text)
-    return _AnswerForms(folded, tuple(sorted(folded.split())), frozenset(_singulars(folded)))
+    words = sorted(folded.split())
+    return _AnswerForms(folded, tuple(words), frozenset(_singulars(folded)))
 
 
 def _singulars(text: str) -> list[str]:

@@ -100,6 +100,7 @@ def _listed_lines(text: str) -> list[str]:
 
 
 def _json_list(text: str) -> list[str] | None:
+    """Return the items of the JSON list in a text; None if there is none."""
     start = text.find("[")
     end = text.rfind("]")
     if start < 0 or end < start:
@@ -115,8 +116,10 @@ def _json_list(text: str) -> list[str] | None:
 
 def _bare(line: str) -> str:
     """Return an option without number, label, emphasis and quotes."""
-    text = _LABEL.sub("", _LEAD.sub("", line))
-    return text.strip().strip("*").strip().strip("\"“”'‘’`").strip()
+    without_number = _LEAD.sub("", line)
+    text = _LABEL.sub("", without_number).strip()
+    text = text.strip("*").strip()
+    return text.strip("\"“”'‘’`").strip()
 
 
 def usable_proposals(

@@ -112,7 +112,8 @@ def _nearest_texts(texts: Sequence[str], vectors: Any, gold: str, embed: TextEmb
 def text_vectors(texts: Sequence[str]) -> np.ndarray:
     """Return unit vectors of texts, a row each. Texts that share many features have similar vectors.
 
-    Features are words, pairs of words and runs of three letters. A text without features has a vector of zeros.
+    Features are words, pairs of words and runs of three letters; each is counted in a column chosen by its checksum. A
+    text without features has a vector of zeros.
     """
     import numpy as np
 
@@ -121,12 +122,14 @@ def text_vectors(texts: Sequence[str]) -> np.ndarray:
         words = fold_answer(text).split()
         padded = f" {' '.join(words)} "
         features = list(words)
-        features += [" ".join(pair) for pair in pairwise(words)]
+        features += [f"{first} {second}" for first, second in pairwise(words)]
         features += [padded[start : start + 3] for start in range(len(padded) - 2)]
         for feature in features:
-            counts[row, zlib.crc32(feature.encode()) % COLUMNS] += 1
+            column = zlib.crc32(feature.encode()) % COLUMNS
+            counts[row, column] += 1
     lengths = np.linalg.norm(counts, axis=1, keepdims=True)
-    return counts / np.where(lengths == 0, 1, lengths)
+    divisors = np.where(lengths == 0, 1, lengths)
+    return counts / divisors
 
 
 # --- images ----------------------------------------------------------------------------------------------------------
@@ -240,19 +243,22 @@ def _relevant_part(draft: Draft) -> ImageSpec:
 
 
 def image_descriptors(contents: Sequence[bytes]) -> np.ndarray:
-    """Return unit vectors of images, a row each: the layout of a very small copy, and its colours."""
+    """Return unit vectors of image files, a row each: the layout of a very small copy, and its colours."""
     import numpy as np
 
     rows = []
     for content in contents:
-        small = decode_image(content, "an image").upright.resize((SIDE, SIDE))
+        image = decode_image(content, "an image").upright
+        small = image.resize((SIDE, SIDE))
         pixels = np.asarray(small, dtype=np.float32) / 255
-        layout = (pixels - pixels.mean(axis=(0, 1))).ravel() / SIDE
+        mean_colour = pixels.mean(axis=(0, 1))
+        layout = (pixels - mean_colour).ravel() / SIDE
 
         # Four levels of each of red, green and blue make 64 colours.
-        levels = np.minimum((pixels * 4).astype(int), 3).reshape(-1, 3)
-        colour_indexes = levels @ np.array([16, 4, 1])
-        colours = np.sqrt(np.bincount(colour_indexes, minlength=64) / SIDE**2)
+        levels = np.minimum((pixels * 4).astype(int), 3)
+        colour_indexes = levels.reshape(-1, 3) @ np.array([16, 4, 1])
+        pixels_by_colour = np.bincount(colour_indexes, minlength=64)
+        colours = np.sqrt(pixels_by_colour / SIDE**2)
 
         vector = np.concatenate([layout, colours]).astype(np.float32)
         rows.append(vector / np.linalg.norm(vector))

@@ -261,21 +261,27 @@ def _expected_seats(
         sampling: The rule `balanced`, `equal` or `layered`.
         sample_size: Number of samples to draw, unless the rule has `each`.
     """
+    expected: dict[str, Fraction] = {}
     if sampling.rule == "layered":
+        # First share the samples out over kinds, then those of a kind over its strata.
         sizes_by_kind: dict[str, dict[str, int]] = defaultdict(dict)
         for stratum, size in sizes.items():
             sizes_by_kind[_kind(stratum)][stratum] = size
-        kinds = {kind: sum(members.values()) for kind, members in sizes_by_kind.items()}
-        kind_seats = _expected_seats(kinds, replace(sampling, rule="equal"), sample_size)
-        expected: dict[str, Fraction] = {}
+        kind_sizes = {kind: sum(members.values()) for kind, members in sizes_by_kind.items()}
+        equal_rule = replace(sampling, rule="equal")
+        kind_seats = _expected_seats(kind_sizes, equal_rule, sample_size)
         for kind, seats in kind_seats.items():
             expected |= _share_evenly(sizes_by_kind[kind], seats)
         return expected
     if sampling.each is not None:
-        return {stratum: Fraction(min(sampling.each, size)) for stratum, size in sizes.items()}
+        for stratum, size in sizes.items():
+            expected[stratum] = Fraction(min(sampling.each, size))
+        return expected
     if sampling.rule == "balanced":
         n_samples = sum(sizes.values())
-        return {stratum: Fraction(sample_size * size, n_samples) for stratum, size in sizes.items()}
+        for stratum, size in sizes.items():
+            expected[stratum] = Fraction(sample_size * size, n_samples)
+        return expected
     return _share_evenly(sizes, Fraction(sample_size))
 
 

@@ -46,8 +46,9 @@ class WordNet:
         self._depths: dict[str, int] = {}
 
     def names(self, synset: str) -> tuple[str, ...]:
-        """Return the names of a synset, the usual one first."""
-        return tuple(name.replace("_", " ") for name in self._synset(synset).lemma_names())
+        """Return the names of a synset (a set of synonyms), the usual one first."""
+        lemma_names = self._synset(synset).lemma_names()
+        return tuple(name.replace("_", " ") for name in lemma_names)
 
     def noun_synset(self, word: str) -> str:
         """Return the most frequent synset of a noun."""
@@ -59,8 +60,11 @@ class WordNet:
     def with_names(self, names: tuple[str, ...]) -> list[str]:
         """Return the noun synsets with exactly these names in this order, as `names` gives them."""
         first_name = names[0].replace(" ", "_")
-        candidates = [_id(synset) for synset in self._reader.synsets(first_name, "n")]
-        return [candidate for candidate in candidates if self.names(candidate) == names]
+        matches = []
+        for synset in self._reader.synsets(first_name, "n"):
+            if self.names(_id(synset)) == names:
+                matches.append(_id(synset))
+        return matches
 
     def synonymous(self, first: str, second: str) -> bool:
         """Return whether two phrases share a meaning (`couch`, `sofa`), or differ only in spelling or number."""
@@ -68,11 +72,12 @@ class WordNet:
             return True
         return not self._meanings(first).isdisjoint(self._meanings(second))
 
-    def is_kind_of(self, synset: str, second: str) -> bool:
+    def is_kind_of(self, first: str, second: str) -> bool:
         """Return whether one synset is a kind of the other, or both are the same."""
-        return second in self._ancestors(synset) or synset in self._ancestors(second)
+        return second in self._ancestors(first) or first in self._ancestors(second)
 
     def _meanings(self, text: str) -> set[Any]:
+        """Return all synsets of a phrase, of any part of speech."""
         lemma = fold_answer(text).replace(" ", "_")
         return set(self._reader.synsets(lemma))
 
@@ -166,8 +171,10 @@ class WordNet:
         return self._depths[synset]
 
     def _parents(self, synset: str) -> list[str]:
+        """Return the synsets one step above: those that this one is a kind of, or an instance of."""
         noun = self._synset(synset)
-        return [_id(parent) for parent in (*noun.hypernyms(), *noun.instance_hypernyms())]
+        hypernyms = [*noun.hypernyms(), *noun.instance_hypernyms()]
+        return [_id(hypernym) for hypernym in hypernyms]
 
     def _usual_name(self, synset: str) -> str:
         """Return the name used most in tagged texts; empty if none is used, and for proper names."""
@@ -279,12 +286,16 @@ def _reader_class() -> Callable[[Any, Any], Any]:
 
 
 def _id(synset: Any) -> str:
+    """Return the id of an NLTK noun synset, such as n01440764."""
     return f"n{synset.offset():08d}"
 
 
 def _tiers(ranked: Iterable[tuple[tuple[int, int], str]]) -> Tiers:
     """Group names into tiers by rank, the smallest first. Their order is kept within a tier."""
-    tiers: dict[tuple[int, int], list[str]] = {}
+    names_by_rank: dict[tuple[int, int], list[str]] = {}
     for rank, name in ranked:
-        tiers.setdefault(rank, []).append(name)
-    return tuple(tuple(tiers[rank]) for rank in sorted(tiers))
+        names_by_rank.setdefault(rank, []).append(name)
+    tiers = []
+    for _, names in sorted(names_by_rank.items()):
+        tiers.append(tuple(names))
+    return tuple(tiers)

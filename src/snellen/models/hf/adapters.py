@@ -59,17 +59,14 @@ def adapter_facts(model: Any) -> dict[str, str]:
         return {}
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    applied = [
-        (
-            name,
-            list(module.active_adapters),
-            module.disable_adapters,
-            list(module.merged_adapters),
-            sorted(getattr(module, "scaling", {}).items()),
-        )
-        for name, module in model.named_modules()
-        if isinstance(module, BaseTunerLayer)
-    ]
+    applied = []
+    for name, module in model.named_modules():
+        if not isinstance(module, BaseTunerLayer):
+            continue
+        scaling = sorted(getattr(module, "scaling", {}).items())
+        active = list(module.active_adapters)
+        merged = list(module.merged_adapters)
+        applied.append((name, active, module.disable_adapters, merged, scaling))
     return content_facts("active adapters", applied) if applied else {}
 
 

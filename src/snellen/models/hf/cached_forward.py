@@ -39,14 +39,14 @@ def copy_cache(cache: Any) -> Any:
     Keys and values are shared until growth replaces them. Other states, which may be updated in place, are copied.
     """
     twin = copy.copy(cache)
-    attributes = {
-        name: copy.deepcopy(value) for name, value in vars(cache).items() if name != "layers"
-    }
-    vars(twin).update(attributes)
-    twin.layers = [
-        copy.copy(layer) if type(layer).__name__ in GROWN_BY_NEW_TENSORS else copy.deepcopy(layer)
-        for layer in cache.layers
-    ]
+    for name, value in vars(cache).items():
+        if name != "layers":
+            vars(twin)[name] = copy.deepcopy(value)
+    layers = []
+    for layer in cache.layers:
+        grows_by_new_tensors = type(layer).__name__ in GROWN_BY_NEW_TENSORS
+        layers.append(copy.copy(layer) if grows_by_new_tensors else copy.deepcopy(layer))
+    twin.layers = layers
     return twin
 
 
@@ -58,15 +58,16 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
     twin = copy_cache(cache)
     count = cache_rows(cache)
     for name in states_beside_layers(cache):
-        setattr(
-            twin,
-            name,
-            [part[rows] if _has_rows(part, count) else part for part in getattr(twin, name)],
-        )
+        states = []
+        for state in getattr(twin, name):
+            states.append(state[rows] if _has_rows(state, count) else state)
+        setattr(twin, name, states)
     for number, layer in enumerate(twin.layers):
         # Every kind of layer can reorder all that it holds, for beams; few can select.
         layer.reorder_cache(rows)
-        if count != len(rows) and any(_has_rows(tensor, count) for tensor in layer_tensors(layer)):
+        if count == len(rows):
+            continue
+        if any(_has_rows(tensor, count) for tensor in layer_tensors(layer)):
             raise ValueError(
                 f"layer {number} of its cache, a {type(layer).__name__}, keeps a state of all rows"
             )
@@ -76,21 +77,21 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
 def states_beside_layers(cache: Any) -> tuple[str, ...]:
     """Return the names of lists of tensors that a cache has in addition to its layers, as MiniMax's does."""
     count = cache_rows(cache)
-    lists = {
-        name: value
-        for name, value in vars(cache).items()
-        if name != "layers" and isinstance(value, list)
-    }
-    return tuple(
-        name for name, value in lists.items() if any(_has_rows(part, count) for part in value)
-    )
+    names = []
+    for name, value in vars(cache).items():
+        if name == "layers" or not isinstance(value, list):
+            continue
+        if any(_has_rows(part, count) for part in value):
+            names.append(name)
+    return tuple(names)
 
 
 def cache_rows(cache: Any) -> int | None:
     """Return the number of rows of a cache; None if it is empty."""
-    return next(
-        (int(tensor.shape[0]) for layer in cache.layers for tensor in layer_tensors(layer)), None
-    )
+    for layer in cache.layers:
+        for tensor in layer_tensors(layer):
+            return int(tensor.shape[0])
+    return None
 
 
 def crop_cache(cache: Any, length: int) -> Any:
@@ -98,8 +99,10 @@ def crop_cache(cache: Any, length: int) -> Any:
     if not plain_layers(cache):
         return None
     twin = copy_cache(cache)
-    for layer in filter(_holds_tokens, twin.layers):
-        layer.keys, layer.values = layer.keys[:, :, :length], layer.values[:, :, :length]
+    for layer in twin.layers:
+        if _holds_tokens(layer):
+            layer.keys = layer.keys[:, :, :length]
+            layer.values = layer.values[:, :, :length]
     return twin
 
 
@@ -112,47 +115,52 @@ def with_room(cache: Any, longest: int) -> Any:
 
     Ordinary layers copy all keys and values for each token. Tensors that others hold are not changed.
     """
-    roomy = _roomy_layer()
+    layer_with_room = _roomy_layer()
     twin = copy_cache(cache)
     for number, layer in enumerate(twin.layers):
         if type(layer).__name__ == "DynamicLayer" and _holds_tokens(layer):
-            twin.layers[number] = roomy.__new__(roomy)
-            vars(twin.layers[number]).update(vars(layer), steps=min(ROOM, longest))
+            roomy = layer_with_room.__new__(layer_with_room)
+            vars(roomy).update(vars(layer), steps=min(ROOM, longest))
+            twin.layers[number] = roomy
     return twin
 
 
 @functools.cache
 def _roomy_layer() -> Any:
-    """Return the type of layer that has room. It is defined here because transformers is imported late."""
+    """Return a type of cache layer that allocates room for several tokens at once.
+
+    It is defined here because transformers is imported late.
+    """
     plain: Any = import_transformers().cache_utils.DynamicLayer
 
     class RoomyLayer(plain):
         steps = ROOM
-        held: dict[str, tuple[Any, Any]] | None = None
-        """By name, a tensor with room and the part of it that was shown last."""
+        buffers: dict[str, tuple[Any, Any]] | None = None
+        """For "keys" and "values": a tensor with room, and the filled part of it that the layer returned last."""
 
         def update(
             self, key_states: Any, value_states: Any, *args: Any, **settings: Any
         ) -> tuple[Any, Any]:
-            self.keys, self.values = (
-                self._grown("keys", key_states),
-                self._grown("values", value_states),
-            )
+            self.keys = self._appended("keys", key_states)
+            self.values = self._appended("values", value_states)
             return self.keys, self.values
 
-        def _grown(self, name: str, new: Any) -> Any:
-            before, held = getattr(self, name), self.held or {}
-            length, more = before.shape[-2], new.shape[-2]
-            room, shown = held.get(name, (None, None))
-            if shown is not before or room.shape[-2] < length + more:
-                room = new.new_empty(
-                    (*before.shape[:-2], length + self.steps * more, before.shape[-1])
-                )
-                room[..., :length, :] = before
-            room[..., length : length + more, :] = new
-            grown = room[..., : length + more, :]
-            self.held = {**held, name: (room, grown)}
-            return grown
+        def _appended(self, name: str, new: Any) -> Any:
+            """Return the keys or values with those of new tokens; copied only if the room is used up."""
+            before = getattr(self, name)
+            length = before.shape[-2]
+            added = new.shape[-2]
+            buffers = self.buffers or {}
+            buffer, filled = buffers.get(name, (None, None))
+            is_current = filled is before
+            if not is_current or buffer.shape[-2] < length + added:
+                shape = (*before.shape[:-2], length + self.steps * added, before.shape[-1])
+                buffer = new.new_empty(shape)
+                buffer[..., :length, :] = before
+            buffer[..., length : length + added, :] = new
+            filled = buffer[..., : length + added, :]
+            self.buffers = {**buffers, name: (buffer, filled)}
+            return filled
 
     return RoomyLayer
 
@@ -162,12 +170,12 @@ def plain_layers(cache: Any) -> bool:
 
     Layers of an image are empty if there is none (Mllama).
     """
-    layers = cache.layers
     if states_beside_layers(cache):
         return False
-    return all(type(layer).__name__ == "DynamicLayer" for layer in layers) and (
-        len({layer.keys.shape[2] for layer in filter(_holds_tokens, layers)}) == 1
-    )
+    if any(type(layer).__name__ != "DynamicLayer" for layer in cache.layers):
+        return False
+    lengths = {layer.keys.shape[2] for layer in cache.layers if _holds_tokens(layer)}
+    return len(lengths) == 1
 
 
 def _holds_tokens(layer: Any) -> bool:
@@ -176,18 +184,20 @@ def _holds_tokens(layer: Any) -> bool:
 
 def _has_rows(value: Any, count: int | None) -> bool:
     """Return whether `value` is a tensor with an entry for each of `count` rows."""
-    return getattr(value, "ndim", 0) > 1 and value.shape[0] == count
+    has_dimensions = getattr(value, "ndim", 0) > 1
+    return has_dimensions and value.shape[0] == count
 
 
 def layer_tensors(layer: Any) -> list[Any]:
-    """Return the tensors that a layer holds for its rows: keys, values and states, also inside lists and mappings."""
+    """Return the tensors that a layer holds for its rows: keys, values and states, also inside mappings."""
     import torch
 
-    values = [
-        part
-        for value in vars(layer).values()
-        for part in (value.values() if isinstance(value, dict) else [value])
-    ]
+    values: list[Any] = []
+    for value in vars(layer).values():
+        if isinstance(value, dict):
+            values.extend(value.values())
+        else:
+            values.append(value)
     return [value for value in values if isinstance(value, torch.Tensor) and value.ndim > 1]
 
 
@@ -208,18 +218,20 @@ def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
     if len({row.form for row in rows}) > 1:
         raise ValueError("inputs of different shapes cannot share a batch")
     longest = max(len(row.ids) for row in rows)
-    missing = [longest - len(row.ids) for row in rows]
-    ids = [_padded(row.ids, pad, lack, side) for row, lack in zip(rows, missing, strict=True)]
-    mask = [
-        _padded((1,) * len(row.ids), 0, lack, side) for row, lack in zip(rows, missing, strict=True)
-    ]
+    ids = []
+    mask = []
+    for row in rows:
+        missing = longest - len(row.ids)
+        ids.append(_padded(row.ids, pad, missing, side))
+        mask.append(_padded((1,) * len(row.ids), 0, missing, side))
     batch = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
     for name in rows[0].extras:
         values = [row.extras[name] for row in rows]
         if name in rows[0].per_token:
-            values = [
-                _pad_tokens(value, lack, side) for value, lack in zip(values, missing, strict=True)
-            ]
+            padded = []
+            for row, value in zip(rows, values, strict=True):
+                padded.append(_pad_tokens(value, longest - len(row.ids), side))
+            values = padded
         batch[name] = _concatenate(values)
     return batch
 
@@ -238,16 +250,20 @@ def to_device(model: Any, batch: Tensors) -> Tensors:
     return moved
 
 
-def _padded(values: Sequence[int], pad: int, lack: int, side: Side) -> list[int]:
-    padding = [pad] * lack
-    return [*padding, *values] if side == "left" else [*values, *padding]
+def _padded(values: Sequence[int], pad: int, missing: int, side: Side) -> list[int]:
+    padding = [pad] * missing
+    if side == "left":
+        return [*padding, *values]
+    return [*values, *padding]
 
 
-def _pad_tokens(values: Any, lack: int, side: Side) -> Any:
+def _pad_tokens(values: Any, missing: int, side: Side) -> Any:
+    """Return `values` [1, tokens, ...] with zeros for `missing` tokens."""
     import torch
 
-    padding = values.new_zeros((1, lack, *values.shape[2:]))
-    return torch.cat([padding, values] if side == "left" else [values, padding], dim=1)
+    padding = values.new_zeros((1, missing, *values.shape[2:]))
+    parts = [padding, values] if side == "left" else [values, padding]
+    return torch.cat(parts, dim=1)
 
 
 def _concatenate(values: Sequence[Any]) -> Any:
@@ -267,49 +283,60 @@ Row = tuple[EncodedPrompt, tuple[int, ...]]
 
 
 def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
-    return [(request.context, tail) for request in prompts for tail in request.tails]
+    """Return a row for each continuation of each prompt, in order."""
+    rows: list[Row] = []
+    for prompt in prompts:
+        rows.extend((prompt.context, tail) for tail in prompt.tails)
+    return rows
 
 
 def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
     """Return the log-probability (nats, float32) of every scored token of every row, from one forward pass."""
-    logits = decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
-    return [
-        token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)
-    ]
+    row_logits = decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
+    scores = []
+    for logits, (_, tail) in zip(row_logits, rows, strict=True):
+        scores.append(token_scores(logits, tail).tolist())
+    return scores
 
 
 def write_token_by_token(
     layout: ModelLayout, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int
 ) -> list[list[int]]:
-    """Return new tokens of every request, each from a full forward pass over the prompt and all earlier tokens."""
+    """Return the new tokens of every request, at most `longest`.
+
+    Each token is from a full forward pass over the prompt and all earlier tokens. This is the slow reference with which
+    faster ways are compared.
+    """
     replies = []
     with inference():
-        for place, row in enumerate(rows):
-            reply = GrowingReplies(1, pick([place]))
+        for index, row in enumerate(rows):
+            reply = GrowingReplies(1, pick([index]))
             while len(reply.tokens[0]) < longest and not reply.ended[0]:
-                reply.choose(_next_logits(layout, row, reply.tokens[0]))
+                logits = _next_logits(layout, row, reply.tokens[0])
+                reply.choose(logits)
             replies.append(reply.tokens[0])
     return replies
 
 
 def _next_logits(layout: ModelLayout, context: EncodedPrompt, tail: Sequence[int]) -> Any:
-    """Return the logits [1, vocabulary] that predict the token after `tail`."""
+    """Return the logits [1, vocabulary] that predict the token after `context` and `tail`."""
     if layout.encoder_decoder:
-        # The last token of a row is predicted alone, and not read.
-        return decoder_logits(layout, [(context, (*tail, layout.pad))])[0][-1:]
-    batch = to_device(
-        layout.model, pad_rows([extend(context, tail, layout.reply_type)], layout.pad, "right")
-    )
+        # The last token of a row is predicted and not read, so any token serves.
+        [logits] = decoder_logits(layout, [(context, (*tail, layout.pad))])
+        return logits[-1:]
+    text = extend(context, tail, layout.reply_type)
+    batch = to_device(layout.model, pad_rows([text], layout.pad, "right"))
     layout.forget_positions()
     return layout.model(**batch, use_cache=False).logits[:, -1]
 
 
 def token_scores(logits: Any, tail: Sequence[int]) -> Any:
-    """Return log p of each token of `tail`, where logits[i] predicts tail[i]: [len(tail)], float32."""
+    """Return the log-probability of each token of `tail`, where logits[i] predicts tail[i]: [len(tail)], float32."""
     import torch
 
     ids = torch.tensor(tail, device=logits.device)[:, None]
-    return logits[: len(tail)].float().log_softmax(-1).gather(-1, ids)[:, 0]
+    log_probabilities = logits[: len(tail)].float().log_softmax(-1)
+    return log_probabilities.gather(-1, ids)[:, 0]
 
 
 def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
@@ -319,55 +346,63 @@ def logits_to_keep(model: Any, positions: int) -> dict[str, Any]:
 
 
 def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
-    """Return for each row the logits from the last token of its context on."""
+    """Return for each row the logits [tokens, vocabulary] from the last token of its context on."""
     model = layout.model
     texts = [extend(context, tail, layout.reply_type) for context, tail in rows]
     batch = to_device(model, pad_rows(texts, layout.pad, "right"))
-    start = min(len(context.ids) for context, _ in rows) - 1
     length = batch["input_ids"].shape[1]
+    start = min(len(context.ids) for context, _ in rows) - 1
     layout.forget_positions()
-    limit: dict[str, Any] = {} if layout.all_logits else logits_to_keep(model, length - start)
-    logits = model(**batch, **limit, use_cache=False).logits[:, start - length :]
-    return [logits[i, len(context.ids) - 1 - start :] for i, (context, _) in enumerate(rows)]
+    logits_setting: dict[str, Any] = {}
+    if not layout.all_logits:
+        logits_setting = logits_to_keep(model, length - start)
+    output = model(**batch, **logits_setting, use_cache=False)
+    logits = output.logits[:, start - length :]
+    row_logits = []
+    for row, (context, _) in enumerate(rows):
+        end_of_context = len(context.ids) - 1
+        row_logits.append(logits[row, end_of_context - start :])
+    return row_logits
 
 
 def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
-    """Return for each row the decoder's logits from its first token on."""
+    """Return for each row the decoder's logits [tokens, vocabulary] from its first token on."""
     import torch
 
     longest = max(len(tail) for _, tail in rows)
-    decoder_ids = [
-        [layout.start, *tail[:-1], *[layout.pad] * (longest - len(tail))] for _, tail in rows
-    ]
-    batch = to_device(layout.model, pad_rows([context for context, _ in rows], layout.pad, "right"))
-    decoder = copy_to_device(torch.tensor(decoder_ids), input_device(layout.model))
-    return list(layout.model(**batch, decoder_input_ids=decoder, use_cache=False).logits)
+    decoder_ids = []
+    for _, tail in rows:
+        padding = [layout.pad] * (longest - len(tail))
+        decoder_ids.append([layout.start, *tail[:-1], *padding])
+    contexts = [context for context, _ in rows]
+    batch = to_device(layout.model, pad_rows(contexts, layout.pad, "right"))
+    decoder_input = copy_to_device(torch.tensor(decoder_ids), input_device(layout.model))
+    output = layout.model(**batch, decoder_input_ids=decoder_input, use_cache=False)
+    return list(output.logits)
 
 
 # --- replies as they grow ---------------------------------------------------------------------------------------------
 
 
-TokenPicker = Callable[
-    [Sequence[int]], Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
-]
-"""Function from the indices of a batch's requests to a function that chooses tokens.
-
-That function maps logits and the tokens so far to the next token of each row, and whether the row ends with it.
-"""
+TokenChooser = Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
+"""Function from logits [rows, vocabulary] and each row's tokens so far to each row's next token, and whether it ends."""
+TokenPicker = Callable[[Sequence[int]], TokenChooser]
+"""Function from the indices of a batch's requests to a function that chooses their tokens."""
 
 
 class GrowingReplies:
     """The tokens generated so far for the requests of a batch."""
 
-    def __init__(
-        self, count: int, choose: Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
-    ) -> None:
+    def __init__(self, count: int, choose: TokenChooser) -> None:
         self.tokens: list[list[int]] = [[] for _ in range(count)]
         self.ended = [False] * count
         self._choose = choose
 
     def choose(self, logits: Any) -> list[int]:
-        """Append and return the next tokens; requests that have ended stay unchanged."""
+        """Choose the next token of each request from `logits` [requests, vocabulary], append it and return all.
+
+        Requests that have ended stay unchanged.
+        """
         tokens, ends = self._choose(logits, self.tokens)
         for row, token in enumerate(tokens):
             if not self.ended[row]:
@@ -397,28 +432,32 @@ class CachedState:
 
 
 def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
-    """Run prompts from the beginning, including their images."""
+    """Run prompts from the beginning, including their images, and return the state after them."""
     import torch
 
     model = layout.model
-    batch = to_device(model, pad_rows(rows, layout.pad, "right"))
-    layout.forget_positions()
     device = input_device(model)
-    lengths = copy_to_device(torch.tensor([len(row.ids) for row in rows]), device)
+    batch = to_device(model, pad_rows(rows, layout.pad, "right"))
+    row_lengths = [len(row.ids) for row in rows]
+    lengths = copy_to_device(torch.tensor(row_lengths), device)
     logits_setting = _last_only(layout, model, lengths)
+    layout.forget_positions()
     output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
-    every_row = torch.arange(len(rows), device=device)
+
     position = lengths + layout.offset
     if layout.rotary is not None and "video_grid_thw" in batch:
         _, position = layout.places(batch, batch["attention_mask"], rows[0].per_token)
     tile_mask = batch.get("cross_attention_mask")
+    if tile_mask is not None:
+        every_row = torch.arange(len(rows), device=device)
+        tile_mask = tile_mask[every_row, lengths - 1][:, None]
     return CachedState(
         cache=cache_of(output),
         mask=batch["attention_mask"],
         position=position,
         logits=_last(output.logits, lengths, logits_setting, batch["input_ids"].shape[1]),
-        tile_mask=None if tile_mask is None else tile_mask[every_row, lengths - 1][:, None],
-        has_no_holes=len({len(row.ids) for row in rows}) == 1,
+        tile_mask=tile_mask,
+        has_no_holes=len(set(row_lengths)) == 1,
     )
 
 
@@ -428,16 +467,15 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
 
     # On the CPU, since the layers of a cache are where their blocks are, which may be several devices.
     index = torch.tensor(rows)
-    every = list(rows) == list(range(state.mask.shape[0]))
-    cache = copy_cache(state.cache) if every else select_cache_rows(state.cache, index)
-    tile_mask = None if state.tile_mask is None else state.tile_mask[index]
+    is_every_row = list(rows) == list(range(state.mask.shape[0]))
+    cache = copy_cache(state.cache) if is_every_row else select_cache_rows(state.cache, index)
     return CachedState(
-        cache,
-        state.mask[index],
-        state.position[index],
-        state.logits[index],
-        tile_mask,
-        state.has_no_holes,
+        cache=cache,
+        mask=state.mask[index],
+        position=state.position[index],
+        logits=state.logits[index],
+        tile_mask=None if state.tile_mask is None else state.tile_mask[index],
+        has_no_holes=state.has_no_holes,
     )
 
 
@@ -454,25 +492,34 @@ def advance(
     """
     import torch
 
-    device, longest = state.mask.device, max(map(len, texts))
+    device = state.mask.device
+    longest = max(len(text) for text in texts)
     lengths = copy_to_device(torch.tensor([len(text) for text in texts]), device)
-    ids = copy_to_device(
-        torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts]), device
-    )
+    padded = [[*text, *[layout.pad] * (longest - len(text))] for text in texts]
+    ids = copy_to_device(torch.tensor(padded), device)
+
     steps = torch.arange(longest, device=device)
-    mask = torch.cat([state.mask, (steps[None] < lengths[:, None]).to(state.mask.dtype)], dim=1)
-    logits_setting = (
-        {} if all_logits else _last_only(layout, layout.language_model, lengths.clamp_min(1))
-    )
-    whole = state.has_no_holes and len({len(text) for text in texts}) == 1
+    is_token = (steps[None] < lengths[:, None]).to(state.mask.dtype)
+    mask = torch.cat([state.mask, is_token], dim=1)
     positions = state.position[:, None] + steps[None]
+    equal_lengths = len({len(text) for text in texts}) == 1
+    has_no_holes = state.has_no_holes and equal_lengths
+
+    last_tokens = lengths.clamp_min(1)
+    logits_setting: dict[str, Any] = {}
+    if not all_logits:
+        logits_setting = _last_only(layout, layout.language_model, last_tokens)
     output = run_language_model(
-        layout, state, ids, None if whole else mask, positions, logits_setting
+        layout, state, ids, None if has_no_holes else mask, positions, logits_setting
     )
-    last = _last(output.logits, lengths.clamp_min(1), logits_setting, longest)
-    logits = torch.where(lengths[:, None] > 0, last, state.logits)
+    last_logits = _last(output.logits, last_tokens, logits_setting, longest)
     grown = CachedState(
-        cache_of(output), mask, state.position + lengths, logits, state.tile_mask, whole
+        cache=cache_of(output),
+        mask=mask,
+        position=state.position + lengths,
+        logits=torch.where(lengths[:, None] > 0, last_logits, state.logits),
+        tile_mask=state.tile_mask,
+        has_no_holes=has_no_holes,
     )
     return grown, output.logits
 
@@ -485,23 +532,29 @@ def run_language_model(
     positions: Any,
     logits_setting: dict[str, Any],
 ) -> Any:
-    """Run a forward pass after `state`, whose cache is consumed. `mask` is None if every token sees all tokens before it."""
+    """Run a forward pass of the language model after `state`, whose cache is consumed, and return its output.
+
+    Args:
+        layout: The model.
+        state: The state to continue.
+        ids: New tokens, [rows, tokens].
+        mask: Which tokens each new token sees; None if every token sees all tokens before it.
+        positions: Positions of the new tokens, [rows, tokens].
+        logits_setting: Which logits to compute, as from `logits_to_keep`.
+    """
     # M-RoPE has three positions per token (time, height, width), which are equal for text.
     if layout.rotary is not None:
         positions = positions[None].expand(3, -1, -1)
-    tile_mask: dict[str, Any] = (
-        {}
-        if state.tile_mask is None
-        else {"cross_attention_mask": state.tile_mask.expand(-1, ids.shape[1], -1, -1)}
-    )
+    settings = dict(logits_setting)
+    if state.tile_mask is not None:
+        settings["cross_attention_mask"] = state.tile_mask.expand(-1, ids.shape[1], -1, -1)
     output = layout.language_model(
         input_ids=ids,
         attention_mask=mask,
         position_ids=positions,
         past_key_values=state.cache,
         use_cache=True,
-        **logits_setting,
-        **tile_mask,
+        **settings,
     )
     # The head may be on another device than the inputs, to which accelerate brings back what the whole model returns.
     output.logits = output.logits.to(ids.device)
@@ -510,37 +563,29 @@ def run_language_model(
 
 def cache_of(output: Any) -> Any:
     """Return the cache in the output of a forward pass. Raises ValueError if there is none."""
-    outputs = (output, getattr(output, "language_model_outputs", None))
-    cache = next(
-        (
-            part_cache
-            for part in outputs
-            if (part_cache := getattr(part, "past_key_values", None)) is not None
-        ),
-        None,
-    )
-    if cache is None:
-        raise ValueError(NO_CACHE)
-    return cache
+    for part in (output, getattr(output, "language_model_outputs", None)):
+        cache = getattr(part, "past_key_values", None)
+        if cache is not None:
+            return cache
+    raise ValueError(NO_CACHE)
 
 
 def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
     """Return the setting that computes logits only at the rows' last positions, if the model supports it."""
-    return (
-        {}
-        if layout.all_logits
-        else {name: (lengths - 1).unique() for name in logits_to_keep(model, 1)}
-    )
+    if layout.all_logits:
+        return {}
+    last_positions = (lengths - 1).unique()
+    return dict.fromkeys(logits_to_keep(model, 1), last_positions)
 
 
 def _last(logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int) -> Any:
     """Return the logits [rows, vocabulary] at each row's last token. Logits of anything before the text are skipped."""
     import torch
 
-    places = next(iter(logits_setting.values()), None)
-    index = (
-        lengths - 1 + logits.shape[1] - longest
-        if places is None
-        else torch.searchsorted(places, lengths - 1)
-    )
+    computed_positions = next(iter(logits_setting.values()), None)
+    last_positions = lengths - 1
+    if computed_positions is None:
+        index = last_positions + logits.shape[1] - longest
+    else:
+        index = torch.searchsorted(computed_positions, last_positions)
     return logits[torch.arange(len(lengths), device=logits.device), index]

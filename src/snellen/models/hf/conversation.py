@@ -44,8 +44,9 @@ class PromptFormat(msgspec.Struct, frozen=True):
     added: str = ""
 
     def turn(self, images: int, token: str, text: str) -> str:
-        placeholders = self.image.replace("{token}", token) * images
-        return self.user.replace("{image}", placeholders).replace("{text}", text)
+        """Return a user's message: `text` after `images` placeholders, in which `token` stands for an image."""
+        placeholder = self.image.replace("{token}", token)
+        return self.user.replace("{image}", placeholder * images).replace("{text}", text)
 
 
 @cache
@@ -57,12 +58,11 @@ def formats() -> dict[str, PromptFormat]:
 
 def control_tokens(tokenizer: Any, *more: str) -> tuple[str, ...]:
     """Return the tokens that a tokenizer does not read as text, and `more`, the longest first."""
-    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
-    tokens = {
-        *map(str, tokenizer.all_special_tokens),
-        *(str(token) for token in added if token.special),
-        *more,
-    }
+    tokens = {str(token) for token in tokenizer.all_special_tokens}
+    for token in getattr(tokenizer, "added_tokens_decoder", {}).values():
+        if token.special:
+            tokens.add(str(token))
+    tokens.update(more)
     long_tokens = [token for token in tokens if len(token) > 1]
     return tuple(sorted(long_tokens, key=lambda token: (-len(token), token)))
 
@@ -86,7 +86,7 @@ class Clip:
     @property
     def times(self) -> tuple[float, ...]:
         """Times from the clip's beginning in seconds, ascending."""
-        return tuple(frame.time or 0.0 for frame in self.frames)
+        return tuple(frame.time if frame.time else 0.0 for frame in self.frames)
 
 
 def with_clips(content: Sequence[Part]) -> Iterator[Part | Clip]:
@@ -95,12 +95,14 @@ def with_clips(content: Sequence[Part]) -> Iterator[Part | Clip]:
     A single frame, and an image without a time, stays an image.
     """
     frames: list[ImageRef] = []
-    for part in (*content, None):
+    for part in (*content, None):  # None ends the last clip
         image = part.image if isinstance(part, ImagePart) else None
         time = None if image is None else image.time
-        if frames and (time is None or time <= (frames[-1].time or 0.0)):
-            yield Clip(tuple(frames)) if len(frames) > 1 else ImagePart(frames[0])
-            frames = []
+        if frames:
+            last_time = frames[-1].time or 0.0
+            if time is None or time <= last_time:
+                yield Clip(tuple(frames)) if len(frames) > 1 else ImagePart(frames[0])
+                frames = []
         if image is not None and time is not None:
             frames.append(image)
         elif part is not None:
@@ -196,19 +198,21 @@ class Conversation:
         if not self._template:
             return ()
         question = Message("user", (TextPart("x"),))
-        blank = Message("assistant", (TextPart(f"{_MARK} "),))
+        opened_reply = Message("assistant", (TextPart(f"{_MARK} "),))
         oddities = []
         if self.opened_thought:
             oddities.append(
                 "opens a thought before replies, which is empty or missing where options are scored"
             )
         try:
-            if not self._render_messages((question, blank), continued=True).endswith(f"{_MARK} "):
+            text = self._render_messages((question, opened_reply), continued=True)
+            if not text.endswith(f"{_MARK} "):
                 oddities.append("trims opened replies, to which their blank is given back")
         except ValueError:
             oddities.append("refuses opened replies, so that requests with one fail")
         try:
-            self.finish((question,), self.write_scored((question,)), "An Answer")
+            prompt = self.write_scored((question,))
+            self.finish((question,), prompt, "An Answer")
         except ValueError:
             oddities.append(
                 "writes replies otherwise than its prompts begin them, so that options cannot be scored"
@@ -225,15 +229,22 @@ class Conversation:
         return self._prompt(messages, text, join, added=self._format.added)
 
     def _prompt(self, messages: Sequence[Message], text: str, join: str, **more: Any) -> ChatPrompt:
-        """Return a prompt with the images and clips of `messages`."""
-        parts = [part for message in messages for part in self._parts(message)]
-        images = tuple(part.image for part in parts if isinstance(part, ImagePart))
-        clips = tuple(part for part in parts if isinstance(part, Clip))
-        return ChatPrompt(text, images, join, clips=clips, **more)
+        """Return a prompt with the images and clips of `messages`. `more` are other fields of the prompt."""
+        images = []
+        clips = []
+        for message in messages:
+            for part in self._parts(message):
+                if isinstance(part, ImagePart):
+                    images.append(part.image)
+                elif isinstance(part, Clip):
+                    clips.append(part)
+        return ChatPrompt(text, tuple(images), join, clips=tuple(clips), **more)
 
     def _parts(self, message: Message) -> Sequence[Part | Clip]:
         """Return the parts of a message, with frames joined to clips if the model is given video."""
-        return tuple(with_clips(message.content)) if self._joins_frames else message.content
+        if self._joins_frames:
+            return tuple(with_clips(message.content))
+        return message.content
 
     def _join_of(self, messages: Sequence[Message]) -> str:
         """Return the separator between a prompt of `messages` and its reply."""
@@ -255,28 +266,37 @@ class Conversation:
         if not self._template:
             return self.write(messages)
         continued = messages[-1].role == "assistant"
-        talk = _answered(messages, (messages[-1].text if continued else "") + _MARK)
-        before, mark, _ = self._render_messages(talk, continued=False, opened=False).rpartition(
-            _MARK
-        )
+        marked_reply = messages[-1].text + _MARK if continued else _MARK
+        talk = _answered(messages, marked_reply)
+        rendered = self._render_messages(talk, continued=False, opened=False)
+        before, mark, _ = rendered.rpartition(_MARK)
         if not mark:
             raise ValueError(
                 "continuations cannot be scored: the chat template changes or drops replies"
             )
-        self._require_words(before, messages)
-        notes = (THOUGHTLESS,) if self.opened_thought and not continued else ()
-        if not continued and not self.opened_thought:
-            opened = self.write(messages)
-            if _differ_by_empty_thought(opened.text, before):
-                return self._prompt(messages, opened.text, "", finished=before)
-        text = before if continued else before.rstrip(" ")
-        join = self._join_of(messages) if continued else before[len(text) :]
+        self._require_content(before, messages)
+        if continued:
+            return self._prompt(messages, before, self._join_of(messages), notes=())
+        if self.opened_thought:
+            notes: tuple[str, ...] = (THOUGHTLESS,)
+        else:
+            notes = ()
+            prompt = self.write(messages)
+            if _differ_by_empty_thought(prompt.text, before):
+                return self._prompt(messages, prompt.text, "", finished=before)
+        text = before.rstrip(" ")
+        join = before[len(text) :]
         return self._prompt(messages, text, join, notes=notes)
 
     @cached_property
     def opened_thought(self) -> str:
         """The text that closes the thought which the template opens before a reply; empty if it opens none."""
-        return self._thought(self.write((Message("user", (TextPart("x"),)),)).text)
+        question = Message("user", (TextPart("x"),))
+        prompt = self.write((question,)).text.rstrip()
+        for opening, closing in THOUGHTS:
+            if prompt.endswith(opening):
+                return closing
+        return ""
 
     def finish(self, messages: Sequence[Message], prompt: ChatPrompt, reply: str) -> str:
         """Return the complete conversation as the template writes it with `reply` as the answer to `messages`.
@@ -304,40 +324,39 @@ class Conversation:
             )
         return finished
 
-    @staticmethod
-    def _thought(text: str) -> str:
-        """Return the text that closes the thought at the end of a prompt; empty if it ends with none."""
-        return next(
-            (closing for opening, closing in THOUGHTS if text.rstrip().endswith(opening)), ""
-        )
-
     def as_text(self, text: str) -> str:
         """Return `text` as it appears in prompts and continuations, without control tokens."""
         return without_control_tokens(text, self._specials)
 
     def _by_template(self, messages: Sequence[Message], continued: bool) -> str:
+        """Return the prompt for `messages` by the chat template. `continued` leaves the last message open."""
         text = self._render_messages(messages, continued)
-        self._require_words(text, messages)
+        self._require_content(text, messages)
         if continued and messages[-1].text.strip():
             # A template that trims would glue "The answer is " and the reply together.
             opening = self.as_text(messages[-1].text)
-            text = text.rstrip() + opening[len(opening.rstrip()) :]
+            trailing_space = opening[len(opening.rstrip()) :]
+            text = text.rstrip() + trailing_space
         return text
 
-    def _require_words(self, text: str, messages: Sequence[Message]) -> None:
+    def _require_content(self, text: str, messages: Sequence[Message]) -> None:
         """Raise ValueError unless `text` contains all content of `messages`; earlier thoughts may be missing."""
         for message in messages:
             for part in message.content:
-                words = part.text if isinstance(part, TextPart) else ""
-                words = split_thoughts(words).answer if message.role == "assistant" else words
-                if self.as_text(words).strip() not in text:
+                if not isinstance(part, TextPart):
+                    continue
+                content = part.text
+                if message.role == "assistant":
+                    content = split_thoughts(content).answer
+                if self.as_text(content).strip() not in text:
                     raise ValueError(
-                        f"the chat template drops or changes the {message.role} message {_shortened(words)!r}"
+                        f"the chat template drops or changes the {message.role} message {_shortened(content)!r}"
                     )
 
     def _render_messages(
         self, messages: Sequence[Message], continued: bool, opened: bool = True
     ) -> str:
+        """Return the text that the template writes for `messages`; see `_apply`."""
         talk = [{"role": message.role, "content": self._content(message)} for message in messages]
         return self._apply(talk, continued, opened)
 
@@ -362,33 +381,43 @@ class Conversation:
         return text
 
     def _content(self, message: Message) -> list[dict[str, str]] | str:
-        if self._as_parts[message.role]:
-            return [
-                {"type": "text", "text": self.as_text(part.text)}
-                if isinstance(part, TextPart)
-                else {"type": "video" if isinstance(part, Clip) else "image"}
-                for part in self._parts(message)
-            ]
-        return self._flat(message)
+        """Return the content of a message in the form that the template takes: a list of parts, or one string."""
+        if not self._as_parts[message.role]:
+            return self._flat(message)
+        parts = []
+        for part in self._parts(message):
+            if isinstance(part, TextPart):
+                parts.append({"type": "text", "text": self.as_text(part.text)})
+            elif isinstance(part, Clip):
+                parts.append({"type": "video"})
+            else:
+                parts.append({"type": "image"})
+        return parts
 
     def _flat(self, message: Message) -> str:
         """Return a message as text with placeholders for images, each image on its own line."""
-        return "".join(
-            self.as_text(part.text) if isinstance(part, TextPart) else f"{self._placeholder}\n"
-            for part in message.content
-        )
+        text = ""
+        for part in message.content:
+            if isinstance(part, TextPart):
+                text += self.as_text(part.text)
+            else:
+                text += f"{self._placeholder}\n"
+        return text
 
     def _by_format(self, messages: Sequence[Message]) -> str:
         """Return the prompt for `messages` in a format of `formats.toml`."""
-        form, text = self._format, ""
+        text = ""
         for i, message in enumerate(messages):
-            spoken = self.as_text(message.text)
+            content = self.as_text(message.text)
             if message.role == "user":
                 images = sum(isinstance(part, ImagePart) for part in message.content)
-                text += form.turn(images, self._placeholder, spoken)
-            else:
-                text += (form.join if message.role == "assistant" else "") + spoken
-                text += form.between if i < len(messages) - 1 else ""
+                text += self._format.turn(images, self._placeholder, content)
+                continue
+            if message.role == "assistant":
+                text += self._format.join
+            text += content
+            if i < len(messages) - 1:
+                text += self._format.between
         return text
 
     def _read_forms(self) -> dict[Role, bool]:
@@ -403,13 +432,12 @@ class Conversation:
             ("system", ("system", "user")),
         )
         for role, talk in turns:
-            usual = forms.get("user", True)
-            tried = ({**forms, role: usual}, {**forms, role: not usual})
+            likely = forms.get("user", True)
             # If neither keeps the text, a string is used, whose changes are noticed later.
             forms[role] = False
-            for form in tried:
-                if self._keeps_words(talk, role, form):
-                    forms[role] = form[role]
+            for as_parts in (likely, not likely):
+                if self._keeps_text(talk, role, {**forms, role: as_parts}):
+                    forms[role] = as_parts
                     break
         return forms
 
@@ -417,32 +445,32 @@ class Conversation:
         """Return whether the template writes the placeholder of a video once into the user's turn."""
         if not token or not self._as_parts.get("user"):
             return False
+        content = [{"type": "video"}, {"type": "text", "text": _MARK}]
         try:
-            text = self._apply(
-                [{"role": "user", "content": [{"type": "video"}, {"type": "text", "text": _MARK}]}],
-                False,
-            )
+            text = self._apply([{"role": "user", "content": content}], False)
         except ValueError:
             return False
         return text.count(token) == 1
 
-    def _keeps_words(self, talk: Sequence[Role], role: Role, as_parts: Mapping[Role, bool]) -> bool:
-        """Return whether the template writes the text of `role` in a conversation, and not the list that contains it."""
-        part = {"type": "text", "text": _MARK}
-        placeholder = {"type": "text", "text": "x"}
-        contents = {name: part if name == role else placeholder for name in talk}
-        probe = [
-            {
-                "role": name,
-                "content": [contents[name]] if as_parts[name] else contents[name]["text"],
-            }
-            for name in talk
-        ]
+    def _keeps_text(self, talk: Sequence[Role], role: Role, as_parts: Mapping[Role, bool]) -> bool:
+        """Return whether the template writes the text of `role` in a conversation, and not the list that contains it.
+
+        Args:
+            talk: The roles of the messages.
+            role: The role whose text is checked.
+            as_parts: By role, whether content is given as a list of parts.
+        """
+        marked_part = {"type": "text", "text": _MARK}
+        messages = []
+        for name in talk:
+            part = marked_part if name == role else {"type": "text", "text": "x"}
+            messages.append({"role": name, "content": [part] if as_parts[name] else part["text"]})
         try:
-            text = self._apply(probe, continued=False, opened=talk[-1] == "user")
+            text = self._apply(messages, continued=False, opened=talk[-1] == "user")
         except ValueError:
             return False
-        return _MARK in text and not any(form in text for form in (str(part), json.dumps(part)))
+        writes_list = str(marked_part) in text or json.dumps(marked_part) in text
+        return _MARK in text and not writes_list
 
     def _read_join(self) -> str:
         """Return the separator that the template writes between its header and a reply; empty if unknown."""
@@ -450,11 +478,10 @@ class Conversation:
         reply = Message("assistant", (TextPart(_MARK),))
         try:
             opened = self._render_messages((question,), continued=False)
-            before, mark, _ = self._render_messages(
-                (question, reply), continued=False, opened=False
-            ).rpartition(_MARK)
+            complete = self._render_messages((question, reply), continued=False, opened=False)
         except ValueError:  # the template rejects replies
             return ""
+        before, mark, _ = complete.rpartition(_MARK)
         if not mark or not before.startswith(opened):
             return ""
         return before[len(opened) :]
@@ -464,8 +491,11 @@ def _differ_by_empty_thought(opened: str, finished: str) -> bool:
     """Return whether two prompts differ, but only by empty thoughts and white space around them."""
     if finished.startswith(opened) and not finished.removeprefix(opened).strip():
         return False
-    without = [EMPTY_THOUGHT.sub("", text).rstrip() for text in (opened, finished)]
-    return without[0] == without[1] and opened.rstrip() != finished.rstrip()
+    if opened.rstrip() == finished.rstrip():
+        return False
+    opened_without = EMPTY_THOUGHT.sub("", opened).rstrip()
+    finished_without = EMPTY_THOUGHT.sub("", finished).rstrip()
+    return opened_without == finished_without
 
 
 def _answered(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:
@@ -475,4 +505,5 @@ def _answered(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:
 
 
 def _shortened(text: str) -> str:
+    """Return at most 60 characters of a text."""
     return text if len(text) <= 60 else f"{text[:57]}..."

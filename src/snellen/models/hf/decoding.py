@@ -12,7 +12,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from snellen.models.hf.cached_forward import TokenPicker, pad_rows, to_device
+from snellen.models.hf.cached_forward import (
+    Side,
+    TokenChooser,
+    TokenPicker,
+    pad_rows,
+    to_device,
+)
 from snellen.models.hf.encode import EncodedPrompt, Encoder
 from snellen.models.hf.load import import_transformers, inference
 from snellen.models.hf.model_layout import ModelLayout
@@ -20,26 +26,28 @@ from snellen.records import Decoding, Request, Response, Usage
 
 
 def decoding_group(request: Request) -> tuple[Any, ...]:
-    """Decoding settings that requests of one batch must share."""
+    """Return the decoding settings that requests of one batch must share."""
     decoding: Decoding = request.decoding
     return (decoding.max_new_tokens, decoding.temperature, decoding.top_p, decoding.stop)
 
 
 def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Request]) -> TokenPicker:
-    """Chooses the next tokens of `requests`, which share their decoding settings."""
-    ends, stops = layout.end_tokens, requests[0].decoding.stop
+    """Return a function that chooses the next tokens of `requests`, which share their decoding settings."""
+    end_tokens = layout.end_tokens
+    stops = requests[0].decoding.stop
 
-    def pick(
-        members: Sequence[int],
-    ) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
-        shift = gumbel_noise([requests[member] for member in members])
+    def pick(members: Sequence[int]) -> TokenChooser:
+        add_noise = gumbel_noise([requests[member] for member in members])
 
         def choose(logits: Any, tokens_so_far: list[list[int]]) -> tuple[list[int], list[bool]]:
-            tokens: list[int] = shift(logits.float()).argmax(-1).tolist()
-            return tokens, [
-                token in ends or (bool(stops) and _holds(encoder.decode([*before, token]), stops))
-                for token, before in zip(tokens, tokens_so_far, strict=True)
-            ]
+            tokens: list[int] = add_noise(logits.float()).argmax(-1).tolist()
+            ends = []
+            for token, before in zip(tokens, tokens_so_far, strict=True):
+                is_end = token in end_tokens
+                if stops and not is_end:
+                    is_end = _contains_any(encoder.decode([*before, token]), stops)
+                ends.append(is_end)
+            return tokens, ends
 
         return choose
 
@@ -47,11 +55,9 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
 
 
 def telling(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker:
-    """The same choices for one request; `tell` is given its tokens after each."""
+    """Return a picker that makes the same choices for one request, and calls `tell` with its tokens after each."""
 
-    def pick_and_tell(
-        members: Sequence[int],
-    ) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
+    def pick_and_tell(members: Sequence[int]) -> TokenChooser:
         choose = pick(members)
 
         def choose_and_tell(
@@ -72,38 +78,47 @@ def generate_plainly(
     rows: Sequence[EncodedPrompt],
     requests: Sequence[Request],
 ) -> list[list[int]]:
-    """New tokens by the model's own `generate`, in one batch."""
+    """Return the new tokens of each request by the model's own `generate`, in one batch."""
     import torch
 
-    decoding, prompt = requests[0].decoding, _prompts(layout, rows)["input_ids"]
-    shift, transformers = gumbel_noise(requests), import_transformers()
+    transformers = import_transformers()
+    decoding = requests[0].decoding
+    prompt_ids = _padded_prompts(layout, rows)["input_ids"]
+    add_noise = gumbel_noise(requests)
 
-    class Shift(transformers.LogitsProcessor):
+    class AddNoise(transformers.LogitsProcessor):
         def __call__(self, input_ids: Any, scores: Any) -> Any:
-            return shift(scores.float())
+            return add_noise(scores.float())
 
-    class StopAt(transformers.StoppingCriteria):
+    class StopAtStrings(transformers.StoppingCriteria):
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-            texts = [encoder.decode(row) for row in _new(layout, input_ids, prompt).tolist()]
-            return torch.tensor(
-                [_holds(text, decoding.stop) for text in texts], device=input_ids.device
-            )
+            ended = []
+            for tokens in _new_tokens(layout, input_ids, prompt_ids).tolist():
+                ended.append(_contains_any(encoder.decode(tokens), decoding.stop))
+            return torch.tensor(ended, device=input_ids.device)
 
-    shifts = [Shift()] if decoding.temperature > 0 else []
-    stops = [StopAt()] if decoding.stop else []
+    processors = [AddNoise()] if decoding.temperature > 0 else []
+    criteria = [StopAtStrings()] if decoding.stop else []
     return generate_rows(
-        layout, rows, decoding.max_new_tokens, logits_processor=shifts, stopping_criteria=stops
+        layout,
+        rows,
+        decoding.max_new_tokens,
+        logits_processor=processors,
+        stopping_criteria=criteria,
     )
 
 
 def generate_rows(
     layout: ModelLayout, rows: Sequence[EncodedPrompt], longest: int, **watchers: Sequence[Any]
 ) -> list[list[int]]:
-    """Up to `longest` new tokens by the model's own `generate`, in one batch: the likeliest, unless one of `watchers`
-    (the lists `logits_processor` and `stopping_criteria`) changes that."""
+    """Return up to `longest` new tokens of each row by the model's own `generate`, in one batch.
 
-    transformers, model = import_transformers(), layout.model
-    batch = _prompts(layout, rows)
+    Tokens are the most likely ones, unless one of `watchers` (the lists `logits_processor` and `stopping_criteria` of
+    transformers) changes that.
+    """
+    transformers = import_transformers()
+    model = layout.model
+    batch = _padded_prompts(layout, rows)
     settings = transformers.GenerationConfig(
         max_new_tokens=longest,
         do_sample=False,
@@ -113,23 +128,28 @@ def generate_rows(
         bos_token_id=model.generation_config.bos_token_id,
         decoder_start_token_id=layout.start if layout.encoder_decoder else None,
     )
-    kinds = {
+    list_types = {
         "logits_processor": transformers.LogitsProcessorList,
         "stopping_criteria": transformers.StoppingCriteriaList,
     }
-    watching = {name: kinds[name](parts) for name, parts in watchers.items()}
+    watcher_lists = {name: list_types[name](parts) for name, parts in watchers.items()}
     layout.forget_positions()
-    with inference(), _stored_settings_aside(layout):
-        sequences = model.generate(**batch, generation_config=settings, **watching)
-    new: list[list[int]] = _new(layout, sequences, batch["input_ids"]).tolist()
-    return new
+    with inference(), _without_stored_settings(layout):
+        sequences = model.generate(**batch, generation_config=settings, **watcher_lists)
+    new_tokens: list[list[int]] = _new_tokens(layout, sequences, batch["input_ids"]).tolist()
+    return new_tokens
 
 
 @contextlib.contextmanager
-def _stored_settings_aside(layout: ModelLayout) -> Iterator[None]:
-    """Within this context the model has no generation settings of its own. `generate` would take from them whatever it
-    is not told otherwise, such as the first and last tokens and the n-grams that Florence-2's force and forbid."""
-    models = {id(model): model for model in (layout.model, layout.language_model)}.values()
+def _without_stored_settings(layout: ModelLayout) -> Iterator[None]:
+    """Give the model empty generation settings within this context.
+
+    `generate` would otherwise take every setting that it does not receive from the stored ones, such as the first and
+    last tokens and the n-grams that Florence-2's settings force and forbid.
+    """
+    models = [layout.model]
+    if layout.language_model is not layout.model:
+        models.append(layout.language_model)
     stored = [model.generation_config for model in models]
     try:
         for model in models:
@@ -141,7 +161,10 @@ def _stored_settings_aside(layout: ModelLayout) -> Iterator[None]:
 
 
 def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
-    """A function that shifts logits [requests, vocabulary] so that their argmax is the next token."""
+    """Return a function that shifts logits [requests, vocabulary] so that their argmax is the next token.
+
+    Adding Gumbel noise and taking the argmax is the same as sampling from the softmax. At temperature 0 nothing is added.
+    """
     import torch
 
     decoding = requests[0].decoding
@@ -150,14 +173,15 @@ def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
     generators = [torch.Generator().manual_seed(_seed(request)) for request in requests]
     tiny = torch.finfo(torch.float32).tiny
 
-    def shifted(logits: Any) -> Any:
+    def add_noise(logits: Any) -> Any:
         scores = _nucleus(logits / decoding.temperature, decoding.top_p)
-        uniform = torch.stack(
-            [torch.rand(scores.shape[1], generator=generator) for generator in generators]
-        )
-        return scores - (-uniform.clamp_min(tiny).log()).clamp_min(tiny).log().to(scores.device)
+        vocabulary = scores.shape[1]
+        rows = [torch.rand(vocabulary, generator=generator) for generator in generators]
+        uniform = torch.stack(rows).clamp_min(tiny)
+        exponential = (-uniform.log()).clamp_min(tiny)
+        return scores - exponential.log().to(scores.device)
 
-    return shifted
+    return add_noise
 
 
 def to_response(
@@ -167,18 +191,27 @@ def to_response(
     ends: frozenset[int],
     request: Request,
 ) -> Response:
-    """The generated text up to its end token or stop string, stripped of white space."""
+    """Return the response to a request: the generated text up to its end token or stop string, stripped of white space.
+
+    Args:
+        encoder: Decodes tokens.
+        row: The encoded prompt.
+        tokens: The generated tokens.
+        ends: The tokens that end a reply.
+        request: The request.
+    """
     stops = request.decoding.stop
-    count = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
-    ended = count < len(tokens)
-    text = encoder.decode(tokens[:count])
-    if stops and _holds(text, stops):
+    length = _index_of_first(tokens, ends)
+    ended = length < len(tokens)
+    generated = length + 1 if ended else length
+    text = encoder.decode(tokens[:length])
+    if stops and _contains_any(text, stops):
         # After a stop string comes padding up to the batch's longest row.
-        count = next(n for n in range(1, count + 1) if _holds(encoder.decode(tokens[:n]), stops))
-        text, ended = text[: min(text.find(stop) for stop in stops if stop in text)], True
-        generated = count
-    else:
-        generated = count + ended
+        generated = 1
+        while generated < length and not _contains_any(encoder.decode(tokens[:generated]), stops):
+            generated += 1
+        text = text[: min(text.find(stop) for stop in stops if stop in text)]
+        ended = True
     return Response(
         text=text.strip(),
         finish="stop" if ended else "length",
@@ -186,37 +219,54 @@ def to_response(
     )
 
 
-def _prompts(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> dict[str, Any]:
-    """A decoder continues from the last position; an encoder pads as in scoring, so that its outputs can be cached."""
-    return to_device(
-        layout.model, pad_rows(rows, layout.pad, "right" if layout.encoder_decoder else "left")
-    )
+def _index_of_first(tokens: Sequence[int], wanted: frozenset[int]) -> int:
+    """Return the index of the first token that is in `wanted`, or the number of tokens if none is."""
+    for index, token in enumerate(tokens):
+        if token in wanted:
+            return index
+    return len(tokens)
 
 
-def _new(layout: ModelLayout, sequences: Any, prompt: Any) -> Any:
-    """The tokens after the prompt. Some models return the prompt, some (BLIP-2) not; a decoder has its own start."""
+def _padded_prompts(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> dict[str, Any]:
+    """Return the batch of prompts for `generate`.
+
+    A decoder continues from the last position, so padding is on the left. An encoder pads as in scoring, so that its
+    outputs can be cached.
+    """
+    side: Side = "right" if layout.encoder_decoder else "left"
+    return to_device(layout.model, pad_rows(rows, layout.pad, side))
+
+
+def _new_tokens(layout: ModelLayout, sequences: Any, prompt_ids: Any) -> Any:
+    """Return the tokens [rows, new tokens] after the prompt in the output of `generate`.
+
+    Some models return the prompt too, others (BLIP-2) do not. A decoder's output begins with its start token.
+    """
     if layout.encoder_decoder:
         return sequences[:, 1:]
-    width = prompt.shape[1]
-    again = sequences.shape[1] >= width and bool((sequences[:, :width] == prompt).all())
-    return sequences[:, width:] if again else sequences
+    width = prompt_ids.shape[1]
+    if sequences.shape[1] < width:
+        return sequences
+    has_prompt = bool((sequences[:, :width] == prompt_ids).all())
+    return sequences[:, width:] if has_prompt else sequences
 
 
-def _holds(text: str, stops: Sequence[str]) -> bool:
+def _contains_any(text: str, stops: Sequence[str]) -> bool:
     return any(stop in text for stop in stops)
 
 
 def _nucleus(scores: Any, top_p: float) -> Any:
-    """Scores with all but the smallest set of tokens of total probability >= top_p removed."""
+    """Return the scores with all but the smallest set of tokens of total probability >= top_p set to -inf."""
     if top_p >= 1:
         return scores
-    ordered, places = scores.sort(descending=True)
-    before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
-    return scores.masked_fill((before >= top_p).gather(1, places.argsort(1)), float("-inf"))
+    descending, order = scores.sort(descending=True)
+    probabilities = descending.softmax(-1)
+    probability_before = probabilities.cumsum(-1) - probabilities
+    excluded = (probability_before >= top_p).gather(1, order.argsort(1))
+    return scores.masked_fill(excluded, float("-inf"))
 
 
 def _seed(request: Request) -> int:
-    return (
-        int.from_bytes(hashlib.blake2b(f"sample:{request.key}".encode(), digest_size=8).digest())
-        >> 1
-    )
+    """Return the seed of a request's random numbers: 63 bits of a digest of its key."""
+    digest = hashlib.blake2b(f"sample:{request.key}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1

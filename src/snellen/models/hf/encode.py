@@ -82,36 +82,41 @@ def _form_of(value: Any, skipped: int) -> str:
 class Visuals:
     """The decoded images and clips of a prompt."""
 
-    pictures: Sequence[Any] = ()
+    images: Sequence[Any] = ()
     clips: Sequence[Sequence[Any]] = ()
     times: Sequence[Sequence[float]] = ()
     """For each clip, the times of its frames in seconds, ascending."""
 
     @property
     def are_empty(self) -> bool:
-        return not self.pictures and not self.clips
+        return not self.images and not self.clips
 
     def copies(self) -> Visuals:
         """Return the same with copies of all images."""
-        clips = [[frame.copy() for frame in clip] for clip in self.clips]
-        return Visuals([picture.copy() for picture in self.pictures], clips, self.times)
+        images = [image.copy() for image in self.images]
+        clips = []
+        for clip in self.clips:
+            clips.append([frame.copy() for frame in clip])
+        return Visuals(images, clips, self.times)
 
     def inputs(self) -> dict[str, Any]:
         """Return the arguments for a processor. It must not sample frames, because the benchmark has chosen them."""
-        arguments: dict[str, Any] = {"images": list(self.pictures) or None}
+        arguments: dict[str, Any] = {"images": list(self.images) or None}
         if self.clips:
-            videos = [list(clip) for clip in self.clips]
-            arguments |= {
-                "videos": videos,
-                "video_metadata": list(map(_metadata, self.times)),
-                "do_sample_frames": False,
-            }
+            arguments["videos"] = [list(clip) for clip in self.clips]
+            arguments["video_metadata"] = [_metadata(times) for times in self.times]
+            arguments["do_sample_frames"] = False
         return arguments
 
 
 def _metadata(times: Sequence[float]) -> dict[str, Any]:
-    """Return a processor's metadata of a clip. The last frame is assumed to last as long as the average of the others."""
-    duration = (times[-1] - times[0]) * len(times) / (len(times) - 1)
+    """Return a processor's metadata of a clip whose frames have these times in seconds.
+
+    The last frame is assumed to last as long as the average of the others.
+    """
+    frames = len(times)
+    mean_frame_duration = (times[-1] - times[0]) / (frames - 1)
+    duration = mean_frame_duration * frames
     return {
         "fps": TICKS,
         "frames_indices": [round(time * TICKS) for time in times],
@@ -122,7 +127,8 @@ def _metadata(times: Sequence[float]) -> dict[str, Any]:
 
 def _clip_digest(clip: Clip) -> str:
     frames = [(frame.digest, frame.time) for frame in clip.frames]
-    return "clip " + hashlib.blake2b(repr(frames).encode(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(repr(frames).encode(), digest_size=16)
+    return f"clip {digest.hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -141,27 +147,39 @@ class TokenizedText:
     ends: tuple[int, ...]
     closing: int = 0
 
+    @property
+    def without_closing(self) -> tuple[int, ...]:
+        """The token ids without the special tokens at the end."""
+        return self.ids[: len(self.ids) - self.closing]
+
 
 def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> int:
     """Return the number of leading context tokens: those that all texts share and that end within `characters`.
 
-    A token that straddles the boundary belongs to the continuation. If it straddles for one continuation and not for
-    another, both are scored from the earlier token, so that all scores are of the same text given the same context.
+    Each text is a prompt with one of its continuations. A token that straddles the boundary belongs to the
+    continuation. If it straddles for one continuation and not for another, both are scored from the earlier token, so
+    that all scores are of the same text given the same context.
     """
-    first = texts[0].ids
-    count = min(
-        next((i for i, end in enumerate(text.ends) if end > characters), len(text.ids))
-        for text in texts
-    )
-    for text in texts[1:]:
-        count = next((i for i in range(count) if text.ids[i] != first[i]), count)
+    first = texts[0]
+    count = len(first.ids)
+    for text in texts:
+        length = 0
+        for token, end, first_token in zip(text.ids, text.ends, first.ids, strict=False):
+            if length == count or end > characters or token != first_token:
+                break
+            length += 1
+        count = length
     return count
 
 
 def as_long_as(extras: Tensors, length: int) -> frozenset[str]:
-    """Return the names of the inputs with as many entries as a prompt has tokens."""
-    shapes = {name: tuple(getattr(value, "shape", ())) for name, value in extras.items()}
-    return frozenset(name for name, shape in shapes.items() if shape[:2] == (1, length))
+    """Return the names of the inputs that have one entry for each of `length` tokens: of shape [1, length, ...]."""
+    names = []
+    for name, value in extras.items():
+        shape = tuple(getattr(value, "shape", ()))
+        if shape[:2] == (1, length):
+            names.append(name)
+    return frozenset(names)
 
 
 @dataclass(frozen=True)
@@ -197,39 +215,43 @@ class PixelCache:
         return type(self._processor).__module__.startswith("transformers.")
 
     def __call__(self, images: Any = None, *args: Any, **settings: Any) -> Any:
-        digests = self._named(images)
+        """Return the processor's output for `images`, cached if all of them have a digest."""
+        digests = self._digests_of(images)
         if args or digests is None:
             return self._processor(images, *args, **settings)
-        if (depth := _depth_of_one(digests)) is not None:
+        depth = _depth_of_one(digests)
+        if depth is not None:
             self._call = depth, settings
         key = _pixel_key(digests, settings)
         if key not in self._cached:
             self._keep_pixels(key, self._processor(images, **settings))
         self._cached.move_to_end(key)
         features = self._cached[key]
-        # Some processors take entries out of the mapping; Idefics' gives a tensor.
-        kind: Any = type(features)
-        return kind(dict(features)) if isinstance(features, Mapping) else features
+        if not isinstance(features, Mapping):  # Idefics' processor returns a tensor
+            return features
+        # A copy, because some processors take entries out of the mapping.
+        mapping_type: Any = type(features)
+        return mapping_type(dict(features))
 
-    def tiles(self, picture: Any) -> list[Any]:
+    def tiles(self, image: Any) -> list[Any]:
         """Return the processor's pixels of an image: arrays of channels x height x width, one for each tile.
 
         The result is empty if the output is neither pixels, tiles nor patches in the order of Qwen2-VL.
         """
-        features: Any = (
-            {} if self._processor is None else self._processor([picture], return_tensors="pt")
-        )
+        if self._processor is None:
+            return []
+        features: Any = self._processor([image], return_tensors="pt")
         if "pixel_values" not in features:
             return []
         pixels = features["pixel_values"].float().numpy()
         if pixels.ndim >= 4 and pixels.shape[-3] == 3:
             return list(pixels.reshape(-1, *pixels.shape[-3:]))
         grid = features.get("image_grid_thw")
-        return (
-            [] if grid is None else [_image_of_patches(pixels, grid[0].tolist(), self._processor)]
-        )
+        if grid is None:
+            return []
+        return [_image_of_patches(pixels, grid[0].tolist(), self._processor)]
 
-    def compute(self, picture: Any) -> Pixels | None:
+    def compute(self, image: Any) -> Pixels | None:
         """Return the pixels of a single image, passed like the last single image; None before there was one.
 
         This changes no state, so another thread may call it.
@@ -237,7 +259,8 @@ class PixelCache:
         if self._call is None:
             return None
         depth, settings = self._call
-        return Pixels(depth, settings, self._processor(_nested(picture, depth), **settings))
+        features = self._processor(_nested(image, depth), **settings)
+        return Pixels(depth, settings, features)
 
     def keep(self, digest: str, pixels: Pixels) -> None:
         """Cache the result of `compute` for the image with this digest."""
@@ -249,31 +272,37 @@ class PixelCache:
         while len(self._cached) > self._keep:
             self._cached.popitem(last=False)
 
-    def _named(self, images: Any) -> Any:
+    def _digests_of(self, images: Any) -> Any:
         """Return nested digests of nested images, or None if an image is unknown."""
         if isinstance(images, (list, tuple)):
-            digests = tuple(self._named(image) for image in images)
+            digests = tuple(self._digests_of(image) for image in images)
             return None if None in digests else digests
         return self._names.get(id(images))
 
 
 def _pixel_key(digests: Any, settings: Tensors) -> tuple[Any, ...]:
-    return (digests, repr(sorted(settings.items(), key=lambda item: item[0])))
+    """Return a hashable key for images, by their digests, and a processor's settings."""
+    settings_by_name = sorted(settings.items(), key=lambda item: item[0])
+    return (digests, repr(settings_by_name))
 
 
 def _depth_of_one(digests: Any) -> int | None:
-    """Return the nesting depth of a single image; None for several images."""
+    """Return in how many tuples a single digest is nested; None for several digests."""
     depth = 0
     while isinstance(digests, tuple):
         if len(digests) != 1:
             return None
-        depth, digests = depth + 1, digests[0]
+        depth += 1
+        digests = digests[0]
     return depth
 
 
-def _nested(value: Any, depth: int, form: type[list[Any]] | type[tuple[Any, ...]] = list) -> Any:
+def _nested(
+    value: Any, depth: int, container: type[list[Any]] | type[tuple[Any, ...]] = list
+) -> Any:
+    """Return `value` inside `depth` lists (or tuples) of one element."""
     for _ in range(depth):
-        value = form([value])
+        value = container([value])
     return value
 
 
@@ -331,22 +360,30 @@ class Encoder:
         visuals, notes = self._visuals(prompt, images)
         ids, extras = self._process(visuals, prompt.text)
         spelled = self._spell(prompt.text)
-        if not self._has_words(prompt, spelled, ids) and visuals.are_empty:
+        if visuals.are_empty and not self._has_all_text(prompt, spelled, ids):
             # IDEFICS-1's processor takes a text alone for a list of characters, whose blanks it strips.
             self._lists_text = True
             ids, extras = self._process(visuals, prompt.text)
-        if not self._has_words(prompt, spelled, ids):
+        if not self._has_all_text(prompt, spelled, ids):
             raise ValueError(OTHER_WORDS)
-        digests = (*(image.digest for image in prompt.images), *map(_clip_digest, prompt.clips))
-        per_token = self._entries_per_token(visuals, prompt.text, len(ids), extras)
-        encoded = EncodedPrompt(ids, extras, digests, notes, per_token, len(prompt.clips))
+        image_digests = [image.digest for image in prompt.images]
+        clip_digests = [_clip_digest(clip) for clip in prompt.clips]
+        encoded = EncodedPrompt(
+            ids=ids,
+            extras=extras,
+            digests=(*image_digests, *clip_digests),
+            notes=notes,
+            per_token=self._entries_per_token(visuals, prompt.text, len(ids), extras),
+            clips=len(prompt.clips),
+        )
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
-        is_closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
+        closing = spelled.closing
+        is_closed = closing and ids[-closing:] == spelled.ids[-closing:]
         if is_closed and not self._closes:
-            return truncate(encoded, len(ids) - spelled.closing)
+            return truncate(encoded, len(ids) - closing)
         return encoded
 
-    def _has_words(self, prompt: ChatPrompt, spelled: TokenizedText, ids: Sequence[int]) -> bool:
+    def _has_all_text(self, prompt: ChatPrompt, spelled: TokenizedText, ids: Sequence[int]) -> bool:
         """Return whether the processor kept all text of a prompt: its tokens occur in `ids` in order.
 
         Tokens that represent something other than text are ignored. In a prompt with images, only text after the last
@@ -376,65 +413,77 @@ class Encoder:
         If it crops, flips or splits words at random, replies depend on chance.
         """
         visuals, _ = self._visuals(prompt, images)
-        first, again = (self._process(visuals.copies(), prompt.text) for _ in range(2))
-        return first[0] == again[0] and _alike(first[1], again[1])
+        first_ids, first_extras = self._process(visuals.copies(), prompt.text)
+        second_ids, second_extras = self._process(visuals.copies(), prompt.text)
+        return first_ids == second_ids and _alike(first_extras, second_extras)
 
     def _visuals(self, prompt: ChatPrompt, images: Images) -> tuple[Visuals, tuple[str, ...]]:
         """Return the decoded images and clips of a prompt, and notes on the prompt and on how images were converted."""
         notes = dict.fromkeys(prompt.notes)
 
-        def shown(image: ImageRef) -> Any:
-            picture, image_notes = self._picture(image, images)
+        def decode(image: ImageRef) -> Any:
+            decoded, image_notes = self._decode(image, images)
             notes.update(dict.fromkeys(image_notes))
-            return picture
+            return decoded
 
-        pictures = [shown(image) for image in prompt.images]
-        clips = [[shown(frame) for frame in clip.frames] for clip in prompt.clips]
-        return Visuals(pictures, clips, [clip.times for clip in prompt.clips]), tuple(notes)
+        decoded_images = [decode(image) for image in prompt.images]
+        decoded_clips = []
+        for clip in prompt.clips:
+            decoded_clips.append([decode(frame) for frame in clip.frames])
+        times = [clip.times for clip in prompt.clips]
+        return Visuals(decoded_images, decoded_clips, times), tuple(notes)
 
     def continue_with(
         self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
     ) -> ContinuedPrompt:
-        """Return the shared context and the scored tokens of each continuation. Raises ValueError without continuations."""
+        """Return the shared context and the scored tokens of each continuation. Raises ValueError without continuations.
+
+        `encoded` is `prompt` as tensors. The prompt's last tokens may change when a continuation follows it.
+        """
         _require_some(continuations)
         opened = prompt.text + prompt.added
-        alone = self._spell(opened)
-        spelled = [self._spell(prompt.with_reply(text)) for text in continuations]
-        unclosed = [replace(text, ids=text.ids[: len(text.ids) - text.closing]) for text in spelled]
+        prompt_ids = self._spell(opened).without_closing
+        texts = []
+        for continuation in continuations:
+            spelled = self._spell(prompt.with_reply(continuation))
+            texts.append(replace(spelled, ids=spelled.without_closing))
+
+        context_characters = len(opened)
         # The template's separator is not part of the reply, except for a token that extends into the reply.
-        separated = not any(text[:1].isspace() for text in continuations)
-        count = continuation_boundary(unclosed, len(opened) + len(prompt.join) * separated)
-        prompt_ids = alone.ids[: len(alone.ids) - alone.closing]
-        most_shared = min(count, len(prompt_ids))
+        if not any(continuation[:1].isspace() for continuation in continuations):
+            context_characters += len(prompt.join)
+        context_length = continuation_boundary(texts, context_characters)
+
+        # Keep the tokens that the prompt has in common with the texts, and replace the others.
+        most_shared = min(context_length, len(prompt_ids))
         shared_length = 0
         while (
-            shared_length < most_shared
-            and prompt_ids[shared_length] == unclosed[0].ids[shared_length]
+            shared_length < most_shared and prompt_ids[shared_length] == texts[0].ids[shared_length]
         ):
             shared_length += 1
         dropped = len(prompt_ids) - shared_length
-        shared = truncate(encoded, len(encoded.ids) - dropped)
         # Compare at least the last token: a processor may have added tokens of its own.
-        if encoded.ids[-max(dropped, 1) :] != prompt_ids[-max(dropped, 1) :]:
+        compared = max(dropped, 1)
+        if encoded.ids[-compared:] != prompt_ids[-compared:]:
             if not self._marks_reply(encoded.ids, prompt_ids):
                 raise ValueError(
                     "the processor and the tokenizer end the prompt with different tokens"
                 )
-            return ContinuedPrompt(
-                encoded,
-                _nonempty([self._words(prompt.with_reply(t), opened) for t in continuations]),
-            )
-        context = extend(shared, unclosed[0].ids[shared_length:count], 0)
-        return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in unclosed]))
+            tails = [self._tokens_after(opened, prompt.with_reply(text)) for text in continuations]
+            return ContinuedPrompt(encoded, _nonempty(tails))
+        shared = truncate(encoded, len(encoded.ids) - dropped)
+        context = extend(shared, texts[0].ids[shared_length:context_length], 0)
+        return ContinuedPrompt(context, _nonempty([text.ids[context_length:] for text in texts]))
 
     def require_beginning(self, text: str, whole: str) -> None:
         """Raise ValueError unless the tokens of `text` are the first tokens of `whole`, which begins with that text."""
-        ids, after = self._spell(text), self._spell(whole)
-        tokens = ids.ids[: len(ids.ids) - ids.closing]
-        if after.ids[: len(tokens)] != tokens:
+        tokens = self._spell(text).without_closing
+        whole_tokens = self._spell(whole).ids
+        if whole_tokens[: len(tokens)] != tokens:
+            appended = whole[len(text) :]
             raise ValueError(
                 f"the reply that ends in {text[-30:]!r} cannot be scored: its end and the text that the chat "
-                f"template appends ({whole[len(text) :][:30]!r}) form a single token"
+                f"template appends ({appended[:30]!r}) form a single token"
             )
 
     def _marks_reply(self, ids: Sequence[int], prompt_ids: Sequence[int]) -> bool:
@@ -443,28 +492,30 @@ class Encoder:
         Then no part of a reply merges with the last word of the prompt. Fuyu's token is the piece of a control byte,
         which its tokenizer does not list as special.
         """
-        end = tuple(prompt_ids[-LAST:])
-        special = (
-            ids[-1] in self.tokenizer.all_special_ids
-            or ids[-1] in getattr(self.tokenizer, "added_tokens_decoder", {})
-            or CONTROL_BYTE.fullmatch(str(self.tokenizer.convert_ids_to_tokens(ids[-1])))
-            is not None
-        )
-        return special and tuple(ids[-len(end) - 1 : -1]) == end
+        added = ids[-1]
+        is_special = added in self.tokenizer.all_special_ids
+        if not is_special:
+            is_special = added in getattr(self.tokenizer, "added_tokens_decoder", {})
+        if not is_special:
+            piece = str(self.tokenizer.convert_ids_to_tokens(added))
+            is_special = CONTROL_BYTE.fullmatch(piece) is not None
+        prompt_end = tuple(prompt_ids[-LAST:])
+        before_added = tuple(ids[-len(prompt_end) - 1 : -1])
+        return is_special and before_added == prompt_end
 
-    def _words(self, text: str, opened: str) -> tuple[int, ...]:
-        """Return the tokens of the text after `opened`, tokenised alone."""
-        return tuple(self.tokenizer(text[len(opened) :], add_special_tokens=False)["input_ids"])
+    def _tokens_after(self, opened: str, text: str) -> tuple[int, ...]:
+        """Return the tokens of the rest of `text` after its beginning `opened`, tokenised alone."""
+        rest = text[len(opened) :]
+        return tuple(self.tokenizer(rest, add_special_tokens=False)["input_ids"])
 
     def reply_with(self, encoded: EncodedPrompt, continuations: Sequence[str]) -> ContinuedPrompt:
         """Return context and scored tokens for an encoder-decoder, whose decoder scores continuations from their start."""
         _require_some(continuations)
-        spelled = [self._spell(text) for text in continuations]
-        return ContinuedPrompt(
-            encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled])
-        )
+        tails = [self._spell(text).without_closing for text in continuations]
+        return ContinuedPrompt(encoded, _nonempty(tails))
 
     def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, without special tokens."""
         text: str = self.tokenizer.decode(
             list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
@@ -473,17 +524,19 @@ class Encoder:
     def _process(self, visuals: Visuals, text: str) -> tuple[tuple[int, ...], Tensors]:
         """Return token ids and all other model inputs from the processor."""
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
-        settings: dict[str, bool] = (
-            {} if self._adds_specials(text) else {"add_special_tokens": False}
-        )
+        settings: dict[str, bool] = {}
+        if not self._adds_specials(text):
+            settings["add_special_tokens"] = False
         given = [text] if self._lists_text and visuals.are_empty else text
         inputs = self._processor(**visuals.inputs(), text=given, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
-        dropped = ("attention_mask", "labels")
-        kept_names = inputs if self._named is None else self._named & inputs.keys()
-        return ids, {
-            name: inputs[name] for name in inputs if name in kept_names and name not in dropped
-        }
+        extras: Tensors = {}
+        for name in inputs:
+            if name in ("attention_mask", "labels"):
+                continue
+            if self._named is None or name in self._named:
+                extras[name] = inputs[name]
+        return ids, extras
 
     def _entries_per_token(
         self, visuals: Visuals, text: str, length: int, extras: Tensors
@@ -491,60 +544,75 @@ class Encoder:
         """Return the names of the inputs with one entry per token: as long as the ids, also for a longer text."""
         names = frozenset(extras)
         if names not in self._per_token:
-            longer_ids, longer = self._process(visuals, f"{text} one two three")
-            grown = (
-                as_long_as(longer, len(longer_ids))
-                if len(longer_ids) != length
-                else frozenset(names)
-            )
-            self._per_token[names] = as_long_as(extras, length) & grown
+            per_token = as_long_as(extras, length)
+            longer_ids, longer_extras = self._process(visuals, f"{text} one two three")
+            if len(longer_ids) != length:
+                per_token &= as_long_as(longer_extras, len(longer_ids))
+            self._per_token[names] = per_token
         return self._per_token[names]
 
-    def _picture(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...]]:
-        """Return an image as the model sees it, with notes on its conversion."""
-        if image.digest not in self._decoded:
-            picture, notes, pixels = self._lookahead.take(image) or _decoded(image, images, None)
-            self._decoded[image.digest] = picture, notes
-            self._names[id(picture)] = image.digest
+    def _decode(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...]]:
+        """Return an image as the model sees it, with notes on its conversion. Recent images are cached."""
+        digest = image.digest
+        if digest not in self._decoded:
+            prepared = self._lookahead.take(image)
+            if prepared is None:
+                prepared = _decoded(image, images, None)
+            decoded, notes, pixels = prepared
+            self._decoded[digest] = decoded, notes
+            self._names[id(decoded)] = digest
             if pixels is not None:
-                self._pixels.keep(image.digest, pixels)
+                self._pixels.keep(digest, pixels)
             while len(self._decoded) > self._keep:
-                del self._names[id(self._decoded.popitem(last=False)[1][0])]
-        self._decoded.move_to_end(image.digest)
-        return self._decoded[image.digest]
+                _, (oldest, _) = self._decoded.popitem(last=False)
+                del self._names[id(oldest)]
+        self._decoded.move_to_end(digest)
+        return self._decoded[digest]
 
-    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+    def expect(self, expected: Sequence[ImageRef], images: Images) -> None:
         """Prepare images in the background that will be encoded soon."""
-        for image in pictures:
+        for image in expected:
             if image.digest not in self._decoded:
                 self._lookahead.expect(image, images)
 
     def _prepared(
         self, image: ImageRef, images: Images
     ) -> tuple[Any, tuple[str, ...], Pixels | None]:
-        """Return the decoded image for `_picture`, in another thread. Code of unknown origin is not run there."""
+        """Return the decoded image for `_decode`, in another thread. Code of unknown origin is not run there."""
         return _decoded(image, images, self._pixels if self._pixels.is_known else None)
 
     def _adds_specials(self, text: str) -> bool:
         """Return whether the tokenizer should add special tokens: not if the template already wrote the opening token."""
+        if self._complete:
+            return False
         opening = getattr(self.tokenizer, "bos_token", None)
-        return not (self._complete or (opening and text.startswith(opening)))
+        return not (opening and text.startswith(opening))
 
-    def seen_pixels(self, picture: Any) -> list[Any]:
-        """Return an image as the image processor passes it to the model."""
-        return self._pixels.tiles(picture)
+    def seen_pixels(self, image: Any) -> list[Any]:
+        """Return an image as the image processor passes it to the model: one array per tile, as `PixelCache.tiles`."""
+        return self._pixels.tiles(image)
 
     def _spell(self, text: str) -> TokenizedText:
+        """Return the tokens of a text by the tokenizer alone, without the processor."""
         spelled = self.tokenizer(
             text,
             add_special_tokens=self._adds_specials(text),
             return_special_tokens_mask=True,
             return_offsets_mapping=self._aligned,
         )
-        ids, special = spelled["input_ids"], spelled["special_tokens_mask"]
-        closing = next((i for i, flag in enumerate(reversed(special)) if not flag), 0)
-        # Without offsets every token may be context; the boundary is then where the texts diverge.
-        ends = [end for _, end in spelled["offset_mapping"]] if self._aligned else [0] * len(ids)
+        ids = spelled["input_ids"]
+        closing = 0
+        for is_special in reversed(spelled["special_tokens_mask"]):
+            if not is_special:
+                break
+            closing += 1
+        else:
+            closing = 0  # only special tokens
+        if self._aligned:
+            ends = [end for _, end in spelled["offset_mapping"]]
+        else:
+            # Without offsets every token may be context; the boundary is then where the texts diverge.
+            ends = [0] * len(ids)
         return TokenizedText(tuple(ids), tuple(ends), closing)
 
 
@@ -553,8 +621,8 @@ def _decoded(
 ) -> tuple[Any, tuple[str, ...], Pixels | None]:
     """Return an image as the model sees it, notes on its conversion, and its pixels if there is a processor for them."""
     decoded = decode_image(images.read(image), f"image {image.digest[:12]}")
-    picture = decoded.upright
-    return picture, decoded.notes, None if pixels is None else pixels.compute(picture)
+    computed = None if pixels is None else pixels.compute(decoded.upright)
+    return decoded.upright, decoded.notes, computed
 
 
 def _require_some(continuations: Sequence[str]) -> None:
@@ -563,30 +631,44 @@ def _require_some(continuations: Sequence[str]) -> None:
 
 
 def _image_of_patches(pixels: Any, grid: Sequence[int], processor: Any) -> Any:
-    """Return the image (channels x height x width) from patches in rows, one merged block after the other."""
+    """Return the image [channels, height, width] from Qwen2-VL's patches.
+
+    Args:
+        pixels: One flattened patch per row. Patches are ordered by merged block, then within the block.
+        grid: Number of frames, rows and columns of patches.
+        processor: The image processor, which has the size of patches and blocks.
+    """
     _, rows, columns = grid
-    merged, side = processor.merge_size, processor.patch_size
-    blocks = pixels.reshape(rows // merged, columns // merged, merged, merged, 3, -1, side, side)
-    blocks = blocks[:, :, :, :, :, 0]  # a still image stands there twice
-    return blocks.transpose(4, 0, 2, 5, 1, 3, 6).reshape(3, rows * side, columns * side)
+    merged = processor.merge_size
+    side = processor.patch_size
+    block_rows = rows // merged
+    block_columns = columns // merged
+    # Axes: block row, block column, patch row, patch column, channel, frame, pixel row, pixel column.
+    patches = pixels.reshape(block_rows, block_columns, merged, merged, 3, -1, side, side)
+    patches = patches[:, :, :, :, :, 0]  # a still image is stored as two equal frames
+    image = patches.transpose(4, 0, 2, 5, 1, 3, 6)
+    return image.reshape(3, rows * side, columns * side)
 
 
 def _alike(first: Any, second: Any) -> bool:
-    """Return whether two outputs of a processor are equal."""
+    """Return whether two outputs of a processor are equal: tensors, values, or mappings and lists of them."""
     import torch
 
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         return first.dtype == second.dtype and torch.equal(first, second)
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(
-            _alike(first[name], second[name]) for name in first
-        )
+        if first.keys() != second.keys():
+            return False
+        return all(_alike(first[name], second[name]) for name in first)
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
-        return len(first) == len(second) and all(map(_alike, first, second))
+        if len(first) != len(second):
+            return False
+        return all(_alike(a, b) for a, b in zip(first, second, strict=True))
     return bool(first == second)
 
 
 def _nonempty(tails: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Return the tokens of continuations. Raises ValueError if one has none."""
     for i, tail in enumerate(tails):
         if not tail:
             raise ValueError(f"continuation {i} has no tokens; there is nothing to score")
@@ -597,10 +679,9 @@ def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:
     """Return the first `length` tokens of a prompt."""
     if length >= len(encoded.ids):
         return encoded
-    extras = {
-        name: value[:, :length] if name in encoded.per_token else value
-        for name, value in encoded.extras.items()
-    }
+    extras = dict(encoded.extras)
+    for name in encoded.per_token:
+        extras[name] = extras[name][:, :length]
     return replace(encoded, ids=encoded.ids[:length], extras=extras)
 
 
@@ -612,19 +693,17 @@ def extend(encoded: EncodedPrompt, ids: Sequence[int], token_type: int) -> Encod
     """
     if not ids:
         return encoded
-    extras = dict(encoded.extras)
-    for name in encoded.per_token:
-        last = extras[name][:, -1:]
-        if last.ndim == 2:
-            last = last.new_full((1, 1), token_type if name == "token_type_ids" else 0)
-        extras[name] = _append(extras[name], last, len(ids))
-    return replace(encoded, ids=(*encoded.ids, *ids), extras=extras)
-
-
-def _append(values: Any, last: Any, times: int) -> Any:
     import torch
 
-    return torch.cat([values, last.expand(-1, times, *last.shape[2:])], dim=1)
+    extras = dict(encoded.extras)
+    for name in encoded.per_token:
+        values = extras[name]
+        last = values[:, -1:]
+        if last.ndim == 2:
+            last = last.new_full((1, 1), token_type if name == "token_type_ids" else 0)
+        repeated = last.expand(-1, len(ids), *last.shape[2:])
+        extras[name] = torch.cat([values, repeated], dim=1)
+    return replace(encoded, ids=(*encoded.ids, *ids), extras=extras)
 
 
 # --- images made ready in threads of their own while the model works on those before them --------------------------
@@ -642,45 +721,52 @@ class Lookahead(Generic[P]):
     def __init__(
         self, prepare: Callable[[ImageRef, Images], P], most: int, threads: int = 1
     ) -> None:
-        self._prepare, self._most, self._threads = prepare, most, threads
-        self._coming: OrderedDict[str, Future[P]] = OrderedDict()
-        self._waiting: deque[tuple[Future[P], ImageRef, Images]] = deque()
+        self._prepare = prepare
+        self._most = most
+        self._threads = threads
+        self._expected: OrderedDict[str, Future[P]] = OrderedDict()
+        """Results by digest of image, in the order in which they were expected."""
+        self._queue: deque[tuple[Future[P], ImageRef, Images]] = deque()
         self._lock = threading.Lock()
-        self._working = 0
+        self._running_threads = 0
 
     def expect(self, image: ImageRef, images: Images) -> None:
         """Prepare an image after those that were expected before it."""
-        if image.digest in self._coming:
+        if image.digest in self._expected:
             return
-        coming = self._coming[image.digest] = Future()
-        while len(self._coming) > self._most:
-            self._coming.popitem(last=False)[1].cancel()
+        result: Future[P] = Future()
+        self._expected[image.digest] = result
+        while len(self._expected) > self._most:
+            _, oldest = self._expected.popitem(last=False)
+            oldest.cancel()
         with self._lock:
-            self._waiting.append((coming, image, images))
-            begins = self._working < self._threads
-            self._working += begins
-        if begins:
-            threading.Thread(target=self._work, name="snellen-pictures", daemon=True).start()
+            self._queue.append((result, image, images))
+            starts_thread = self._running_threads < self._threads
+            if starts_thread:
+                self._running_threads += 1
+        if starts_thread:
+            threading.Thread(target=self._work, name="snellen-images", daemon=True).start()
 
     def _work(self) -> None:
+        """Prepare images from the queue until it is empty. This runs in a thread."""
         while True:
             with self._lock:
-                if not self._waiting:
-                    self._working -= 1
+                if not self._queue:
+                    self._running_threads -= 1
                     return
-                coming, image, images = self._waiting.popleft()
-            if coming.set_running_or_notify_cancel():
+                result, image, images = self._queue.popleft()
+            if result.set_running_or_notify_cancel():
                 try:
-                    coming.set_result(self._prepare(image, images))
-                except BaseException as error:  # kept for whoever takes the image
-                    coming.set_exception(error)
+                    result.set_result(self._prepare(image, images))
+                except BaseException as error:  # for `take`
+                    result.set_exception(error)
 
     def take(self, image: ImageRef) -> P | None:
         """Return a prepared image, once. None if preparing it was not started or failed.
 
         Then the caller prepares the image itself, and gets the error.
         """
-        coming = self._coming.pop(image.digest, None)
-        if coming is None or coming.cancel() or coming.exception() is not None:
+        result = self._expected.pop(image.digest, None)
+        if result is None or result.cancel() or result.exception() is not None:
             return None
-        return coming.result()
+        return result.result()

@@ -106,26 +106,37 @@ class PrefixCache:
     def split_cached(
         self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], shared: bool
     ) -> tuple[list[SharingGroup], CachedState | None, list[SharingGroup]]:
-        """Groups with a cached prefix, cut back to it; the state after those prefixes; and the other groups."""
-        cached_groups: list[tuple[SharingGroup, _CachedPrefix]] = []
+        """Separate the groups with a cached prefix from the others.
+
+        Args:
+            items: The tokenised requests.
+            groups: Groups of them.
+            shared: Whether part of a cached prefix may be used; otherwise only an identical one is.
+
+        Returns:
+            The groups with a cached prefix, each with `prefix` set to what is cached; the state after those prefixes, None
+            if there is no such group; and the other groups.
+        """
+        cached_groups: list[SharingGroup] = []
+        cached_prefixes: list[_CachedPrefix] = []
         uncached_groups = []
         for group in groups:
             key = items[group.members[0]].key
             cached = self._cached.get(key)
-            length = (
-                reusable_length(items, group, cached.tokens, shared) if cached is not None else 0
-            )
+            length = 0
+            if cached is not None:
+                length = reusable_length(items, group, cached.tokens, shared)
             if cached is None or not length:
                 uncached_groups.append(group)
                 continue
             self._cached[key] = replace(cached, call=self._call)
-            cached_groups.append((replace(group, prefix=length), cached))
+            cached_groups.append(replace(group, prefix=length))
+            cached_prefixes.append(cached)
         self.served += len(cached_groups)
-        return (
-            [group for group, _ in cached_groups],
-            _joined(cached_groups) if cached_groups else None,
-            uncached_groups,
-        )
+        state = None
+        if cached_groups:
+            state = _joined(cached_prefixes, [group.prefix for group in cached_groups])
+        return cached_groups, state, uncached_groups
 
     def add(
         self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], state: CachedState
@@ -136,36 +147,41 @@ class PrefixCache:
         for row, group in enumerate(groups):
             first = items[group.members[0]]
             row_state = _row(state, row, group.prefix, alone=len(groups) == 1)
-            size = sum(
-                tensor.untyped_storage().nbytes()
-                for layer in row_state.cache.layers
-                for tensor in (layer.keys, layer.values)
-            )
+            size = 0
+            for layer in row_state.cache.layers:
+                for tensor in (layer.keys, layer.values):
+                    size += tensor.untyped_storage().nbytes()
             self._cached.pop(first.key, None)
             if self._make_room(size):
-                self._cached[first.key] = _CachedPrefix(
-                    first.tokens[: group.prefix], row_state, size, self._call
-                )
+                prefix_tokens = first.tokens[: group.prefix]
+                self._cached[first.key] = _CachedPrefix(prefix_tokens, row_state, size, self._call)
 
     def _make_room(self, size: int) -> bool:
-        """Evict prefixes not used recently, the oldest first, until there is room."""
-        stale = sorted(
-            (cached.call, key)
-            for key, cached in self._cached.items()
-            if cached.call < self._call - RECENT
-        )
-        occupied = sum(cached.size for cached in self._cached.values())
-        while occupied + size > self.room and stale:
-            occupied -= self._cached.pop(stale.pop(0)[1]).size
+        """Evict prefixes not used recently, the oldest first, until `size` bytes are free. False if there are too few."""
+        stale = []
+        occupied = 0
+        for key, cached in self._cached.items():
+            occupied += cached.size
+            if cached.call < self._call - RECENT:
+                stale.append((cached.call, key))
+        for _, key in sorted(stale):
+            if occupied + size <= self.room:
+                break
+            occupied -= self._cached.pop(key).size
         return occupied + size <= self.room
 
 
 def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedState:
-    """One row as its own state, copied unless it is alone, since a slice would keep its neighbours in memory."""
+    """Return one row of a state, cut to `length` tokens.
+
+    It is copied unless it is the only row, since a slice would keep its neighbours in memory.
+    """
     cache = copy_cache(state.cache)
     for layer in cache.layers:
-        keys, values = (tensor[row : row + 1, :, :length] for tensor in (layer.keys, layer.values))
-        layer.keys, layer.values = (keys, values) if alone else (keys.clone(), values.clone())
+        keys = layer.keys[row : row + 1, :, :length]
+        values = layer.values[row : row + 1, :, :length]
+        layer.keys = keys if alone else keys.clone()
+        layer.values = values if alone else values.clone()
     row_slice = slice(row, row + 1)
     return CachedState(
         cache,
@@ -176,35 +192,40 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
     )
 
 
-def _joined(served: Sequence[tuple[SharingGroup, _CachedPrefix]]) -> CachedState:
-    """One state of several rows, each cut back to its group's prefix."""
+def _joined(prefixes: Sequence[_CachedPrefix], lengths: Sequence[int]) -> CachedState:
+    """Return one state with a row for each cached prefix, of which the first `lengths[row]` tokens are used."""
     import torch
 
-    states, lengths = [cached.state for _, cached in served], [group.prefix for group, _ in served]
+    states = [prefix.state for prefix in prefixes]
     cache = copy_cache(states[0].cache)
     for number, layer in enumerate(cache.layers):
-        layer.keys = _stacked([state.cache.layers[number].keys for state in states], lengths)
-        layer.values = _stacked([state.cache.layers[number].values for state in states], lengths)
+        layers = [state.cache.layers[number] for state in states]
+        layer.keys = _stacked([row_layer.keys for row_layer in layers], lengths)
+        layer.values = _stacked([row_layer.values for row_layer in layers], lengths)
     device = states[0].mask.device
-    prefix_lengths = torch.tensor(lengths, device=device)
-    full_lengths = torch.tensor([len(cached.tokens) for _, cached in served], device=device)
+    used_lengths = torch.tensor(lengths, device=device)
+    cached_lengths = torch.tensor([len(prefix.tokens) for prefix in prefixes], device=device)
+    # Only text is cut off, whose positions increase by one.
+    cut_off = cached_lengths - used_lengths
+    position = torch.cat([state.position for state in states]) - cut_off
+    mask = torch.arange(max(lengths), device=device) < used_lengths[:, None]
     return CachedState(
         cache=cache,
-        mask=(torch.arange(max(lengths), device=device) < prefix_lengths[:, None]).long(),
-        # Only text is cut off, whose positions increase by one.
-        position=torch.cat([state.position for state in states]) - (full_lengths - prefix_lengths),
+        mask=mask.long(),
+        position=position,
         logits=torch.cat([state.logits for state in states]),
         has_no_holes=len(set(lengths)) == 1,
     )
 
 
 def _stacked(rows: Sequence[Any], lengths: Sequence[int]) -> Any:
-    """[rows, heads, tokens, width]: each row's first `lengths[row]` tokens."""
+    """Return keys or values [rows, heads, tokens, width] of several rows, with zeros after `lengths[row]` tokens."""
     if len(rows) == 1:
         return rows[0][:, :, : lengths[0]]
-    stacked = rows[0].new_zeros((len(rows), rows[0].shape[1], max(lengths), rows[0].shape[3]))
-    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
-        stacked[place, :, :length] = row[0, :, :length]
+    _, heads, _, width = rows[0].shape
+    stacked = rows[0].new_zeros((len(rows), heads, max(lengths), width))
+    for index, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        stacked[index, :, :length] = row[0, :, :length]
     return stacked
 
 
@@ -239,37 +260,48 @@ class Engine:
     def __init__(
         self, layout: ModelLayout, rows: int, tokens: int, fast_paths: FastPaths = PLAIN
     ) -> None:
+        """Prepare a model to be run.
+
+        Args:
+            layout: The model.
+            rows: Maximum number of requests in a forward pass.
+            tokens: Maximum number of tokens in a forward pass, padding included.
+            fast_paths: What may be shared between requests.
+        """
         self.layout = layout
         self.fast_paths = fast_paths
         self.budget = Budget(rows, tokens)
-        self.tower = (
-            VisionCache(layout.tower, VISION_CACHE_BYTES) if layout.tower is not None else None
-        )
-        self.reader = (
-            VisionCache(layout.text_encoder, VISION_CACHE_BYTES)
-            if layout.text_encoder is not None
-            else None
-        )
+        self.vision_tower: VisionCache | None = None
+        if layout.tower is not None:
+            self.vision_tower = VisionCache(layout.tower, VISION_CACHE_BYTES)
+        self.text_encoder: VisionCache | None = None
+        if layout.text_encoder is not None:
+            self.text_encoder = VisionCache(layout.text_encoder, VISION_CACHE_BYTES)
         self.prefix_cache = PrefixCache(_room(layout))
 
     def score(
         self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None
     ) -> list[Scores]:
-        """Token scores of every continuation of every request, in order."""
+        """Return the token scores of every continuation of every prompt, in order.
+
+        Prompts outside the range for which the fast paths were proved are run one row at a time.
+        """
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
-        within = [
-            i
-            for i, prompt in enumerate(prompts)
-            if is_proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
-        ]
+        proved = []
+        unproved = []
+        for index, prompt in enumerate(prompts):
+            longest_tail = max(len(tail) for tail in prompt.tails)
+            if is_proved(fast_paths, prompt.context, longest_tail):
+                proved.append(index)
+            else:
+                unproved.append(index)
         run = self._by_groups if fast_paths.cache else self._by_full_rows
         with inference(), self._undoing_for_the_largest():
-            scores = dict(zip(within, run([prompts[i] for i in within], fast_paths), strict=True))
-            beyond = [i for i in range(len(prompts)) if i not in scores]
-            scores.update(
-                zip(beyond, self._by_full_rows([prompts[i] for i in beyond], PLAIN), strict=True)
-            )
-        return [scores[i] for i in range(len(prompts))]
+            proved_scores = run([prompts[index] for index in proved], fast_paths)
+            unproved_scores = self._by_full_rows([prompts[index] for index in unproved], PLAIN)
+        scores = dict(zip(proved, proved_scores, strict=True))
+        scores.update(zip(unproved, unproved_scores, strict=True))
+        return [scores[index] for index in range(len(prompts))]
 
     def generate(
         self,
@@ -278,96 +310,125 @@ class Engine:
         longest: int,
         fast_paths: FastPaths | None = None,
     ) -> list[list[int]]:
-        """New tokens of every request: by shared prefixes as far as that is proved, otherwise token by token."""
+        """Return the new tokens of every request, at most `longest`, chosen by `pick`.
+
+        Requests share prefixes as far as that is proved; the others are written token by token.
+        """
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
-        by_prefixes = fast_paths.cache and fast_paths.writing == "shared"
-        within = [
-            i for i, row in enumerate(rows) if by_prefixes and is_proved(fast_paths, row, longest)
-        ]
-        beyond = [i for i in range(len(rows)) if i not in set(within)]
+        may_share = fast_paths.cache and fast_paths.writing == "shared"
+        sharing = []
+        alone = []
+        for index, row in enumerate(rows):
+            if may_share and is_proved(fast_paths, row, longest):
+                sharing.append(index)
+            else:
+                alone.append(index)
 
-        def pick_for(places: list[int]) -> TokenPicker:
-            return lambda members: pick([places[member] for member in members])
+        def pick_for(indices: list[int]) -> TokenPicker:
+            return lambda members: pick([indices[member] for member in members])
 
-        shared = [rows[i] for i in within]
-        replies = (
-            self._write_by_prefixes(shared, fast_paths, pick_for(within), longest) if shared else []
-        )
-        alone = write_token_by_token(
-            self.layout, [rows[i] for i in beyond], pick_for(beyond), longest
-        )
-        reply_of = dict(zip((*within, *beyond), (*replies, *alone), strict=True))
-        return [reply_of[i] for i in range(len(rows))]
+        replies: dict[int, list[int]] = {}
+        if sharing:
+            shared_rows = [rows[index] for index in sharing]
+            shared_replies = self._write_by_prefixes(
+                shared_rows, fast_paths, pick_for(sharing), longest
+            )
+            replies.update(zip(sharing, shared_replies, strict=True))
+        lone_rows = [rows[index] for index in alone]
+        lone_replies = write_token_by_token(self.layout, lone_rows, pick_for(alone), longest)
+        replies.update(zip(alone, lone_replies, strict=True))
+        return [replies[index] for index in range(len(rows))]
 
     def _write_by_prefixes(
         self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, pick: TokenPicker, longest: int
     ) -> list[list[int]]:
+        """Return the new tokens of every request, from shared prefixes."""
         layout = self.layout
         # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
-        work = SharedRunners(
-            lambda groups, trees, grown: generate_by_tree(
-                layout, groups, trees, grown, pick, longest
-            ),
-            lambda groups, prefixes: generate_by_rows(
+
+        def by_tree(
+            groups: list[SharingGroup], trees: list[Tree], grown: TreeState
+        ) -> dict[int, list[int]]:
+            return generate_by_tree(layout, groups, trees, grown, pick, longest)
+
+        def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, list[int]]:
+            return generate_by_rows(
                 layout, items, groups, prefixes, fast_paths.together, pick, longest
-            ),
-        )
+            )
+
         with inference(), self._undoing_for_the_largest():
-            return self._shared(rows, items, fast_paths, work)
+            return self._run_shared(rows, items, fast_paths, SharedRunners(by_tree, by_rows))
 
     def _by_groups(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths) -> list[Scores]:
+        """Return the token scores of every continuation, from shared prefixes."""
         layout = self.layout
-        items = [to_prefix_item(layout, request) for request in prompts]
-        work = SharedRunners(
-            lambda groups, trees, grown: score_by_tree(items, groups, trees, grown),
-            lambda groups, prefixes: score_by_rows(
-                layout, items, groups, prefixes, fast_paths.together
-            ),
-        )
-        return self._shared([request.context for request in prompts], items, fast_paths, work)
+        items = [to_prefix_item(layout, prompt) for prompt in prompts]
 
-    def _shared(
+        def by_tree(
+            groups: list[SharingGroup], trees: list[Tree], grown: TreeState
+        ) -> dict[int, Scores]:
+            return score_by_tree(items, groups, trees, grown)
+
+        def by_rows(groups: list[SharingGroup], prefixes: CachedState) -> dict[int, Scores]:
+            return score_by_rows(layout, items, groups, prefixes, fast_paths.together)
+
+        contexts = [prompt.context for prompt in prompts]
+        return self._run_shared(contexts, items, fast_paths, SharedRunners(by_tree, by_rows))
+
+    def _run_shared(
         self,
         contexts: Sequence[EncodedPrompt],
         items: Sequence[PrefixItem],
         fast_paths: FastPaths,
-        work: SharedRunners[R],
+        runners: SharedRunners[R],
     ) -> list[R]:
-        """`work` over prefixes, each run once or cached from an earlier call."""
+        """Return the result of every request. Each shared prefix is run once, or cached from an earlier call.
+
+        Args:
+            contexts: The encoded prompts.
+            items: The same requests as the sharing plan sees them.
+            fast_paths: What may be shared.
+            runners: Compute the results from prefixes that were run.
+        """
         self.prefix_cache.begin()
 
-        def known(groups: list[SharingGroup], state: CachedState) -> dict[int, R]:
+        def run_after_cached(groups: list[SharingGroup], state: CachedState) -> dict[int, R]:
             if not fast_paths.tree:
-                return work.by_rows(groups, state)
+                return runners.by_rows(groups, state)
             trees = [build_tree(items, group) for group in groups]
-            return work.by_tree(groups, trees, extend_trees(self.layout, state, trees))
+            return runners.by_tree(groups, trees, extend_trees(self.layout, state, trees))
 
-        def fresh(groups: list[SharingGroup]) -> dict[int, R]:
-            firsts = [contexts[group.members[0]] for group in groups]
-            texts = [
-                truncate(first, group.prefix) for first, group in zip(firsts, groups, strict=True)
-            ]
-            with caching_vision(self._vision_caches(firsts, fast_paths)):
+        def run_from_beginning(groups: list[SharingGroup]) -> dict[int, R]:
+            first_contexts = [contexts[group.members[0]] for group in groups]
+            prefix_texts = []
+            for context, group in zip(first_contexts, groups, strict=True):
+                prefix_texts.append(truncate(context, group.prefix))
+            with caching_vision(self._vision_caches(first_contexts, fast_paths)):
                 if fast_paths.tree:
                     trees = [build_tree(items, group) for group in groups]
-                    grown = run_trees(self.layout, texts, trees, fast_paths.at_once)
-                    prefixes, results = grown.prefix, work.by_tree(groups, trees, grown)
+                    grown = run_trees(self.layout, prefix_texts, trees, fast_paths.at_once)
+                    prefixes = grown.prefix
+                    results = runners.by_tree(groups, trees, grown)
                 else:
-                    prefixes = prefill(self.layout, texts)
-                    results = work.by_rows(groups, prefixes)
+                    prefixes = prefill(self.layout, prefix_texts)
+                    results = runners.by_rows(groups, prefixes)
             if fast_paths.prefix_cache:
                 self.prefix_cache.add(items, groups, prefixes)
             return results
 
         def run(groups: list[SharingGroup]) -> dict[int, R]:
             if not fast_paths.prefix_cache:
-                return fresh(groups)
-            served, state, uncached = self.prefix_cache.split_cached(
+                return run_from_beginning(groups)
+            cached_groups, state, uncached_groups = self.prefix_cache.split_cached(
                 items, groups, fast_paths.shared
             )
-            results = {} if state is None else known(served, state)
-            return results | fresh(uncached) if uncached else results
+            results: dict[int, R] = {}
+            if state is not None:
+                results.update(run_after_cached(cached_groups, state))
+            if uncached_groups:
+                results.update(run_from_beginning(uncached_groups))
+            return results
 
         return self._planned(items, fast_paths, run)
 
@@ -377,85 +438,105 @@ class Engine:
         fast_paths: FastPaths,
         run: Callable[[list[SharingGroup]], dict[int, R]],
     ) -> list[R]:
-        """`run` over the plan's batches; after running out of memory the rest is planned again with half the budget."""
+        """Return the results of `run` for all requests, called with one batch of the sharing plan at a time.
+
+        After running out of memory, the remaining requests are planned again with half the budget.
+        """
         results: dict[int, R] = {}
         while len(results) < len(items):
-            waiting = [i for i in range(len(items)) if i not in results]
-            window = [items[i] for i in waiting]
-            for batch in plan_sharing(
-                window, self.budget, shared=fast_paths.shared, ragged=fast_paths.ragged
-            ):
-                groups = [
-                    replace(group, members=tuple(waiting[m] for m in group.members))
-                    for group in batch
-                ]
+            waiting = [index for index in range(len(items)) if index not in results]
+            plan = plan_sharing(
+                [items[index] for index in waiting],
+                self.budget,
+                shared=fast_paths.shared,
+                ragged=fast_paths.ragged,
+            )
+            for batch in plan:
+                groups = []
+                for group in batch:
+                    members = tuple(waiting[member] for member in group.members)
+                    groups.append(replace(group, members=members))
                 batch_results = unless_out_of_memory(partial(run, groups))
                 if batch_results is None:
                     self._shrink(sum(len(group.members) for group in groups))
                     break
                 results.update(batch_results)
-        return [results[i] for i in range(len(items))]
+        return [results[index] for index in range(len(items))]
 
     def _by_full_rows(
         self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths
     ) -> list[Scores]:
+        """Return the token scores of every continuation, each run as a row with its whole prompt."""
         rows = continuation_rows(prompts)
+        contexts = [context for context, _ in rows]
+        prompt_of_row: list[int] = []
+        for index, prompt in enumerate(prompts):
+            prompt_of_row.extend([index] * len(prompt.tails))
 
-        def run(places: list[int]) -> list[list[float]]:
-            part = [rows[place] for place in places]
-            with caching_vision(self._vision_caches([context for context, _ in part], fast_paths)):
-                return score_rows(self.layout, part)
+        def run(indices: list[int]) -> list[list[float]]:
+            batch_contexts = [contexts[index] for index in indices]
+            with caching_vision(self._vision_caches(batch_contexts, fast_paths)):
+                return score_rows(self.layout, [rows[index] for index in indices])
 
         # The longest first, so that running out of memory happens at once. All continuations of a prompt
         # together, so that an encoder reads it once.
-        owners = [i for i, request in enumerate(prompts) for _ in request.tails]
-        order = sorted(
-            range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place])
-        )
-        most = self.budget.rows if fast_paths.batch else 1
-        batches = batches_by_form(order, [context for context, _ in rows], owners, most)
-        scored = iter(self.in_batches(batches, run))
-        return [[next(scored) for _ in request.tails] for request in prompts]
+        def longest_first(index: int) -> tuple[int, int]:
+            return -len(contexts[index].ids), prompt_of_row[index]
+
+        order = sorted(range(len(rows)), key=longest_first)
+        batch_size = self.budget.rows if fast_paths.batch else 1
+        batches = batches_by_form(order, contexts, prompt_of_row, batch_size)
+        row_scores = iter(self.in_batches(batches, run))
+        scores: list[Scores] = []
+        for prompt in prompts:
+            scores.append([next(row_scores) for _ in prompt.tails])
+        return scores
 
     def in_batches(
         self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]
     ) -> list[R]:
-        """`run` over batches of positions; a batch that does not fit in memory is halved, and the budget reduced."""
+        """Call `run` with each batch of indices, and return the results in the order of the indices.
+
+        A batch that does not fit in memory is halved, and the budget reduced.
+        """
         results: dict[int, R] = {}
         waiting = list(waiting)
         with self._undoing_for_the_largest():
             while waiting:
-                places = waiting.pop(0)
-                batch_results = unless_out_of_memory(partial(run, places))
+                batch = waiting.pop(0)
+                batch_results = unless_out_of_memory(partial(run, batch))
                 if batch_results is not None:
-                    results.update(zip(places, batch_results, strict=True))
+                    results.update(zip(batch, batch_results, strict=True))
                     continue
-                self._shrink(len(places))
-                half = (len(places) + 1) // 2
-                waiting = [part for part in (places[:half], places[half:]) if part] + waiting
-        return [results[place] for place in sorted(results)]
+                self._shrink(len(batch))
+                middle = (len(batch) + 1) // 2
+                halves = [half for half in (batch[:middle], batch[middle:]) if half]
+                waiting = halves + waiting
+        return [results[index] for index in sorted(results)]
 
     def remember(self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths | None = None) -> Any:
-        """A context in which the encoders cache their outputs for `rows`."""
-        return caching_vision(
-            self._vision_caches(rows, self.fast_paths if fast_paths is None else fast_paths)
-        )
+        """Return a context manager within which the encoders cache their outputs for `rows`."""
+        fast_paths = self.fast_paths if fast_paths is None else fast_paths
+        return caching_vision(self._vision_caches(rows, fast_paths))
 
     def _vision_caches(
         self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths
     ) -> list[tuple[VisionCache, list[str]]]:
+        """Return the caches of encoders to use for `rows`, each with the key of each row."""
         if not fast_paths.vision_cache:
             return []
         caches = []
-        if self.tower is not None and all(row.digests for row in rows):
+        if self.vision_tower is not None and all(row.digests for row in rows):
             # Features do not depend on the question; a Q-former, which may depend on it, comes after the tower.
-            caches.append((self.tower, ["|".join(row.digests) for row in rows]))
-        if self.reader is not None:
-            caches.append((self.reader, [encoder_input_digest(row) for row in rows]))
+            image_keys = ["|".join(row.digests) for row in rows]
+            caches.append((self.vision_tower, image_keys))
+        if self.text_encoder is not None:
+            input_keys = [encoder_input_digest(row) for row in rows]
+            caches.append((self.text_encoder, input_keys))
         return caches
 
     def _shrink(self, members: int) -> None:
-        """After running out of memory, drop cached prefixes or else halve the budget.
+        """After a batch of `members` requests ran out of memory, drop cached prefixes or else halve the budget.
 
         Raises DoesNotFitError if there is nothing to halve.
         """
@@ -463,8 +544,9 @@ class Engine:
             return
         if members == 1:
             raise DoesNotFitError
-        smaller = self.budget.halved()
-        self.budget = Budget(min(smaller.rows, max(1, members // 2)), smaller.tokens)
+        halved = self.budget.halved()
+        rows = min(halved.rows, max(1, members // 2))
+        self.budget = Budget(rows, halved.tokens)
 
     @contextlib.contextmanager
     def _undoing_for_the_largest(self) -> Iterator[None]:
@@ -486,32 +568,39 @@ def _room(layout: ModelLayout) -> int:
 
 
 def is_proved(fast_paths: FastPaths, context: EncodedPrompt, more: int) -> bool:
-    """Whether `fast_paths` were proved for a prompt with up to `more` tokens after it."""
-    return fast_paths.proved.covers(len(context.ids), more, len(context.digests))
+    """Return whether `fast_paths` were proved for a prompt with up to `more` tokens after it."""
+    tokens = len(context.ids)
+    images = len(context.digests)
+    return fast_paths.proved.covers(tokens, more, images)
 
 
 def batches_by_form(
     order: Sequence[int], contexts: Sequence[EncodedPrompt], owners: Sequence[int], size: int
 ) -> list[list[int]]:
-    """Batches as of `batches_in_order`, each of positions whose contexts have one form."""
-    places_of_form: dict[str, list[int]] = {}
-    for place in order:
-        places_of_form.setdefault(contexts[place].form, []).append(place)
+    """Return batches like `batches_in_order`, each of rows whose inputs have the same shapes."""
+    indices_by_form: dict[str, list[int]] = {}
+    for index in order:
+        indices_by_form.setdefault(contexts[index].form, []).append(index)
     batches = []
-    for places in places_of_form.values():
-        batches.extend(batches_in_order(places, owners, size))
+    for indices in indices_by_form.values():
+        batches.extend(batches_in_order(indices, owners, size))
     return batches
 
 
 def batches_in_order(order: Sequence[int], owners: Sequence[int], size: int) -> list[list[int]]:
-    """Batches of at most `size` positions in `order`; positions of one owner stay together where they fit."""
+    """Split row indices into batches of at most `size`. Rows of one owner stay together if they fit.
+
+    Args:
+        order: Row indices, with those of one owner next to each other.
+        owners: Owner of each row, by its index.
+        size: Maximum number of rows in a batch.
+    """
     batches: list[list[int]] = []
-    for _, places in groupby(order, key=owners.__getitem__):
-        positions = list(places)
-        if batches and len(batches[-1]) + len(positions) <= size:
-            batches[-1].extend(positions)
-        else:
-            batches.extend(
-                positions[start : start + size] for start in range(0, len(positions), size)
-            )
+    for _, owner_indices in groupby(order, key=owners.__getitem__):
+        indices = list(owner_indices)
+        if batches and len(batches[-1]) + len(indices) <= size:
+            batches[-1].extend(indices)
+            continue
+        for start in range(0, len(indices), size):
+            batches.append(indices[start : start + size])
     return batches

@@ -109,7 +109,7 @@ class InMemoryModel(ShownByName):
         self._facts: dict[str, str] = {}
         self._adapter: HFModel | None = None
         self._cached_forwards: dict[Any, Any] = {}
-        self._checked: tuple[Any, ...] = ()
+        self._checked_structure: tuple[Any, ...] = ()
         self._self_checks: dict[tuple[Any, ...], Any] = {}
 
     def fingerprint(self) -> dict[str, str]:
@@ -129,13 +129,14 @@ class InMemoryModel(ShownByName):
         return self._adapter
 
     def _adapt(self, facts: dict[str, str]) -> HFModel:
+        """Return a new adapter for the model with these facts."""
         sees_images = getattr(self._processor, "image_processor", None) is not None
         # Which shortcuts are exact depends on the modules and settings, not on the values of the weights, so a model in
         # training is checked once. Spot checks on real requests go on in each run.
         modules = [(name, type(module)) for name, module in self._model.named_modules()]
-        checked = (modules, facts.get("settings"), facts.get("active adapters"))
-        if checked != self._checked:
-            self._checked = checked
+        structure = (modules, facts.get("settings"), facts.get("active adapters"))
+        if structure != self._checked_structure:
+            self._checked_structure = structure
             self._self_checks = {}
         # The adapter puts a cache into the processor, which the user goes on using for other images.
         processor = deepcopy(self._processor)
@@ -187,8 +188,8 @@ class InMemoryModel(ShownByName):
     def distrust(self, request: Request) -> None:
         self.adapter.distrust(request)
 
-    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
-        self.adapter.expect(pictures, images)
+    def expect(self, expected: Sequence[ImageRef], images: Images) -> None:
+        self.adapter.expect(expected, images)
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         with self._answering():

@@ -79,24 +79,27 @@ def free_memory(device: Any) -> int:
 
 
 def total_memory(device: Any) -> int:
-    """Bytes of memory where `device` keeps its tensors."""
-    return _memory(device)[1]
+    """Return the bytes of memory where `device` keeps its tensors."""
+    _, total = _memory(device)
+    return total
 
 
 def _memory(device: Any) -> tuple[int, int]:
-    """Free and total bytes. A device that cannot say (MPS) shares the machine's."""
+    """Return free and total bytes. A device that cannot say (MPS) shares the machine's memory."""
     import torch
 
-    ask = getattr(torch.get_device_module(device), "mem_get_info", None)
-    if ask is not None:
-        free, total = ask(device)
+    read_memory = getattr(torch.get_device_module(device), "mem_get_info", None)
+    if read_memory is not None:
+        free, total = read_memory(device)
         return int(free), int(total)
-    page = os.sysconf("SC_PAGE_SIZE")
-    return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+    page_size = os.sysconf("SC_PAGE_SIZE")
+    free_pages = os.sysconf("SC_AVPHYS_PAGES")
+    pages = os.sysconf("SC_PHYS_PAGES")
+    return free_pages * page_size, pages * page_size
 
 
 def copy_to_device(values: Any, device: Any) -> Any:
-    """A CPU tensor copied to `device`, in the background where that is possible."""
+    """Return a tensor on `device`, copied from the CPU in the background where that is possible."""
     if device.type in PINNED and values.device.type == "cpu":
         # torch keeps the pinned pages until the copy is done.
         return values.pin_memory().to(device, non_blocking=True)
@@ -105,46 +108,53 @@ def copy_to_device(values: Any, device: Any) -> Any:
 
 @contextlib.contextmanager
 def inference() -> Iterator[None]:
-    """Within this context torch keeps no gradients, and leaves out two of cuDNN's habits.
+    """Within this context torch keeps no gradients, and does without two features of cuDNN.
 
-    Of convolutions in float32 it rounds some shapes to TF32 and others not: on an H100 a row in a batch was off by 9e-4
-    nats from the same row alone, and an image by 8e-4 from what a CPU sees. Its attention is compiled anew for each
-    length of a text, so for each token that is written: that took two thirds of the time.
+    cuDNN rounds convolutions in float32 to TF32 for some shapes and not for others: on an H100 a row in a batch differed
+    by 9e-4 nats from the same row alone, and an image by 8e-4 from what a CPU computes. Its attention is compiled anew
+    for each length of a text, so for each generated token: that took two thirds of the time.
     """
     import torch
 
-    attention, cudnn = torch.backends.cuda, torch.backends.cudnn
-    compiled = attention.cudnn_sdp_enabled()
+    attention = torch.backends.cuda
+    cudnn = torch.backends.cudnn
+    used_cudnn_attention = attention.cudnn_sdp_enabled()
     try:
-        rounds = cudnn.allow_tf32
-    except RuntimeError:  # somebody has set it operation by operation, and so knows of it
-        rounds = False
+        rounded = cudnn.allow_tf32
+    except RuntimeError:  # the user has set it by operation, and so knows of it
+        rounded = False
     try:
         attention.enable_cudnn_sdp(False)
-        if rounds:
+        if rounded:
             cudnn.allow_tf32 = False
         with torch.inference_mode():
             yield
     finally:
-        attention.enable_cudnn_sdp(compiled)
-        if rounds:
+        attention.enable_cudnn_sdp(used_cudnn_attention)
+        if rounded:
             cudnn.allow_tf32 = True
 
 
 def double(values: Any) -> Any:
-    """`values` in float64, on the CPU where their device has no such format (MPS)."""
-    return (values.cpu() if values.device.type == "mps" else values).double()
+    """Return `values` in float64, on the CPU if their device has no such format (MPS)."""
+    if values.device.type == "mps":
+        values = values.cpu()
+    return values.double()
 
 
 def unless_out_of_memory(run: Callable[[], R]) -> R | None:
-    """What `run` returns, or None after it ran out of memory, which is then free again. Other errors are raised."""
+    """Return the result of `run`, or None after it ran out of memory, which is then free again.
+
+    Other errors are raised.
+    """
     import torch
 
     try:
         return run()
-    except (RuntimeError, MemoryError) as error:
-        typed = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if not (typed or any(words in str(error) for words in OUT_OF_MEMORY)):
+    except (torch.OutOfMemoryError, MemoryError):
+        pass
+    except RuntimeError as error:
+        if not any(message in str(error) for message in OUT_OF_MEMORY):
             raise
     # Only now: the error held the frames of the failed pass, and these all its tensors.
     if accelerator():
@@ -182,7 +192,10 @@ class HfOptions(ProcessorOptions, frozen=True):
     """How the model is given the frames of a clip: as one video, or as images. auto: as video where it takes one."""
 
     def rows(self, automatic: int) -> int:
-        """Rows per batch. Raises ValueError for a size that is not a positive number."""
+        """Return the rows per batch: `automatic` unless the user set a size.
+
+        Raises ValueError for a size that is not a positive number.
+        """
         size = automatic if self.batch_size == "auto" else int(self.batch_size)
         if size < 1:
             raise ValueError(self.batch_size)
@@ -196,7 +209,7 @@ class LoadedModel:
     model: Any
     processor: Any
     facts: dict[str, str]
-    sees_pictures: bool = True
+    sees_images: bool = True
     self_checks: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """What self-checks of these weights have found, shared by all copies of them in this process."""
 
@@ -208,9 +221,16 @@ ClassChooser = Callable[[Any, str, dict[str, Any]], Any]
 def load_pretrained(
     spec: ModelSpec, options: HfOptions, choose: ClassChooser | None = None
 ) -> LoadedModel:
-    """Weights and processor of `spec`. Raises MissingExtraError or ModelError with a clear one-line message.
+    """Load the weights and the processor of a model.
 
-    `choose` selects a class other than that of image-text-to-text models.
+    Args:
+        spec: The model string.
+        options: Its options.
+        choose: Selects a class other than that of image-text-to-text models.
+
+    Raises:
+        MissingExtraError: torch or transformers is not installed.
+        ModelError: The model cannot be loaded; the message is one line.
     """
     try:
         import torch  # noqa: F401  # the error names what is missing
@@ -223,34 +243,36 @@ def load_pretrained(
     if revision:
         common["revision"] = revision
     device = _device(spec, options)
-    if not (Path(target).is_dir() or is_offline()) and (fault := _hub_fault()):
-        _check_cached(spec, target, revision, fault)
-        common["local_files_only"] = True
+    is_on_hub = not Path(target).is_dir()
+    if is_on_hub and not is_offline():
+        fault = _hub_fault()
+        if fault:
+            _check_cached(spec, target, revision, fault)
+            common["local_files_only"] = True
     with without_warnings(), _explained(spec, target):
-        text_alone = choose is None and reads_text_alone(transformers, target, common)
-        if text_alone:
-            if settings := options.processor_settings():
+        reads_only_text = choose is None and reads_text_alone(transformers, target, common)
+        if reads_only_text:
+            settings = options.processor_settings()
+            if settings:
                 raise ModelError(
                     f"{spec.text}: the model reads text alone and shows no image to a processor; leave out "
                     f"{', '.join(settings)}"
                 )
-            processor: Any = TextProcessor(
-                transformers.AutoTokenizer.from_pretrained(target, **common)
-            )
-            form = transformers.AutoModelForCausalLM
+            tokenizer = transformers.AutoTokenizer.from_pretrained(target, **common)
+            processor: Any = TextProcessor(tokenizer)
+            model_class = transformers.AutoModelForCausalLM
         else:
             processor = load_processor(spec, target, options.processor_settings(), common)
-            form = (
-                choose(transformers, target, common)
-                if choose
-                else transformers.AutoModelForImageTextToText
-            )
+            if choose:
+                model_class = choose(transformers, target, common)
+            else:
+                model_class = transformers.AutoModelForImageTextToText
         placing = _placing(spec, options, device)
         if "local_files_only" in common:
             # Else transformers looks on the hub for an adapter of these weights, for 23 s.
             placing["adapter_kwargs"] = {"local_files_only": True}
         with _broken_weights_named(spec, target):
-            model, report = form.from_pretrained(
+            model, report = model_class.from_pretrained(
                 target,
                 output_loading_info=True,
                 use_safetensors=None if options.pickle else True,
@@ -274,7 +296,7 @@ def load_pretrained(
     if options.load_in_4bit or options.load_in_8bit:
         facts["quantised"] = "4bit" if options.load_in_4bit else "8bit"
     facts.update(options.processor_facts())
-    return LoadedModel(model, processor, facts, not text_alone)
+    return LoadedModel(model, processor, facts, sees_images=not reads_only_text)
 
 
 def model_facts(model: Any, processor: Any) -> dict[str, str]:
@@ -307,19 +329,20 @@ def quiet_and_single_threaded(model: Any) -> Iterator[None]:
     import torch
 
     threads = torch.get_num_threads()
-    alone = kind_of(model) == "cpu" and sum(values.numel() for values in model.parameters()) < SMALL
+    parameters = sum(values.numel() for values in model.parameters())
+    on_one_thread = kind_of(model) == "cpu" and parameters < SMALL
     with without_warnings():
-        if alone:
+        if on_one_thread:
             torch.set_num_threads(1)
         try:
             yield
         finally:
-            if alone:
+            if on_one_thread:
                 torch.set_num_threads(threads)
 
 
 def import_transformers() -> Any:
-    """transformers, imported now. Its type annotations differ between versions, so they are not used."""
+    """Import transformers now. Its type annotations differ between versions, so they are not used."""
     import_tqdm()
     return importlib.import_module("transformers")
 
@@ -328,7 +351,8 @@ def import_transformers() -> Any:
 def without_warnings() -> Iterator[None]:
     """Silence transformers' progress bars, advice and deprecation warnings, which do not concern the user."""
     output = import_transformers().utils.logging
-    bars, level = output.is_progress_bar_enabled(), output.get_verbosity()
+    had_progress_bars = output.is_progress_bar_enabled()
+    verbosity = output.get_verbosity()
     output.disable_progress_bar()
     output.set_verbosity(logging.ERROR)
     try:
@@ -337,40 +361,42 @@ def without_warnings() -> Iterator[None]:
             warnings.simplefilter("ignore", FutureWarning)
             yield
     finally:
-        output.set_verbosity(level)
-        if bars:
+        output.set_verbosity(verbosity)
+        if had_progress_bars:
             output.enable_progress_bar()
 
 
 def _device(spec: ModelSpec, options: HfOptions) -> str:
+    """Return the device to load the model on. Raises ModelError for one that torch does not find."""
     import torch
 
-    accelerator_kind = accelerator()
+    available = accelerator()
     if options.device == "auto":
-        return accelerator_kind or "cpu"
+        return available or "cpu"
     try:
-        kind = torch.device(options.device).type
+        device_type = torch.device(options.device).type
     except RuntimeError:
         devices = "cpu, cuda, cuda:1, xpu or mps"
         raise ModelError(
             f"{spec.text}: {options.device!r} is not a device; write {devices}"
         ) from None
-    if kind not in ("cpu", accelerator_kind):
-        fault = (
-            f"finds no GPU, only {accelerator_kind}; use device={accelerator_kind}"
-            if accelerator_kind
-            else "finds no GPU; use device=cpu"
-        )
-        raise ModelError(f"{spec.text}: device {options.device} was requested, but torch {fault}")
-    return options.device
+    if device_type in ("cpu", available):
+        return options.device
+    if available:
+        fault = f"finds no GPU, only {available}; use device={available}"
+    else:
+        fault = "finds no GPU; use device=cpu"
+    raise ModelError(f"{spec.text}: device {options.device} was requested, but torch {fault}")
 
 
 def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]:
-    """How from_pretrained is to place the weights: number format, devices, attention, quantisation."""
+    """Return the arguments of from_pretrained that place weights: number format, devices, attention, quantisation."""
     import torch
 
-    name = DTYPES.get(options.dtype) or ("float32" if device == "cpu" else "")
-    placing: dict[str, Any] = {"dtype": getattr(torch, name) if name else "auto"}
+    number_format = DTYPES.get(options.dtype)
+    if not number_format and device == "cpu":
+        number_format = "float32"
+    placing: dict[str, Any] = {"dtype": getattr(torch, number_format) if number_format else "auto"}
     if options.attn_implementation != "auto":
         placing["attn_implementation"] = options.attn_implementation
     if options.device_map:
@@ -386,6 +412,7 @@ def _placing(spec: ModelSpec, options: HfOptions, device: str) -> dict[str, Any]
 
 
 def _require(package: str, spec: ModelSpec, purpose: str) -> None:
+    """Raise ModelError unless a package is installed."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:
@@ -399,9 +426,9 @@ HUB_SECONDS = 10.0
 
 
 def _hub_fault() -> str:
-    """Why the hub cannot be reached; empty where it answers.
+    """Return why the hub cannot be reached; empty if it answers.
 
-    Its own library asks for half a minute, file by file, and prints a line each time.
+    The hub's own library would try for half a minute, file by file, and print a line each time.
     """
     from huggingface_hub import constants
     from huggingface_hub.errors import HTTPError  # pyrefly: ignore[implicit-reexport]  # of either HTTP client
@@ -433,7 +460,7 @@ def _check_cached(spec: ModelSpec, target: str, revision: str, fault: str) -> No
 
 @contextlib.contextmanager
 def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
-    """Turns the long errors of loading into one line saying what to do."""
+    """Turn the long errors of loading into ModelErrors of one line that say what to do."""
     import torch
 
     try:
@@ -446,18 +473,18 @@ def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
     except (ImportError, AttributeError) as error:
         raise _missing_package(spec, error) from error
     except (OSError, ValueError, KeyError) as error:
-        first = _first_line(error)
         if SOFT_DEPENDENCY.search(str(error)):
             raise _missing_package(spec, error) from error
         if isinstance(error, OSError) and not Path(target).is_dir():
-            hint = (
-                "it is not in the local cache, and HF_HUB_OFFLINE is set; download it first, or unset "
-                "HF_HUB_OFFLINE"
-                if is_offline()
-                else "check the name, the revision and your network; for a gated model, run `hf auth login`"
-            )
+            if is_offline():
+                hint = (
+                    "it is not in the local cache, and HF_HUB_OFFLINE is set; download it first, or unset "
+                    "HF_HUB_OFFLINE"
+                )
+            else:
+                hint = "check the name, the revision and your network; for a gated model, run `hf auth login`"
             raise ModelError(f"{spec.text}: cannot load {target}: {hint}") from error
-        raise ModelError(f"{spec.text}: cannot load {target}: {first}") from error
+        raise ModelError(f"{spec.text}: cannot load {target}: {_first_line(error)}") from error
 
 
 @contextlib.contextmanager
@@ -496,53 +523,64 @@ def _broken_weights_named(spec: ModelSpec, target: str) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__
+    """Return the first line of an error's message, or the name of its type if it has none."""
+    message = str(error).strip()
+    if not message:
+        return type(error).__name__
+    return message.splitlines()[0][:200]
 
 
 def _missing_package(spec: ModelSpec, error: Exception) -> Exception:
-    """The error for a processor or model that needs another package, as far as the message says which."""
-    text = str(error)
-    match = SOFT_DEPENDENCY.search(text)
-    # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
-    name = match[0] if match else "torchvision" if "VIDEO_PROCESSOR" in text else ""
-    if not name and isinstance(error, AttributeError):
-        return ModelError(
-            f"{spec.text}: cannot load: {text.splitlines()[0] if text else 'AttributeError'}"
-        )
-    name = name or getattr(error, "name", None) or "named below"
+    """Return the error for a processor or model that needs another package, as far as the message says which."""
+    message = str(error)
+    match = SOFT_DEPENDENCY.search(message)
+    if match:
+        package = match[0]
+    elif "VIDEO_PROCESSOR" in message:
+        # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
+        package = "torchvision"
+    elif isinstance(error, AttributeError):
+        first_line = message.splitlines()[0] if message else "AttributeError"
+        return ModelError(f"{spec.text}: cannot load: {first_line}")
+    else:
+        package = getattr(error, "name", None) or "named below"
     return ModelError(
-        f"{spec.text}: its processor or model needs the package {name}: pip install {name}"
+        f"{spec.text}: its processor or model needs the package {package}: pip install {package}"
     )
 
 
 def _processor_names(processor: Any) -> str:
-    """Processor, image processor and tokenizer classes: two back ends give different pixels."""
-    components = [
+    """Return the classes of processor, image processor and tokenizer: two back ends give different pixels."""
+    names = []
+    for component in (
         processor,
         getattr(processor, "image_processor", None),
         getattr(processor, "tokenizer", None),
-    ]
-    return " ".join(type(component).__name__ for component in components if component is not None)
+    ):
+        if component is not None:
+            names.append(type(component).__name__)
+    return " ".join(names)
 
 
 def _weights(target: str, model: Any) -> str:
-    """The commit of a repository, or a digest of a folder's weights and settings."""
+    """Return the commit of a repository, or a digest of a folder's weights and settings."""
     folder = Path(target)
     if not folder.is_dir():
         return str(getattr(model.config, "_commit_hash", None) or "unknown revision")
-    paths = [
-        path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix in STATE_FILES
-    ]
-    paths = [path for path in paths if not path.name.startswith(".")]
+    paths = []
+    for path in sorted(folder.iterdir()):
+        is_hidden = path.name.startswith(".")
+        if path.is_file() and path.suffix in STATE_FILES and not is_hidden:
+            paths.append(path)
     digest = hashlib.sha256()
     with ThreadPoolExecutor() as pool:  # digests are computed without Python's lock
-        for path, own in zip(paths, pool.map(_digest, paths), strict=True):
-            digest.update(f"{path.name}:{own}\n".encode())
+        for path, file_digest in zip(paths, pool.map(_digest, paths), strict=True):
+            digest.update(f"{path.name}:{file_digest}\n".encode())
     return f"sha256:{digest.hexdigest()}"
 
 
 def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file, cached while its size and modification time stay the same."""
     stat = path.stat()
     return _sha256(str(path), stat.st_size, stat.st_mtime_ns)
 
@@ -573,7 +611,11 @@ class TextProcessor:
 
 
 def reads_text_alone(transformers: Any, target: str, common: dict[str, Any]) -> bool:
-    """Whether a repository or folder holds a causal language model that is not an image-text-to-text model."""
-    kind = type(transformers.AutoConfig.from_pretrained(target, **common))
-    sees = kind in transformers.AutoModelForImageTextToText._model_mapping
-    return not sees and kind in transformers.AutoModelForCausalLM._model_mapping
+    """Return whether a repository or folder holds a causal language model that is not an image-text-to-text model.
+
+    `common` are arguments of from_pretrained.
+    """
+    config_class = type(transformers.AutoConfig.from_pretrained(target, **common))
+    if config_class in transformers.AutoModelForImageTextToText._model_mapping:
+        return False
+    return config_class in transformers.AutoModelForCausalLM._model_mapping

@@ -163,38 +163,38 @@ class HFModel(ShownByName):
         """Why clips cannot be given as video, once that was tried; empty if they can."""
         self._clips_seen: Counter[str] = Counter()
         """Requests with a clip, by how it was given."""
-        self._usual: Shows = "pictures" if loaded.sees_pictures else "words"
-        self._proofs: dict[Shows, _Proof] = {self._usual: self._prove(self._usual)}
+        self._default_content: Shows = "images" if loaded.sees_images else "text"
+        self._proofs: dict[Shows, _Proof] = {
+            self._default_content: self._prove(self._default_content)
+        }
         """How prompts are run, by what they show. Those with clips are tried when the first is asked."""
 
     def fingerprint(self) -> dict[str, str]:
-        return {
+        facts = {
             **self._facts,
             "adapter": ADAPTER,
             "prompt": self._conversation.name,
-            **({"date": str(self._conversation.date)} if self._conversation.date else {}),
-            "scoring": self._proofs[self._usual].fast_paths.name,
-            **({"clips": self._clips_given} if self._conversation.takes_video else {}),
         }
-
-    @property
-    def _clips_given(self) -> str:
-        as_video = self._conversation.takes_video and self._options.clips != "images"
-        return "as video" if as_video else "as pictures"
+        if self._conversation.date:
+            facts["date"] = str(self._conversation.date)
+        facts["scoring"] = self._proofs[self._default_content].fast_paths.name
+        if self._conversation.takes_video:
+            facts["clips"] = "as pictures" if self._options.clips == "images" else "as video"
+        return facts
 
     def findings(self) -> tuple[str, ...]:
-        """What spot checks on the requests so far found, and how clips were given, for the manifest of the run."""
-        scoring = (
-            f", scored by {self._proofs['clips'].fast_paths.name}"
-            if "clips" in self._proofs
-            else ""
-        )
-        clips = tuple(
-            f"clips were given {form} in {count} request{'s' * (count != 1)}{scoring if form == 'as video' else ''}"
-            for form, count in self._clips_seen.items()
-        )
-        lines = [line for check in self._spot_checks() for line in check.findings]
-        return (*clips, *dict.fromkeys(lines))
+        """Return what spot checks on the requests so far found, and how clips were given, for the manifest of the run."""
+        lines = []
+        for form, count in self._clips_seen.items():
+            requests = "request" if count == 1 else "requests"
+            line = f"clips were given {form} in {count} {requests}"
+            if form == "as video" and "clips" in self._proofs:
+                line += f", scored by {self._proofs['clips'].fast_paths.name}"
+            lines.append(line)
+        spot_check_lines: dict[str, None] = {}
+        for check in self._spot_checks():
+            spot_check_lines.update(dict.fromkeys(check.findings))
+        return (*lines, *spot_check_lines)
 
     @property
     def has_doubts(self) -> bool:
@@ -214,69 +214,66 @@ class HFModel(ShownByName):
     def _spot_checks(self) -> list[SpotChecks]:
         return [proof.spot_checks for proof in self._proofs.values() if proof.spot_checks]
 
-    def seen_pixels(self, picture: Any) -> Sequence[Any]:
-        """An image as the network is given it, in arrays of channels x height x width: one, or one for each tile. None
-        where the processor makes a row of patches."""
-        return self._encoder.seen_pixels(picture)
+    def seen_pixels(self, image: Any) -> Sequence[Any]:
+        """Return an image as the network receives it: an array of channels x height x width for each tile.
 
-    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+        Empty if the processor's output is not an image.
+        """
+        return self._encoder.seen_pixels(image)
+
+    def expect(self, expected: Sequence[ImageRef], images: Images) -> None:
         """Decode and resize images of later requests while an accelerator works on earlier ones.
 
         On a CPU nothing would be gained: both would share its cores.
         """
         if self._on_accelerator:
-            self._encoder.expect(pictures, images)
+            self._encoder.expect(expected, images)
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
-        """Replies in the order of the requests: new text without special tokens, stripped of white space."""
+        """Return replies in the order of the requests: new text without special tokens, stripped of white space."""
         started = time.perf_counter()
         requests = [self._with_room(self._options.applied(request)) for request in requests]
         with without_warnings():
             prompts = [self._encoded(request, images) for request in requests]
         groups: dict[Any, list[int]] = {}
-        for i, prompt in enumerate(prompts):
+        for index, (request, prompt) in enumerate(zip(requests, prompts, strict=True)):
             if isinstance(prompt, EncodedPrompt):
-                key = decoding_group(requests[i]), _group_of(prompt)
-                groups.setdefault(key, []).append(i)
-        ends = self._layout.end_tokens
+                key = decoding_group(request), _group_of(prompt)
+                groups.setdefault(key, []).append(index)
 
-        def reply(places: list[int]) -> list[Response]:
-            rows = [cast(EncodedPrompt, prompts[i]) for i in places]
-            asked = [requests[i] for i in places]
-            replies = self._checked(
-                asked,
-                rows,
-                images,
-                partial(self._write, rows, asked),
-                SpotChecks.check_reply,
-            )
-            return [
-                self._without_thoughts(
-                    to_response(self._encoder, row, tokens, ends, requests[i]), requests[i]
-                )
-                for i, row, tokens in zip(places, rows, replies, strict=True)
-            ]
+        def reply(group: list[int]) -> list[Response]:
+            group_requests = [requests[index] for index in group]
+            rows = [cast(EncodedPrompt, prompts[index]) for index in group]
+            write = partial(self._write, rows, group_requests)
+            replies = self._checked(group_requests, rows, images, write, SpotChecks.check_reply)
+            responses = []
+            for request, row, tokens in zip(group_requests, rows, replies, strict=True):
+                response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
+                responses.append(self._without_thoughts(response, request))
+            return responses
 
         return self._answered(prompts, list(groups.values()), reply, started)
 
     def generate_streaming(
         self, request: Request, images: Images, listener: ReplyListener
     ) -> Response:
-        """The same reply written token by token; `listener` is called after each token."""
+        """Return a reply written token by token; `listener` is called with the text so far after each token."""
         started = time.perf_counter()
         request = self._with_room(self._options.applied(request))
         with without_warnings():
             prompt = self._encoded(request, images)
 
-        def tell(tokens: list[int]) -> None:
-            text = to_response(
-                self._encoder, cast(EncodedPrompt, prompt), tokens, self._layout.end_tokens, request
-            )
-            listener(self._without_thoughts(text, request).text or "")
-
-        def reply(places: list[int]) -> list[Response]:
+        def respond(tokens: list[int]) -> Response:
             row = cast(EncodedPrompt, prompt)
-            pick = telling(token_picker(self._layout, self._encoder, [request]), tell)
+            response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
+            return self._without_thoughts(response, request)
+
+        def reply(_group: list[int]) -> list[Response]:
+            row = cast(EncodedPrompt, prompt)
+            pick = telling(
+                token_picker(self._layout, self._encoder, [request]),
+                lambda tokens: listener(respond(tokens).text or ""),
+            )
             with quiet_and_single_threaded(self._layout.model):
                 proof = self._proof_of(row)
                 checks = proof.spot_checks
@@ -285,52 +282,47 @@ class HFModel(ShownByName):
                 [tokens] = self._engine.generate(
                     [row], pick, request.decoding.max_new_tokens, paths
                 )
-            response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
-            return [self._without_thoughts(response, request)]
+            return [respond(tokens)]
 
         groups = [] if isinstance(prompt, Response) else [[0]]
-        return self._answered([prompt], groups, reply, started)[0]
+        [response] = self._answered([prompt], groups, reply, started)
+        return response
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
-        """One score per continuation: the sum of its tokens' log-probabilities in nats."""
+        """Return one score per continuation of each request: the sum of its tokens' log-probabilities in nats."""
         started = time.perf_counter()
         requests = [self._options.applied(request) for request in requests]
         with without_warnings():
             prompts = [self._continued(request, images) for request in requests]
         groups: dict[Any, list[int]] = {}
-        for i, prompt in enumerate(prompts):
+        for index, prompt in enumerate(prompts):
             if isinstance(prompt, ContinuedPrompt):
-                groups.setdefault(_group_of(prompt.context), []).append(i)
+                groups.setdefault(_group_of(prompt.context), []).append(index)
 
-        def score(places: list[int]) -> list[Response]:
-            rows = [cast(ContinuedPrompt, prompts[i]) for i in places]
+        def score(group: list[int]) -> list[Response]:
+            group_requests = [requests[index] for index in group]
+            rows = [cast(ContinuedPrompt, prompts[index]) for index in group]
+            run = partial(self._engine.score, rows)
             with quiet_and_single_threaded(self._layout.model):
-                scored = self._checked(
-                    [requests[i] for i in places],
-                    rows,
-                    images,
-                    partial(self._engine.score, rows),
-                    SpotChecks.check_scores,
-                )
-            return [
-                _scored(row, tails, requests[i].continuations)
-                for i, row, tails in zip(places, rows, scored, strict=True)
-            ]
+                scores = self._checked(group_requests, rows, images, run, SpotChecks.check_scores)
+            responses = []
+            for request, row, tails in zip(group_requests, rows, scores, strict=True):
+                responses.append(_scored(row, tails, request.continuations))
+            return responses
 
         return self._answered(prompts, list(groups.values()), score, started)
 
     def _with_room(self, request: Request) -> Request:
-        """The request with what its reply may spend on reasoning, if its prompt lets it reason."""
+        """Return the request with tokens for reasoning added to the limit of its reply, if its prompt lets it reason."""
         if not self._reasoning_tokens or request.messages[-1].role == "assistant":
             return request
-        longest = request.decoding.max_new_tokens + self._reasoning_tokens
-        return replace(request, decoding=replace(request.decoding, max_new_tokens=longest))
+        limit = request.decoding.max_new_tokens + self._reasoning_tokens
+        return replace(request, decoding=replace(request.decoding, max_new_tokens=limit))
 
     def _without_thoughts(self, response: Response, request: Request) -> Response:
-        """The response with what the model thought apart from its answer."""
-        closing = (
-            "" if request.messages[-1].role == "assistant" else self._conversation.opened_thought
-        )
+        """Return the response with the model's reasoning moved from its text to `reasoning`."""
+        continues_reply = request.messages[-1].role == "assistant"
+        closing = "" if continues_reply else self._conversation.opened_thought
         parts = split_thoughts(response.text or "", closing)
         return replace(response, text=parts.answer, reasoning=parts.reasoning)
 
@@ -341,45 +333,54 @@ class HFModel(ShownByName):
         run: Callable[[list[int]], list[Response]],
         started: float,
     ) -> list[Response]:
-        """Responses in order: failures from encoding, and the results of `run` for each group."""
-        responses = {
-            i: outcome for i, outcome in enumerate(prompts) if isinstance(outcome, Response)
-        }
+        """Return the responses to all requests, in order.
+
+        Args:
+            prompts: For each request, its prompt as tensors, or its response if encoding failed.
+            groups: Indices of the requests to run together.
+            run: Returns the responses of a group.
+            started: When the call began, by `time.perf_counter`.
+        """
+        responses: dict[int, Response] = {}
+        for index, prompt in enumerate(prompts):
+            if isinstance(prompt, Response):
+                responses[index] = prompt
         for group in groups:
             responses.update(zip(group, _each_if_not_all(group, run), strict=True))
-        seconds = (time.perf_counter() - started) / max(1, len(responses))
-        notes = self._conversation.notes
-        return [
-            outcome
-            if outcome.error
-            else replace(
-                outcome, seconds=seconds, notes=(*notes, *_notes(prompts[i]), *outcome.notes)
-            )
-            for i, outcome in sorted(responses.items())
-        ]
+        seconds_per_request = (time.perf_counter() - started) / max(1, len(responses))
+
+        ordered = []
+        for index, response in sorted(responses.items()):
+            if not response.error:
+                notes = (*self._conversation.notes, *_notes(prompts[index]), *response.notes)
+                response = replace(response, seconds=seconds_per_request, notes=notes)
+            ordered.append(response)
+        return ordered
 
     def _write(
         self, rows: Sequence[EncodedPrompt], requests: Sequence[Request], fast_paths: FastPaths
     ) -> list[list[int]]:
-        """New tokens of requests with the same decoding settings."""
-        engine, longest = self._engine, requests[0].decoding.max_new_tokens
-        generating = fast_paths.writing.startswith("generate")
-        by_generate = [
-            i for i, row in enumerate(rows) if generating and is_proved(fast_paths, row, longest)
-        ]
-        token_by_token = [i for i in range(len(rows)) if i not in set(by_generate)]
+        """Return the new tokens of requests with the same decoding settings."""
+        longest = requests[0].decoding.max_new_tokens
+        may_generate = fast_paths.writing.startswith("generate")
+        by_generate = []
+        by_engine = []
+        for index, row in enumerate(rows):
+            if may_generate and is_proved(fast_paths, row, longest):
+                by_generate.append(index)
+            else:
+                by_engine.append(index)
+        replies: dict[int, list[int]] = {}
         with quiet_and_single_threaded(self._layout.model):
             written = self._generated(rows, requests, by_generate, fast_paths)
-            reply_of = dict(zip(sorted(by_generate), written, strict=True))
-            if token_by_token:
-                pick = token_picker(
-                    self._layout, self._encoder, [requests[i] for i in token_by_token]
-                )
-                written = engine.generate(
-                    [rows[i] for i in token_by_token], pick, longest, fast_paths
-                )
-                reply_of.update(zip(token_by_token, written, strict=True))
-        return [reply_of[i] for i in range(len(rows))]
+            replies.update(zip(by_generate, written, strict=True))
+            if by_engine:
+                engine_requests = [requests[index] for index in by_engine]
+                pick = token_picker(self._layout, self._encoder, engine_requests)
+                engine_rows = [rows[index] for index in by_engine]
+                written = self._engine.generate(engine_rows, pick, longest, fast_paths)
+                replies.update(zip(by_engine, written, strict=True))
+        return [replies[index] for index in range(len(rows))]
 
     def _generated(
         self,
@@ -388,19 +389,19 @@ class HFModel(ShownByName):
         chosen: Sequence[int],
         fast_paths: FastPaths,
     ) -> list[list[int]]:
-        """New tokens of the `chosen` requests by the model's own `generate`, in their order."""
+        """Return the new tokens of the `chosen` requests by the model's own `generate`, in their order."""
         engine = self._engine
 
-        def run(places: list[int]) -> list[list[int]]:
-            part = [rows[place] for place in places]
-            with engine.remember(part, fast_paths):
-                return generate_plainly(
-                    self._layout, self._encoder, part, [requests[place] for place in places]
-                )
+        def run(batch: list[int]) -> list[list[int]]:
+            batch_rows = [rows[index] for index in batch]
+            batch_requests = [requests[index] for index in batch]
+            with engine.remember(batch_rows, fast_paths):
+                return generate_plainly(self._layout, self._encoder, batch_rows, batch_requests)
 
-        most = engine.budget.rows if fast_paths.writing == "generate in batches" else 1
-        order = sorted(chosen, key=lambda place: -len(rows[place].ids))
-        return engine.in_batches(batches_by_form(order, rows, range(len(rows)), most), run)
+        batch_size = engine.budget.rows if fast_paths.writing == "generate in batches" else 1
+        longest_first = sorted(chosen, key=lambda index: -len(rows[index].ids))
+        batches = batches_by_form(longest_first, rows, range(len(rows)), batch_size)
+        return engine.in_batches(batches, run)
 
     def _checked(
         self,
@@ -410,27 +411,38 @@ class HFModel(ShownByName):
         run: Callable[[FastPaths], list[R]],
         agrees: Callable[[SpotChecks, Row, R], bool],
     ) -> list[R]:
-        """What `run` makes of a group by fast paths; if a spot check finds a difference in it, of the whole group again
-        by the plain path, which later requests with as many images go by too. `doubts` names the earlier ones.
+        """Return the results of a group of requests, and compare some of them with the reference.
 
-        The reference takes more memory than the path it checks; if there is not enough, nothing is checked or counted.
+        After a difference, the whole group is run again by the plain path, and so are later requests with as many images.
+        `doubts` names the earlier ones. The reference takes more memory than the path it checks; if there is not enough,
+        nothing is checked or counted.
+
+        Args:
+            requests: The requests of the group.
+            rows: Their prompts as tensors.
+            images: Where their images are read.
+            run: Returns the result of each request by the given fast paths.
+            agrees: Whether the result of a row equals the reference.
         """
-        first = _context(rows[0])
-        proof = self._proof_of(first)
+        proof = self._proof_of(_context(rows[0]))
         checks = proof.spot_checks
         if checks is None:
             return run(proof.fast_paths)
-        groups = {group_of(request) for request in requests}
-        if groups & (checks.disproved | self._distrusted):
+
+        def run_plainly() -> list[R]:
             checks.asked_plainly.update(request.key for request in requests)
             return run(PLAIN)
+
+        groups = {group_of(request) for request in requests}
+        if groups & (checks.disproved | self._distrusted):
+            return run_plainly()
         results = run(proof.fast_paths)
         for request, row, result in zip(requests, rows, results, strict=True):
             if not checks.is_selected(request, row):
                 continue
             self._check_processor(request, images, checks)
-            check = partial(agrees, checks, row, result)
-            if unless_out_of_memory(check) is not False:
+            is_equal = unless_out_of_memory(partial(agrees, checks, row, result))
+            if is_equal or is_equal is None:
                 continue
             logger.warning(
                 "%s: %s differs from the same request run alone by more than rounding; it and what was asked with it "
@@ -440,8 +452,7 @@ class HFModel(ShownByName):
                 "; ".join(checks.findings),
             )
             checks.disproved |= groups
-            checks.asked_plainly.update(request.key for request in requests)
-            return run(PLAIN)
+            return run_plainly()
         return results
 
     def _check_processor(self, request: Request, images: Images, checks: SpotChecks) -> None:
@@ -462,10 +473,13 @@ class HFModel(ShownByName):
             )
 
     def _proof_of(self, row: EncodedPrompt) -> _Proof:
-        """How a prompt is run, found out when the first of its kind is asked."""
-        if (shows := _shows(row)) == "both":
+        """Return how a prompt is run. For clips, this is determined when the first such prompt is sent."""
+        content = _content_of(row)
+        if content == "both":
             return _Proof(PLAIN)
-        if shows == "clips" and "clips" not in self._proofs:
+        if content == "images":
+            return self._proofs[self._default_content]
+        if "clips" not in self._proofs:
             if self._clips_refused:
                 raise ModelError(self._clips_refused)
             try:
@@ -473,11 +487,15 @@ class HFModel(ShownByName):
             except ModelError as error:
                 self._clips_refused = str(error)
                 raise
-        return self._proofs[shows if shows == "clips" else self._usual]
+        return self._proofs["clips"]
 
     def _prove(self, shows: Shows) -> _Proof:
-        """Determine which fast paths the model allows, logging one line if not all."""
-        engine, name = self._engine, self.name
+        """Determine which fast paths the model allows, logging one line if not all.
+
+        Raises ModelError if the model cannot process prompts with this content.
+        """
+        engine = self._engine
+        name = self.name
         try:
             with quiet_and_single_threaded(self._layout.model):
                 probe = build_probe(
@@ -485,47 +503,55 @@ class HFModel(ShownByName):
                 )
                 if self._exact:
                     return _Proof(plain_paths(engine, probe))
-                checked = (shows, self.batch_size)
-                if checked not in self._self_checks:
-                    self._self_checks[checked] = choose_fast_paths(engine, probe)
-                verdict: SelfCheckResult = self._self_checks[checked]
+                # Another model of the same weights may have been checked already.
+                key = (shows, self.batch_size)
+                if key not in self._self_checks:
+                    self._self_checks[key] = choose_fast_paths(engine, probe)
+                verdict: SelfCheckResult = self._self_checks[key]
                 engine.layout = verdict.laid_out(engine.layout)
         except UnrepeatableError as error:
             raise ModelError(f"{name}: {error}") from error
         except refusals() as error:
-            first = " ".join(str(error).split())[:200]
+            message = " ".join(str(error).split())[:200]
             if shows == "clips":
                 raise ModelError(
-                    f"{name}: it cannot process a clip as video ({type(error).__name__}: {first}); use "
+                    f"{name}: it cannot process a clip as video ({type(error).__name__}: {message}); use "
                     "?clips=images"
                 ) from error
             raise ModelError(
-                f"{name}: it cannot process an image and a question ({type(error).__name__}: {first}); it may not "
+                f"{name}: it cannot process an image and a question ({type(error).__name__}: {message}); it may not "
                 "be a vision-language model, or its architecture is not supported"
             ) from error
+        fast_paths = verdict.fast_paths
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
-            slow = not (verdict.fast_paths.cache or self._layout.encoder_decoder)
+            is_slow = not (fast_paths.cache or self._layout.encoder_decoder)
             line = f"clips: {verdict.line}" if shows == "clips" else verdict.line
-            logger.log(logging.WARNING if slow else logging.INFO, "%s: %s", name, line)
-        shares = verdict.fast_paths.shares
-        checks = SpotChecks(self._layout, verdict.tolerance, not verdict.alone) if shares else None
-        return _Proof(verdict.fast_paths, checks)
+            logger.log(logging.WARNING if is_slow else logging.INFO, "%s: %s", name, line)
+        if not fast_paths.shares:
+            return _Proof(fast_paths)
+        return _Proof(fast_paths, SpotChecks(self._layout, verdict.tolerance, not verdict.alone))
 
     def _encoded(self, request: Request, images: Images) -> EncodedPrompt | Response:
-        """The prompt as tensors, or a failed response saying why it cannot be encoded."""
+        """Return the prompt as tensors, or a failed response saying why it cannot be encoded."""
         try:
             encoded = self._encode(self._conversation.write(request.messages), images)
-            return self._within(encoded, request.decoding.max_new_tokens)
+            self._require_room(encoded, request.decoding.max_new_tokens)
+            return encoded
         except UNUSABLE as error:
             return _failed(error)
 
     def _encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
-        if prompt.clips or any(image.time is not None for image in prompt.images):
-            self._clips_seen["as video" if prompt.clips else "as pictures"] += 1
+        """Return a prompt as tensors, and count prompts with clips."""
+        has_frames = any(image.time is not None for image in prompt.images)
+        if prompt.clips:
+            self._clips_seen["as video"] += 1
+        elif has_frames:
+            self._clips_seen["as pictures"] += 1
         return self._encoder.encode(prompt, images)
 
     def _continued(self, request: Request, images: Images) -> ContinuedPrompt | Response:
+        """Return prompt and continuations as tensors, or a failed response saying why they cannot be encoded."""
         try:
             prompt = self._conversation.write_scored(request.messages)
             encoded = self._encode(prompt, images)
@@ -535,41 +561,45 @@ class HFModel(ShownByName):
             else:
                 continued = self._encoder.continue_with(prompt, encoded, texts)
                 self._require_finished(request, prompt)
-            self._within(continued.context, max(map(len, continued.tails)))
+            longest_tail = max(len(tail) for tail in continued.tails)
+            self._require_room(continued.context, longest_tail)
             return continued
         except UNUSABLE as error:
             return _failed(error)
 
     def _require_finished(self, request: Request, prompt: ChatPrompt) -> None:
-        """Raise ValueError unless each text that is scored has the tokens that it has in the finished talk.
+        """Raise ValueError unless each scored text has the tokens that it has in the complete conversation.
 
-        Proved once for each shape of a talk and each text.
+        Checked once for each shape of a conversation (roles and types of parts) and each text.
         """
-        shape = tuple(
-            (message.role, tuple(map(type, message.content))) for message in request.messages
-        )
-        opening = request.messages[-1].text if request.messages[-1].role == "assistant" else None
+        shape = []
+        for message in request.messages:
+            shape.append((message.role, tuple(type(part) for part in message.content)))
+        last = request.messages[-1]
+        opening = last.text if last.role == "assistant" else None
         for reply in request.continuations:
-            if (proof := (shape, opening, prompt.join, reply)) not in self._finished:
-                finished = self._conversation.finish(request.messages, prompt, reply)
-                self._encoder.require_beginning(
-                    prompt.with_reply(self._conversation.as_text(reply)), finished
-                )
-                if len(self._finished) >= PROOFS:
-                    self._finished.clear()
-                self._finished.add(proof)
+            key = (tuple(shape), opening, prompt.join, reply)
+            if key in self._finished:
+                continue
+            finished = self._conversation.finish(request.messages, prompt, reply)
+            text = prompt.with_reply(self._conversation.as_text(reply))
+            self._encoder.require_beginning(text, finished)
+            if len(self._finished) >= PROOFS:
+                self._finished.clear()
+            self._finished.add(key)
 
-    def _within(self, encoded: EncodedPrompt, more: int) -> EncodedPrompt:
-        """Raise ValueError for a prompt that leaves no room for the reply: cutting it would change the question."""
-        together = len(encoded.ids) + more
-        if self._layout.encoder_decoder:
-            together = max(len(encoded.ids), more)
+    def _require_room(self, encoded: EncodedPrompt, more: int) -> None:
+        """Raise ValueError for a prompt that leaves no room for a reply of `more` tokens.
+
+        Cutting the prompt would change the question.
+        """
+        length = len(encoded.ids)
+        together = max(length, more) if self._layout.encoder_decoder else length + more
         if self._longest and together > self._longest:
             raise ValueError(
-                f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, but the model takes at "
+                f"the prompt has {length} tokens and the reply up to {more}, but the model takes at "
                 f"most {self._longest}"
             )
-        return encoded
 
 
 def _context(row: EncodedPrompt | ContinuedPrompt) -> EncodedPrompt:
@@ -577,54 +607,55 @@ def _context(row: EncodedPrompt | ContinuedPrompt) -> EncodedPrompt:
 
 
 def _group_of(row: EncodedPrompt) -> tuple[Any, ...]:
-    """What prompts have in common that are answered together: what they show, and which inputs they have."""
-    return _shows(row), len(row.digests), frozenset(row.extras)
+    """Return what prompts must have in common to be answered together: their content, and the names of their inputs."""
+    return _content_of(row), len(row.digests), frozenset(row.extras)
 
 
-def _shows(row: EncodedPrompt) -> Literal["pictures", "clips", "both"]:
-    """What a prompt shows; one of words alone is run as those with images are."""
+def _content_of(row: EncodedPrompt) -> Literal["images", "clips", "both"]:
+    """Return what a prompt shows. A prompt with text only is run like those with images."""
     if not row.clips:
-        return "pictures"
+        return "images"
     return "clips" if row.clips == len(row.digests) else "both"
 
 
 def _each_if_not_all(
-    places: list[int], run: Callable[[list[int]], list[Response]]
+    indices: list[int], run: Callable[[list[int]], list[Response]]
 ) -> list[Response]:
-    """`run` on all together or, if that raises, on halves, so that a bad request fails only itself."""
+    """Run all together or, if that raises, in halves, so that a bad request fails only itself."""
     try:
-        return run(places)
+        return run(indices)
     except (*REFUSALS, ModelError, MemoryError) as error:
-        if len(places) == 1:
+        if len(indices) == 1:
             return [_failed(error, "model")]
     # Outside of `except`: the error holds the frames of the failed pass, and these its tensors.
-    half = len(places) // 2
-    return [*_each_if_not_all(places[:half], run), *_each_if_not_all(places[half:], run)]
+    half = len(indices) // 2
+    return [*_each_if_not_all(indices[:half], run), *_each_if_not_all(indices[half:], run)]
 
 
 def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -> Response:
-    scores = tuple(
-        ContinuationScore(sum(tail), len(tail), len(text.encode()))
-        for tail, text in zip(tails, continuations, strict=True)
-    )
-    return Response(scores=scores, usage=Usage(len(row.context.ids), 0))
+    """Return the response to a request that scores continuations, from the scores of their tokens."""
+    scores = []
+    for tail, text in zip(tails, continuations, strict=True):
+        scores.append(ContinuationScore(sum(tail), len(tail), len(text.encode())))
+    return Response(scores=tuple(scores), usage=Usage(len(row.context.ids), 0))
 
 
 def _failed(error: Exception, kind: ErrorKind = "bad_request") -> Response:
-    """The failure of one request, in one line; errors that are not meant for users keep their type's name."""
+    """Return the failure of one request, in one line. Errors that are not meant for users keep their type's name."""
     message = " ".join(str(error).split())[:300]
-    plain = isinstance(error, (SnellenError, OSError)) or (
-        kind == "bad_request" and isinstance(error, ValueError)
-    )
-    return Response(
-        error=Failure(kind, message if plain and message else f"{type(error).__name__}: {message}")
-    )
+    is_for_users = isinstance(error, (SnellenError, OSError))
+    if kind == "bad_request" and isinstance(error, ValueError):
+        is_for_users = True
+    if not (is_for_users and message):
+        message = f"{type(error).__name__}: {message}"
+    return Response(error=Failure(kind, message))
 
 
 def _notes(prompt: EncodedPrompt | ContinuedPrompt | Response) -> tuple[str, ...]:
+    """Return notes on how a prompt was made."""
     if isinstance(prompt, Response):
         return ()
-    return prompt.notes if isinstance(prompt, EncodedPrompt) else prompt.context.notes
+    return _context(prompt).notes
 
 
 def _tokenizer(loaded: LoadedModel) -> Any:
@@ -632,10 +663,12 @@ def _tokenizer(loaded: LoadedModel) -> Any:
 
 
 def _pad_token(loaded: LoadedModel) -> int:
-    tokenizer = _tokenizer(loaded)
-    ends = loaded.model.generation_config.eos_token_id
-    first = ends[0] if isinstance(ends, (list, tuple)) else ends
-    return int(next((i for i in (tokenizer.pad_token_id, first) if i is not None), 0))
+    """Return the token to pad with: the tokenizer's, else the first end of a reply, else 0."""
+    pad_token = _tokenizer(loaded).pad_token_id
+    if pad_token is None:
+        ends = loaded.model.generation_config.eos_token_id
+        pad_token = ends[0] if isinstance(ends, (list, tuple)) else ends
+    return int(pad_token) if pad_token is not None else 0
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class ModelLayout:
     """Whether the model creates no cache itself and has to be given one, as `generate` does (Granite 4 Vision)."""
 
     def first_cache(self) -> Tensors:
-        """The setting that gives an empty cache to a model that makes none."""
+        """Return the setting that gives an empty cache to a model that makes none."""
         if not self.given_cache:
             return {}
         settings = self.model.config.get_text_config(decoder=True)
@@ -75,151 +75,177 @@ class ModelLayout:
         return self.origin
 
     def places(self, batch: Tensors, is_token: Any, per_token: frozenset[str]) -> tuple[Any, Any]:
-        """Positions of the first tokens of `batch`, and of the next one in each row.
+        """Return the positions of the first tokens of `batch`, and of the next token in each row.
 
-        `is_token` [rows, tokens] is 1 for a token; `per_token` names the inputs with one entry per token. Positions are
-        [rows, tokens], or [3, rows, tokens] for
-        M-RoPE, where an image's tokens lie in a plane.
+        Positions are [rows, tokens], or [3, rows, tokens] for M-RoPE, where an image's tokens lie in a plane.
+
+        Args:
+            batch: The model's inputs, which may be longer than `is_token`.
+            is_token: [rows, tokens], 1 for a token and 0 for padding after it.
+            per_token: Names of the inputs with one entry per token.
         """
         import torch
 
         lengths = is_token.sum(1)
-        standing = (torch.arange(is_token.shape[1], device=is_token.device) + self.origin).expand(
-            *is_token.shape
-        )
+        rows, tokens = is_token.shape
+        in_text = torch.arange(tokens, device=is_token.device) + self.origin
+        positions = in_text.expand(rows, tokens)
         if self.rotary is None:
-            return standing, lengths + self.origin
-        standing = standing.expand(3, -1, -1)
+            return positions, lengths + self.origin
+
+        positions = positions.expand(3, -1, -1)
         if "image_grid_thw" in batch or "video_grid_thw" in batch:
-            shortened = {
-                name: batch[name][:, : is_token.shape[1]] for name in per_token | {"input_ids"}
-            }
-            inputs = {**batch, **shortened, "attention_mask": is_token.long()}
+            inputs = dict(batch)
+            for name in per_token | {"input_ids"}:
+                inputs[name] = batch[name][:, :tokens]
+            inputs["attention_mask"] = is_token.long()
             parameters = inspect.signature(self.rotary.get_rope_index).parameters
-            standing, _ = self.rotary.get_rope_index(
-                **{name: inputs[name] for name in parameters if name in inputs}
-            )
+            arguments = {name: inputs[name] for name in parameters if name in inputs}
+            positions, _ = self.rotary.get_rope_index(**arguments)
         if "video_grid_thw" in batch:
-            # What follows a clip stands behind its frames' height and width, whatever its seconds reach to.
-            last = standing[1:, torch.arange(len(lengths), device=lengths.device), lengths - 1]
-            return standing, last.amax(0) + 1
-        return standing, standing.masked_fill(~is_token.bool(), -1).amax(dim=(0, 2)) + 1
+            # The token after a clip follows the height and width of its frames, whatever time they reach.
+            every_row = torch.arange(rows, device=lengths.device)
+            last_token = positions[1:, every_row, lengths - 1]
+            return positions, last_token.amax(0) + 1
+        of_tokens = positions.masked_fill(~is_token.bool(), -1)
+        return positions, of_tokens.amax(dim=(0, 2)) + 1
 
 
 def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLayout:
-    """Find the parts of `model`. `end_of_text` is the tokenizer's, for models whose settings name no end of a reply."""
-    kind = getattr(model.config, "model_type", "")
-    text = next(
-        (getattr(model, name) for name in ("language_model", "text_model") if hasattr(model, name)),
-        None,
-    )
-    language_model = text if text is not None and hasattr(text, "lm_head") else model
-    seq2seq = bool(
+    """Find the parts of a transformers model.
+
+    Args:
+        model: The model.
+        pad: The token with which texts are padded.
+        end_of_text: The tokenizer's end of text, for models whose settings name no end of a reply.
+    """
+    language_model = model
+    for name in ("language_model", "text_model"):
+        if hasattr(model, name):
+            part = getattr(model, name)
+            language_model = part if hasattr(part, "lm_head") else model
+            break
+    encoder_decoder = bool(
         model.config.is_encoder_decoder
         or getattr(language_model.config, "is_encoder_decoder", False)
     )
-    inner = getattr(model, "model", model)
-    origin = ORIGIN.get(kind, 0)
-    if kind in ("kosmos-2", "kosmos-2.5"):
+    rotary = None
+    for module in (getattr(model, "model", model), model):
+        if hasattr(module, "get_rope_index"):
+            rotary = module
+            break
+    tower = None
+    for name, module in model.named_modules():
+        if name.split(".")[-1] in TOWERS:
+            tower = module
+            break
+    model_type = getattr(model.config, "model_type", "")
+    origin = ORIGIN.get(model_type, 0)
+    if model_type in ("kosmos-2", "kosmos-2.5"):
         origin = (model.config.text_config.pad_token_id or 0) + 1
     return ModelLayout(
         model=model,
         language_model=language_model,
         pad=pad,
-        encoder_decoder=seq2seq,
-        start=_start(model, language_model) if seq2seq else 0,
-        reply_type=REPLY_TYPE.get(kind, 0),
+        encoder_decoder=encoder_decoder,
+        start=_start(model, language_model) if encoder_decoder else 0,
+        reply_type=REPLY_TYPE.get(model_type, 0),
         origin=origin,
         seen_tokens=_seen_tokens(model.config),
-        rotary=next(
-            (module for module in (inner, model) if hasattr(module, "get_rope_index")), None
-        ),
-        tower=next(
-            (module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS),
-            None,
-        ),
-        text_encoder=language_model.get_encoder() if seq2seq else None,
+        rotary=rotary,
+        tower=tower,
+        text_encoder=language_model.get_encoder() if encoder_decoder else None,
         end_tokens=_end_tokens(model, language_model, end_of_text),
     )
 
 
 def input_names(model: Any) -> frozenset[str] | None:
-    """Names of all inputs that the code of `model` mentions; None where foreign code may take any.
+    """Return the names of all inputs that the code of `model` mentions; None for code of other packages.
 
-    Part of what `forward` passes on without a name is named by the inner model, or by a method that reads images.
+    Some inputs that `forward` passes on without a name are named by the inner model, or by a method that reads images.
     """
     if not type(model).__module__.startswith("transformers."):
         return None
-    owners = {
-        id(owner): owner for owner in (model, getattr(model, "model", model), model.base_model)
-    }.values()
-    methods = [
-        getattr(owner, name)
-        for owner in owners
-        for name in dir(type(owner))
-        if TAKES_INPUTS.match(name)
-    ]
-    return frozenset(name for method in methods for name in inspect.signature(method).parameters)
+    names: set[str] = set()
+    for owner in (model, getattr(model, "model", model), model.base_model):
+        for attribute in dir(type(owner)):
+            if TAKES_INPUTS.match(attribute):
+                method = getattr(owner, attribute)
+                names.update(inspect.signature(method).parameters)
+    return frozenset(names)
 
 
 def _end_tokens(model: Any, language_model: Any, end_of_text: int | None) -> frozenset[int]:
-    """As the generation settings say, else the tokenizer's end of text."""
-    for ends in (
+    """Return the tokens that end a reply: from the generation settings, or else the tokenizer's end of text."""
+    candidates = (
         model.generation_config.eos_token_id,
         language_model.generation_config.eos_token_id,
         end_of_text,
-    ):
+    )
+    for ends in candidates:
+        if isinstance(ends, (list, tuple)):
+            return frozenset(ends)
         if ends is not None:
-            return frozenset(ends if isinstance(ends, (list, tuple)) else [ends])
+            return frozenset([ends])
     return frozenset()
 
 
 def to_prefix_item(layout: ModelLayout, prompt: ContinuedPrompt) -> PrefixItem:
-    """What the sharing plan needs to know about a request."""
+    """Return a prompt and its continuations in the form that the sharing plan takes."""
     context = prompt.context
     return PrefixItem(
-        vision_digest(context), context.ids, _anchor(layout, context), prompt.tails, context.form
+        key=vision_digest(context),
+        tokens=context.ids,
+        anchor=_anchor(layout, context),
+        tails=prompt.tails,
+        form=context.form,
     )
 
 
 def vision_digest(encoded: EncodedPrompt) -> str:
-    """Digest of everything seen besides the tokens."""
+    """Return a digest of everything that the model sees besides the tokens."""
     digest = hashlib.blake2b("|".join(encoded.digests).encode(), digest_size=16)
     for name in PER_QUESTION:
         if name in encoded.extras:
-            digest.update(repr(encoded.extras[name].tolist()).encode())
+            values = encoded.extras[name].tolist()
+            digest.update(repr(values).encode())
     return digest.hexdigest()
 
 
 def encoder_input_digest(encoded: EncodedPrompt) -> str:
-    """Digest of everything that an encoder reads: tokens and images."""
-    return hashlib.blake2b(
-        f"{vision_digest(encoded)}{encoded.ids}".encode(), digest_size=16
-    ).hexdigest()
+    """Return a digest of everything that an encoder reads: tokens and images."""
+    inputs = f"{vision_digest(encoded)}{encoded.ids}"
+    return hashlib.blake2b(inputs.encode(), digest_size=16).hexdigest()
 
 
 def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
-    """Number of tokens up to and including the last token of an image or clip; all tokens if none can be
-    identified."""
+    """Return the number of tokens up to and including the last token of an image or clip.
+
+    All tokens if none can be identified; 0 for a prompt without images and clips.
+    """
     if not encoded.digests:
         return 0
-    places: Sequence[int] = [
-        i for i, token in enumerate(encoded.ids) if token in layout.seen_tokens
-    ]
+    image_positions: Sequence[int]
     if "image_embeds_position_mask" in encoded.extras:
-        places = encoded.extras["image_embeds_position_mask"][0].nonzero()[:, 0].tolist()
-    return places[-1] + 1 if places else len(encoded.ids)
+        mask = encoded.extras["image_embeds_position_mask"][0]
+        image_positions = mask.nonzero()[:, 0].tolist()
+    else:
+        image_positions = [i for i, token in enumerate(encoded.ids) if token in layout.seen_tokens]
+    return image_positions[-1] + 1 if image_positions else len(encoded.ids)
 
 
 def _seen_tokens(config: Any) -> frozenset[int]:
-    names = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
-    return frozenset(
-        int(token) for name in names if (token := getattr(config, name, None)) is not None
-    )
+    """Return the tokens that stand for an image or a clip in prompts."""
+    tokens = set()
+    for name in ("image_token_id", "image_token_index", "video_token_id", "video_token_index"):
+        token = getattr(config, name, None)
+        if token is not None:
+            tokens.add(int(token))
+    return frozenset(tokens)
 
 
 def _start(model: Any, language_model: Any) -> int:
-    """The decoder's first token."""
+    """Return the decoder's first token, from the first settings that name one."""
     for settings in (
         language_model.generation_config,
         language_model.config,
@@ -227,6 +253,7 @@ def _start(model: Any, language_model: Any) -> int:
         model.config,
     ):
         for name in ("decoder_start_token_id", "bos_token_id"):
-            if getattr(settings, name, None) is not None:
-                return int(getattr(settings, name))
+            token = getattr(settings, name, None)
+            if token is not None:
+                return int(token)
     return 0

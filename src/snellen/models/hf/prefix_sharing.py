@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
 from typing import Any
 
 from snellen.models.hf.cached_forward import (
@@ -78,58 +77,80 @@ class Branches:
 def run_trees(
     layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree], at_once: bool
 ) -> TreeState:
-    """Run prefixes from the beginning, and then their trees; in one forward pass if that is allowed and faster."""
-    width = max(len(prefix.ids) for prefix in prefixes) + max(len(tree.tokens) for tree in trees)
-    if at_once and width <= AT_ONCE and 0 < max(len(tree.tokens) for tree in trees) <= FEW:
-        return _read_at_once(layout, prefixes, trees)
+    """Run prefixes from the beginning, and then the tree after each.
+
+    `at_once` allows a single forward pass for both, which is used where it is faster.
+    """
+    longest_prefix = max(len(prefix.ids) for prefix in prefixes)
+    largest_tree = max(len(tree.tokens) for tree in trees)
+    is_small = 0 < largest_tree <= FEW and longest_prefix + largest_tree <= AT_ONCE
+    if at_once and is_small:
+        return _run_with_prefixes(layout, prefixes, trees)
     return extend_trees(layout, prefill(layout, prefixes), trees)
 
 
 def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree]) -> TreeState:
-    """Run one tree in each row, in one pass. `state` can be continued again."""
+    """Run the tree of each row after the prefix in that row, in one forward pass.
+
+    Only a copy of the cache grows, so `state` can be continued again.
+    """
     import torch
 
+    rows = len(trees)
     width = max(len(tree.tokens) for tree in trees)
-    device, rows = state.mask.device, len(trees)
+    device = state.mask.device
     if not width:
         sees = torch.zeros((rows, 0, state.mask.shape[1]), dtype=torch.bool, device=device)
-        return TreeState(state, state.cache, sees, sees[:, :, 0].long(), None)
-    ids, depths, among_nodes = _laid_out(trees, width, layout.pad, device)
-    sees = torch.cat([state.mask.bool()[:, None].expand(-1, width, -1), among_nodes], dim=2)
+        no_positions = sees[:, :, 0].long()
+        return TreeState(state, state.cache, sees, no_positions, None)
+
+    ids, depths, sees_nodes = _tree_tensors(trees, width, layout.pad, device)
+    sees_prefix = state.mask.bool()[:, None].expand(-1, width, -1)
+    sees = torch.cat([sees_prefix, sees_nodes], dim=2)
+    mask = additive(layout, sees)[:, None]
     position = state.position[:, None] + depths
-    logits_setting = logits_to_keep(layout.language_model, max(tree.scored for tree in trees))
+    most_scored = max(tree.scored for tree in trees)
+    logits_setting = logits_to_keep(layout.language_model, most_scored)
     grown = replace(state, cache=copy_cache(state.cache))
-    output = run_language_model(
-        layout, grown, ids, additive(layout, sees)[:, None], position, logits_setting
-    )
-    return TreeState(state, cache_of(output), sees, position, _scored(output.logits, trees))
+    output = run_language_model(layout, grown, ids, mask, position, logits_setting)
+    scored_logits = _of_scored_nodes(output.logits, trees)
+    return TreeState(state, cache_of(output), sees, position, scored_logits)
 
 
 def branches_of(
     layout: ModelLayout, grown: TreeState, trees: Sequence[Tree], stems: Sequence[Sequence[int]]
 ) -> Branches:
-    """Return a branch after each node of `stems[row]` (PREFIX_END: after the prefix), padded with dead branches."""
+    """Return branches along which texts can be generated.
+
+    Row r has one branch after each node of `stems[r]`; PREFIX_END is the end of its prefix. Rows with fewer branches are
+    padded with dead branches, which see nothing.
+    """
     import torch
 
-    device, most = grown.sees.device, max(map(len, stems))
+    rows = len(stems)
+    most_branches = max(len(row_stems) for row_stems in stems)
+    device = grown.sees.device
     nodes, tokens = grown.sees.shape[1:]
-    sees = torch.zeros((len(stems), most, tokens), dtype=torch.bool, device=device)
-    position = torch.zeros((len(stems), most), dtype=torch.long, device=device)
+    sees = torch.zeros((rows, most_branches, tokens), dtype=torch.bool, device=device)
+    position = torch.zeros((rows, most_branches), dtype=torch.long, device=device)
     for row, (tree, row_stems) in enumerate(zip(trees, stems, strict=True)):
+        first_node = nodes - len(tree.tokens)  # trees are aligned at the end
         for branch, node in enumerate(row_stems):
             if node == PREFIX_END:
-                sees[row, branch, : grown.prefix.mask.shape[1]] = grown.prefix.mask[row].bool()
+                prefix_length = grown.prefix.mask.shape[1]
+                sees[row, branch, :prefix_length] = grown.prefix.mask[row].bool()
                 position[row, branch] = grown.prefix.position[row]
             else:
-                place = nodes - len(tree.tokens) + node
-                sees[row, branch] = grown.sees[row, place]
-                position[row, branch] = grown.position[row, place] + 1
-    mask = None if most == 1 and bool(sees.all()) else additive(layout, sees)
+                sees[row, branch] = grown.sees[row, first_node + node]
+                position[row, branch] = grown.position[row, first_node + node] + 1
+    mask = additive(layout, sees)
+    if most_branches == 1 and bool(sees.all()):
+        mask = None
     return Branches(grown.cache, mask, position, grown.prefix.tile_mask)
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
-    """Run `ids` [rows, branches], one token per branch. The cache of `branches` is consumed.
+    """Run one token per branch, `ids` [rows, branches]. The cache of `branches` is consumed.
 
     Returns the new branches and their logits [rows, branches, vocabulary].
     """
@@ -138,8 +159,10 @@ def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[
     rows, count = ids.shape
     mask = branches.mask
     if mask is not None:
-        itself = torch.eye(count, dtype=torch.bool, device=ids.device)
-        mask = torch.cat([mask, additive(layout, itself).expand(rows, -1, -1)], dim=2)
+        # Each new token sees itself, and not those of the other branches.
+        sees_itself = torch.eye(count, dtype=torch.bool, device=ids.device)
+        new_columns = additive(layout, sees_itself).expand(rows, -1, -1)
+        mask = torch.cat([mask, new_columns], dim=2)
     state = CachedState(branches.cache, None, None, None, branches.tile_mask)
     output = run_language_model(
         layout,
@@ -157,121 +180,136 @@ def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Bran
     """Return the branches `chosen[row]` of each row, in that order, padded with dead branches."""
     import torch
 
-    most, device = max(map(len, chosen)), branches.position.device
-    index = copy_to_device(
-        torch.tensor([[*places, *[0] * (most - len(places))] for places in chosen]), device
-    )
+    device = branches.position.device
+    most_branches = max(len(row) for row in chosen)
+    padded_rows = []
+    dead_rows = []
+    for row in chosen:
+        missing = most_branches - len(row)
+        padded_rows.append([*row, *[0] * missing])
+        dead_rows.append([*[False] * len(row), *[True] * missing])
+    index = copy_to_device(torch.tensor(padded_rows), device)
     position = branches.position.gather(1, index)
     if branches.mask is None:
         return replace(branches, position=position)
-    dead = copy_to_device(
-        torch.tensor([[place >= len(places) for place in range(most)] for places in chosen]), device
-    )
+    dead = copy_to_device(torch.tensor(dead_rows), device)
     mask = branches.mask.take_along_dim(index[:, :, None], 1)
-    return replace(
-        branches,
-        mask=mask.masked_fill(dead[:, :, None], torch.finfo(mask.dtype).min),
-        position=position,
-    )
+    lowest = torch.finfo(mask.dtype).min
+    return replace(branches, mask=mask.masked_fill(dead[:, :, None], lowest), position=position)
 
 
 def additive(layout: ModelLayout, sees: Any) -> Any:
-    """Return 0 where a token is seen, and the lowest number of the model's format elsewhere."""
+    """Return an attention mask: 0 where a token is seen, and the lowest number of the model's format elsewhere."""
     import torch
 
     dtype = layout.model.dtype
-    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(
-        ~sees, torch.finfo(dtype).min
-    )
+    mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
+    return mask.masked_fill_(~sees, torch.finfo(dtype).min)
 
 
-def _read_at_once(
+def _run_with_prefixes(
     layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]
 ) -> TreeState:
-    """Run prefix and tree as one text, in which tokens of the tree see only their ancestors."""
+    """Run each prefix and its tree as one text, in which tokens of the tree see only their ancestors.
+
+    A row is the prefix, padding, and the tree at the end: prefixes are aligned at the left and trees at the right.
+    """
     import torch
 
-    model, pad, device = layout.model, layout.pad, input_device(layout.model)
-    longest, nodes = (
-        max(len(prefix.ids) for prefix in prefixes),
-        max(len(tree.tokens) for tree in trees),
-    )
-    texts = [
-        extend(
-            prefix,
-            (*[pad] * (longest + nodes - len(prefix.ids) - len(tree.tokens)), *tree.tokens),
-            layout.reply_type,
-        )
-        for prefix, tree in zip(prefixes, trees, strict=True)
-    ]
+    model = layout.model
+    pad = layout.pad
+    device = input_device(model)
+    longest = max(len(prefix.ids) for prefix in prefixes)
+    nodes = max(len(tree.tokens) for tree in trees)
+    width = longest + nodes
+
+    texts = []
+    for prefix, tree in zip(prefixes, trees, strict=True):
+        padding = [pad] * (width - len(prefix.ids) - len(tree.tokens))
+        texts.append(extend(prefix, (*padding, *tree.tokens), layout.reply_type))
     batch = to_device(model, pad_rows(texts, pad, "right"))
+
+    # Prefixes see the tokens before them; nodes see their row's prefix and their ancestors.
     lengths = torch.tensor([len(prefix.ids) for prefix in prefixes], device=device)
     is_token = torch.arange(longest, device=device) < lengths[:, None]
-    _, depths, among_nodes = _laid_out(trees, nodes, pad, device)
-    sees = torch.cat([is_token[:, None].expand(-1, nodes, -1), among_nodes], dim=2)
-    earlier = torch.ones((longest, longest + nodes), dtype=torch.bool, device=device).tril()
-    standing, following = layout.places(batch, is_token, texts[0].per_token)
-    position = following[:, None] + depths
-    batch["attention_mask"] = additive(
-        layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1)
-    )[:, None]
-    batch["position_ids"] = torch.cat([standing, position.expand(*standing.shape[:-1], -1)], dim=-1)
-    scored = torch.arange(
-        longest + nodes - max(tree.scored for tree in trees), longest + nodes, device=device
-    )
-    logit_places: Any = torch.unique(torch.cat([lengths - 1, scored]))
-    logits_setting = (
-        {} if layout.all_logits else dict.fromkeys(logits_to_keep(model, 1), logit_places)
-    )
+    _, depths, sees_nodes = _tree_tensors(trees, nodes, pad, device)
+    sees_prefix = is_token[:, None].expand(-1, nodes, -1)
+    sees = torch.cat([sees_prefix, sees_nodes], dim=2)
+    causal = torch.ones((longest, width), dtype=torch.bool, device=device).tril()
+    causal_rows = causal.expand(len(trees), -1, -1)
+    batch["attention_mask"] = additive(layout, torch.cat([causal_rows, sees], dim=1))[:, None]
+
+    prefix_positions, next_position = layout.places(batch, is_token, texts[0].per_token)
+    position = next_position[:, None] + depths
+    node_positions = position.expand(*prefix_positions.shape[:-1], -1)
+    batch["position_ids"] = torch.cat([prefix_positions, node_positions], dim=-1)
+
+    # Logits are needed at the ends of prefixes, and at the scored nodes, which are the last ones.
+    ends_of_prefixes = lengths - 1
+    most_scored = max(tree.scored for tree in trees)
+    scored = torch.arange(width - most_scored, width, device=device)
+    needed: Any = torch.unique(torch.cat([ends_of_prefixes, scored]))
+    logits_setting: dict[str, Any] = {}
+    if not layout.all_logits:
+        logits_setting = dict.fromkeys(logits_to_keep(model, 1), needed)
     layout.forget_positions()
     output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
-    cache, logits = cache_of(output), output.logits
-    ends = (
-        torch.searchsorted(logit_places, lengths - 1)
-        if logits_setting
-        else lengths - 1 + logits.shape[1] - longest - nodes
-    )
-    first = logits[torch.arange(len(trees), device=device), ends]
+    cache = cache_of(output)
+    logits = output.logits
+    if logits_setting:
+        index_of_ends = torch.searchsorted(needed, ends_of_prefixes)
+    else:
+        index_of_ends = ends_of_prefixes + logits.shape[1] - width
+
     tile_mask = batch.get("cross_attention_mask")
-    prefix = CachedState(
+    prefix_state = CachedState(
         cache=crop_cache(cache, longest) if tile_mask is None else None,
         mask=is_token.long(),
-        position=following,
-        logits=first,
+        position=next_position,
+        logits=logits[torch.arange(len(trees), device=device), index_of_ends],
         tile_mask=None if tile_mask is None else tile_mask[:, -1:],
     )
-    return TreeState(prefix, cache, sees, position, _scored(logits, trees))
+    return TreeState(prefix_state, cache, sees, position, _of_scored_nodes(logits, trees))
 
 
-def _laid_out(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:
-    """Return ids and depths [rows, width], and node visibility [rows, width, width]; trees are aligned at the end."""
+def _tree_tensors(trees: Sequence[Tree], width: int, pad: int, device: Any) -> tuple[Any, Any, Any]:
+    """Return token ids, depths and visibility of nodes as tensors, with trees aligned at the end of their row.
+
+    Ids and depths are [rows, width]; visibility is [rows, width, width], true where a node sees another.
+    """
     import torch
 
-    ids = torch.full((len(trees), width), pad)
-    depths = torch.zeros((len(trees), width), dtype=torch.long)
-    sees = torch.eye(width, dtype=torch.bool).repeat(len(trees), 1, 1)
+    rows = len(trees)
+    ids = torch.full((rows, width), pad)
+    depths = torch.zeros((rows, width), dtype=torch.long)
+    sees = torch.eye(width, dtype=torch.bool).repeat(rows, 1, 1)
     for row, tree in enumerate(trees):
-        if tree.tokens:
-            start = width - len(tree.tokens)
-            ids[row, start:] = torch.tensor(tree.tokens)
-            depths[row, start:] = torch.tensor(tree.depths)
-            sees[row, start:, start:] = _lineage(tree)
+        if not tree.tokens:
+            continue
+        start = width - len(tree.tokens)
+        ids[row, start:] = torch.tensor(tree.tokens)
+        depths[row, start:] = torch.tensor(tree.depths)
+        sees[row, start:, start:] = _sees_ancestors(tree)
     return copy_to_device(ids, device), copy_to_device(depths, device), copy_to_device(sees, device)
 
 
-def _lineage(tree: Tree) -> Any:
-    """Return which nodes each node sees, including itself: [nodes, nodes]."""
+def _sees_ancestors(tree: Tree) -> Any:
+    """Return a matrix [nodes, nodes] that is true where a node sees another: its ancestors and itself."""
     import torch
 
     sees = torch.eye(len(tree.tokens), dtype=torch.bool)
-    for node in sorted(range(len(tree.tokens)), key=tree.depths.__getitem__):
-        if tree.parents[node] != PREFIX_END:
-            sees[node] |= sees[tree.parents[node]]
+    parents_first = sorted(range(len(tree.tokens)), key=tree.depths.__getitem__)
+    for node in parents_first:
+        parent = tree.parents[node]
+        if parent != PREFIX_END:
+            sees[node] |= sees[parent]
     return sees
 
 
-def _scored(logits: Any, trees: Sequence[Tree]) -> Any:
-    return logits[:, logits.shape[1] - max(tree.scored for tree in trees) :]
+def _of_scored_nodes(logits: Any, trees: Sequence[Tree]) -> Any:
+    """Return the logits of the last nodes, as many as the tree with the most scored nodes has."""
+    most_scored = max(tree.scored for tree in trees)
+    return logits[:, logits.shape[1] - most_scored :]
 
 
 # --- groups of requests -----------------------------------------------------------------------------------------------
@@ -283,11 +321,12 @@ def score_by_tree(
     trees: Sequence[Tree],
     grown: TreeState,
 ) -> dict[int, Scores]:
-    """Return scores from the logits of prefixes and of the nodes after them, without running the model."""
+    """Return the scores of each member from the logits of prefixes and nodes, without running the model again."""
     scores: dict[int, Scores] = {}
     for row, (group, tree) in enumerate(zip(groups, trees, strict=True)):
-        nodes = None if grown.logits is None else grown.logits[row]
-        scores.update(_tree_scores(grown.prefix.logits[row], nodes, items, group, tree))
+        node_logits = None if grown.logits is None else grown.logits[row]
+        prefix_logits = grown.prefix.logits[row]
+        scores.update(_tree_scores(prefix_logits, node_logits, items, group, tree))
     return scores
 
 
@@ -299,61 +338,79 @@ def generate_by_tree(
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
-    """Return new tokens of every request, at most `longest`, generated as branches of the trees.
+    """Generate replies as branches of the trees.
 
-    Every member has one tail of one token, which represents the text to generate.
+    Every member of a group has one continuation of one token, which stands for the text to generate.
+
+    Args:
+        layout: The model.
+        groups: Groups of requests, one per row.
+        trees: The tree of each group.
+        grown: The state after prefixes and trees.
+        pick: Chooses the next tokens.
+        longest: Maximum number of tokens of a reply.
+
+    Returns:
+        The new tokens of each request, by its index.
     """
     import torch
 
     members = [member for group in groups for member in group.members]
-    stems = [[tails[0][0] for tails in tree.predictors] for tree in trees]
+    # For each row, the nodes after which replies begin.
+    stems: list[list[int]] = []
+    first_logits = []
+    for row, tree in enumerate(trees):
+        row_stems = [member_predictors[0][0] for member_predictors in tree.predictors]
+        stems.append(row_stems)
+        first_logits.extend(_logits_at_node(grown, trees, row, node) for node in row_stems)
+    logits = torch.stack(first_logits)
+
     branches = branches_of(layout, grown, trees, stems)
     branches = replace(branches, cache=with_room(branches.cache, longest))
-    logits = torch.stack(
-        [_predicting(grown, trees, row, node) for row, nodes in enumerate(stems) for node in nodes]
-    )
-    # For each row, the members whose branches are still running, in branch order.
-    first = list(accumulate(map(len, stems), initial=0))
-    live = [list(range(start, end)) for start, end in pairwise(first)]
-    places = _places(live, logits.device)
+    # For each row, the replies whose branches are still running, in branch order. Replies are numbered over all rows.
+    live: list[list[int]] = []
+    count = 0
+    for row_stems in stems:
+        live.append(list(range(count, count + len(row_stems))))
+        count += len(row_stems)
+    index = _branch_index(live, logits.device)
+
     replies = GrowingReplies(len(members), pick(members))
     for step in range(longest):
         tokens = replies.choose(logits)
-        running = [[member for member in row if not replies.ended[member]] for row in live]
+        running = [[reply for reply in row if not replies.ended[reply]] for row in live]
         if step == longest - 1 or not any(running):
             break
         if running != live:
-            branches = select_branches(
-                branches,
-                [
-                    [live[row].index(m) for m in branch_members]
-                    for row, branch_members in enumerate(running)
-                ],
-            )
-            live, places = running, _places(running, logits.device)
-        most = max(map(len, live))
-        ids = torch.tensor(
-            [[*(tokens[m] for m in row), *[layout.pad] * (most - len(row))] for row in live]
-        )
-        branches, grown_logits = extend_branches(
-            layout, branches, copy_to_device(ids, logits.device)
-        )
-        rows, member_branches, targets = places
-        logits = logits.index_copy(0, targets, grown_logits[rows, member_branches])
+            kept = []
+            for live_row, running_row in zip(live, running, strict=True):
+                kept.append([live_row.index(reply) for reply in running_row])
+            branches = select_branches(branches, kept)
+            live = running
+            index = _branch_index(live, logits.device)
+
+        most_branches = max(len(row) for row in live)
+        next_ids = []
+        for row in live:
+            padding = [layout.pad] * (most_branches - len(row))
+            next_ids.append([*(tokens[reply] for reply in row), *padding])
+        ids = copy_to_device(torch.tensor(next_ids), logits.device)
+        branches, branch_logits = extend_branches(layout, branches, ids)
+        rows, row_branches, targets = index
+        logits = logits.index_copy(0, targets, branch_logits[rows, row_branches])
     return dict(zip(members, replies.tokens, strict=True))
 
 
-def _places(live: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any, Any]:
-    """Return row, branch and member of every live branch."""
+def _branch_index(live: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any, Any]:
+    """Return three tensors with one entry per live branch: its row, its index in the row, and its reply."""
     import torch
 
-    positions = [
-        (row, branch, member)
-        for row, members in enumerate(live)
-        for branch, member in enumerate(members)
-    ]
-    rows, branches, members = copy_to_device(torch.tensor(positions), device).unbind(1)
-    return rows, branches, members
+    positions = []
+    for row, replies in enumerate(live):
+        for branch, reply in enumerate(replies):
+            positions.append((row, branch, reply))
+    rows, branches, targets = copy_to_device(torch.tensor(positions), device).unbind(1)
+    return rows, branches, targets
 
 
 def score_by_rows(
@@ -363,17 +420,23 @@ def score_by_rows(
     prefixes: CachedState,
     together: RowsTogether,
 ) -> dict[int, Scores]:
-    """Run the rest of every prompt after the prefixes, and then every continuation, each as a batch of rows."""
+    """Return the scores of each member, with one row per prompt and then one row per continuation.
+
+    `prefixes` is the state after the groups' prefixes; `together` says which rows may share a forward pass.
+    """
     scores: dict[int, Scores] = {}
     for block in _blocks(items, groups, together):
-        state = _read_rests(layout, prefixes, items, groups, block)
-        tails = [
-            (row, tail) for row, (_, member) in enumerate(block) for tail in items[member].tails
-        ]
-        parts = [[tail] for tail in tails] if together == "single" else [tails]
-        scored = iter([values for part in parts for values in _tail_scores(layout, state, part)])
+        state = _after_prompts(layout, prefixes, items, groups, block)
+        tails: list[tuple[int, Sequence[int]]] = []
+        for row, (_, member) in enumerate(block):
+            tails.extend((row, tail) for tail in items[member].tails)
+        batches = [[tail] for tail in tails] if together == "single" else [tails]
+        tail_scores: list[list[float]] = []
+        for batch in batches:
+            tail_scores.extend(_tail_scores(layout, state, batch))
+        remaining = iter(tail_scores)
         for _, member in block:
-            scores[member] = [next(scored) for _ in items[member].tails]
+            scores[member] = [next(remaining) for _ in items[member].tails]
     return scores
 
 
@@ -386,11 +449,11 @@ def generate_by_rows(
     pick: TokenPicker,
     longest: int,
 ) -> dict[int, list[int]]:
-    """Return new tokens of every request, at most `longest`, with one row per request."""
+    """Return the new tokens of each request, at most `longest`, generated with one row per request."""
     new_tokens: dict[int, list[int]] = {}
     for block in _blocks(items, groups, together):
         members = [member for _, member in block]
-        state = _read_rests(layout, prefixes, items, groups, block)
+        state = _after_prompts(layout, prefixes, items, groups, block)
         state = replace(state, cache=with_room(state.cache, longest))
         replies = GrowingReplies(len(members), pick(members))
         for step in range(longest):
@@ -402,88 +465,124 @@ def generate_by_rows(
     return new_tokens
 
 
-def _predicting(grown: TreeState, trees: Sequence[Tree], row: int, node: int) -> Any:
-    """Return the logits [vocabulary] at a predicting node of a row's tree."""
+def _logits_at_node(grown: TreeState, trees: Sequence[Tree], row: int, node: int) -> Any:
+    """Return the logits [vocabulary] at a predicting node of a row's tree, or at the end of its prefix."""
     if node == PREFIX_END:
         return grown.prefix.logits[row]
-    return grown.logits[row, grown.logits.shape[1] - len(trees[row].tokens) + node]
+    row_logits = grown.logits[row]
+    first_node = row_logits.shape[0] - len(trees[row].tokens)
+    return row_logits[first_node + node]
 
 
 def _blocks(
     items: Sequence[PrefixItem], groups: Sequence[SharingGroup], together: RowsTogether
 ) -> list[list[tuple[int, int]]]:
-    """Return the (group, member) pairs of each batch: all, those of equal length if holes are not allowed, or one."""
-    pairs = [(row, member) for row, group in enumerate(groups) for member in group.members]
+    """Return the (group, member) pairs of each batch of prompts.
+
+    "ragged" puts all into one batch, "single" each into its own, and "equal" those of equal length together.
+    """
+    pairs: list[tuple[int, int]] = []
+    for row, group in enumerate(groups):
+        pairs.extend((row, member) for member in group.members)
     if together == "ragged":
         return [pairs]
     if together == "single":
         return [[pair] for pair in pairs]
-    alike: dict[int, list[tuple[int, int]]] = {}
+    pairs_by_length: dict[int, list[tuple[int, int]]] = {}
     for row, member in pairs:
-        alike.setdefault(len(items[member].tokens), []).append((row, member))
-    return list(alike.values())
+        length = len(items[member].tokens)
+        pairs_by_length.setdefault(length, []).append((row, member))
+    return list(pairs_by_length.values())
 
 
 def _tail_scores(
     layout: ModelLayout, state: CachedState, tails: Sequence[tuple[int, Sequence[int]]]
 ) -> list[list[float]]:
-    """Return token scores of continuations, each after a row of `state`, run as one batch."""
-    first, later = state.logits, None
+    """Return the token scores of continuations, run as one batch.
+
+    `tails` are pairs of a row of `state` and the tokens that continue it.
+    """
+    later_logits = None
     if any(len(tail) > 1 for _, tail in tails):
         repeated = select_rows(state, [row for row, _ in tails])
-        _, later = advance(layout, repeated, [tail[:-1] for _, tail in tails], all_logits=True)
-    return [
-        _row_scores(first[row], None if later is None else later[place], tail)
-        for place, (row, tail) in enumerate(tails)
-    ]
+        texts = [tail[:-1] for _, tail in tails]
+        _, later_logits = advance(layout, repeated, texts, all_logits=True)
+    scores = []
+    for index, (row, tail) in enumerate(tails):
+        later = None if later_logits is None else later_logits[index]
+        scores.append(_row_scores(state.logits[row], later, tail))
+    return scores
 
 
-def _read_rests(
+def _after_prompts(
     layout: ModelLayout,
     prefixes: CachedState,
     items: Sequence[PrefixItem],
     groups: Sequence[SharingGroup],
     block: Sequence[tuple[int, int]],
 ) -> CachedState:
-    """Return the state after the prompts of `block`, given the state after their prefixes."""
+    """Return the state after the whole prompts of `block`, given the state after their groups' prefixes."""
     state = select_rows(prefixes, [row for row, _ in block])
     rests = [items[member].tokens[groups[row].prefix :] for row, member in block]
-    return advance(layout, state, rests)[0] if any(rests) else state
+    if not any(rests):
+        return state
+    state, _ = advance(layout, state, rests)
+    return state
 
 
 def _row_scores(first: Any, later: Any, tail: Sequence[int]) -> list[float]:
+    """Return the log-probabilities of the tokens of a continuation.
+
+    `first` [vocabulary] predicts its first token; `later` [tokens, vocabulary] predicts the others, None if there are none.
+    """
     import torch
 
-    logits = (
-        first[None]
-        if later is None or len(tail) == 1
-        else torch.cat([first[None], later[: len(tail) - 1]])
-    )
+    logits = first[None]
+    if later is not None and len(tail) > 1:
+        logits = torch.cat([logits, later[: len(tail) - 1]])
     scores: list[float] = token_scores(logits, tail).tolist()
     return scores
 
 
 def _tree_scores(
-    prefix: Any, grown: Any, items: Sequence[PrefixItem], group: SharingGroup, tree: Tree
+    prefix_logits: Any,
+    node_logits: Any,
+    items: Sequence[PrefixItem],
+    group: SharingGroup,
+    tree: Tree,
 ) -> dict[int, Scores]:
-    """Return scores of a group's members from the logits of its prefix's last token and of its tree's scored nodes."""
+    """Return the scores of a group's members.
+
+    Args:
+        prefix_logits: [vocabulary], at the end of the group's prefix.
+        node_logits: [nodes, vocabulary], of which the last `tree.scored` are used; None if the tree has no nodes.
+        items: The tokenised requests.
+        group: The group.
+        tree: The tree of the group.
+    """
     import torch
 
-    logits = (
-        prefix[None]
-        if grown is None
-        else torch.cat([prefix[None], grown[grown.shape[0] - tree.scored :]])
-    )
+    logits = prefix_logits[None]
+    if node_logits is not None:
+        scored_nodes = node_logits[node_logits.shape[0] - tree.scored :]
+        logits = torch.cat([logits, scored_nodes])
     logits = logits.float()
+
+    # For every scored token, the row of `logits` that predicts it. Row 0 is the end of the prefix.
     unscored = len(tree.tokens) - tree.scored
-    targets = [
-        (0 if node == PREFIX_END else 1 + node - unscored, token)
-        for member, tails in zip(group.members, tree.predictors, strict=True)
-        for tail, nodes in zip(items[member].tails, tails, strict=True)
-        for node, token in zip(nodes, tail, strict=True)
-    ]
-    places, tokens = (
-        torch.tensor(column, device=logits.device) for column in zip(*targets, strict=True)
-    )
-    values = iter((logits[places, tokens] - logits.logsumexp(-1)[places]).tolist())
-    return {m: [[next(values) for _ in tail] for tail in items[m].tails] for m in group.members}
+    logit_rows = []
+    tokens = []
+    for member, member_predictors in zip(group.members, tree.predictors, strict=True):
+        for tail, path in zip(items[member].tails, member_predictors, strict=True):
+            for node, token in zip(path, tail, strict=True):
+                logit_rows.append(0 if node == PREFIX_END else 1 + node - unscored)
+                tokens.append(token)
+    row_index = torch.tensor(logit_rows, device=logits.device)
+    token_index = torch.tensor(tokens, device=logits.device)
+    log_probabilities = logits[row_index, token_index] - logits.logsumexp(-1)[row_index]
+
+    values = iter(log_probabilities.tolist())
+    scores: dict[int, Scores] = {}
+    for member in group.members:
+        scores[member] = [[next(values) for _ in tail] for tail in items[member].tails]
+    return scores

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from msgspec.structs import replace as replace_struct
 
 from snellen.common.decoding import inspect_image
-from snellen.models.hf.cached_forward import write_token_by_token
+from snellen.models.hf.cached_forward import TokenChooser, write_token_by_token
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import generate_rows
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend
@@ -43,7 +43,7 @@ PASSES = 16
 """Maximum number of forward passes over a text of full length, for all paths that are tried."""
 
 
-Shows = Literal["words", "pictures", "clips"]
+Shows = Literal["text", "images", "clips"]
 """Content of a prompt: text only, images, or clips given as video."""
 FRAMES, SECONDS = 4, 4.0
 """Number of frames of a test clip, and seconds between two. They are so far apart that times exceed other positions."""
@@ -64,32 +64,34 @@ class _Noise(dict[str, bytes]):
 
     def shown(self, shows: Shows, seed: int, size: tuple[int, int]) -> list[ImageRef]:
         """Return the images for a kind of prompt: none, one image, or the frames of a clip."""
-        if shows == "clips":
-            return [
-                replace_struct(self.add(10 * seed + i, size), time=i * SECONDS)
-                for i in range(FRAMES)
-            ]
-        return [self.add(seed, size)] if shows == "pictures" else []
+        if shows == "text":
+            return []
+        if shows == "images":
+            return [self.add(seed, size)]
+        frames = []
+        for i in range(FRAMES):
+            frame = self.add(10 * seed + i, size)
+            frames.append(replace_struct(frame, time=i * SECONDS))
+        return frames
 
     def read(self, image: ImageRef) -> bytes:
         return self[image.digest]
 
 
 def build_probe(
-    conversation: Conversation, encoder: Encoder, encoder_decoder: bool, shows: Shows = "pictures"
+    conversation: Conversation, encoder: Encoder, encoder_decoder: bool, shows: Shows = "images"
 ) -> list[ContinuedPrompt]:
     """Return prompts with two questions about one image or clip, one about another, and two about two of them each.
 
-    Prompts with two are left out if the processor rejects them. With `shows="words"` prompts have text only.
+    Prompts with two are left out if the processor rejects them. With `shows="text"` there are no images.
 
     Raises ValueError if the processor rejects the prompts, UnrepeatableError if it encodes the same prompt differently.
     """
     noise = _Noise()
 
-    def asked(pictures: Sequence[ImageRef], question: str) -> ContinuedPrompt:
-        prompt = conversation.write(
-            [Message("user", (*map(ImagePart, pictures), TextPart(question)))]
-        )
+    def encode(images: Sequence[ImageRef], question: str) -> ContinuedPrompt:
+        parts = [*(ImagePart(image) for image in images), TextPart(question)]
+        prompt = conversation.write([Message("user", tuple(parts))])
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
             raise UnrepeatableError(
                 "its processor produces different inputs when it processes the same image and question again, so "
@@ -101,20 +103,22 @@ def build_probe(
         return encoder.continue_with(prompt, encoded, REPLIES)
 
     # Of different shape: what pads them to one size may change what is seen of them (Emu3).
-    first, second = noise.shown(shows, 1, (96, 72)), noise.shown(shows, 2, (64, 80))
+    first = noise.shown(shows, 1, (96, 72))
+    second = noise.shown(shows, 2, (64, 80))
     prompts = [
-        asked(first, QUESTIONS[0]),
-        asked(first, QUESTIONS[1]),
-        asked(second, QUESTIONS[0]),
+        encode(first, QUESTIONS[0]),
+        encode(first, QUESTIONS[1]),
+        encode(second, QUESTIONS[0]),
     ]
-    if shows == "words":
+    if shows == "text":
         return prompts
     # Of the same shapes as the first two, so that different images share a batch.
-    third, fourth = noise.shown(shows, 3, (96, 72)), noise.shown(shows, 4, (64, 80))
+    third = noise.shown(shows, 3, (96, 72))
+    fourth = noise.shown(shows, 4, (64, 80))
     try:
         pairs = [
-            asked([*first, *second], QUESTIONS[0]),
-            asked([*third, *fourth], QUESTIONS[1]),
+            encode([*first, *second], QUESTIONS[0]),
+            encode([*third, *fourth], QUESTIONS[1]),
         ]
     except UnrepeatableError:
         raise
@@ -125,7 +129,8 @@ def build_probe(
 
 def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
     """Return the prompt with its longest continuation repeated at the end, which shows if reading the others has effects."""
-    return replace(prompt, tails=(*prompt.tails, max(prompt.tails, key=len)))
+    longest = max(prompt.tails, key=len)
+    return replace(prompt, tails=(*prompt.tails, longest))
 
 
 def without_image(
@@ -135,13 +140,14 @@ def without_image(
 
     The longer continuation of the first prompt reaches `length` tokens.
     """
-    words = _words(probe, layout)
+    vocabulary = _text_tokens(probe, layout)
     rng = random.Random(1)
     prompts = []
-    for count, most in ((4, length), (7, BRIEF)):
-        start = tuple(rng.choice(words) for _ in range(count))
-        after = tuple(rng.choice(words) for _ in range(max(2, most - count)))
-        prompts.append(ContinuedPrompt(EncodedPrompt(start, {}), (after[:2], after)))
+    for prompt_length, total_length in ((4, length), (7, BRIEF)):
+        tail_length = max(2, total_length - prompt_length)
+        context = tuple(rng.choice(vocabulary) for _ in range(prompt_length))
+        tail = tuple(rng.choice(vocabulary) for _ in range(tail_length))
+        prompts.append(ContinuedPrompt(EncodedPrompt(context, {}), (tail[:2], tail)))
     return prompts
 
 
@@ -151,48 +157,56 @@ def stretched(
     """Return three prompts of up to `length` tokens, made from the first of `probe` and tokens that occur in it.
 
     The first is short with a continuation that reaches `length`. The second has a prompt of that length, with
-    continuations of unequal length. The third is half as long and about the same image.
+    continuations of unequal length. The third is half as long and about the same image. For an encoder-decoder, only
+    the last two are made.
     """
-    first, few = probe[0], max(len(tail) for tail in probe[0].tails)
-    words = _words(probe, layout)
+    first = probe[0]
+    context_length = len(first.context.ids)
+    longest_tail = max(len(tail) for tail in first.tails)
+    vocabulary = _text_tokens(probe, layout)
     rng = random.Random(0)
 
-    def more(count: int) -> tuple[int, ...]:
-        return tuple(rng.choice(words) for _ in range(max(1, count)))
+    def random_tokens(count: int) -> tuple[int, ...]:
+        return tuple(rng.choice(vocabulary) for _ in range(max(1, count)))
 
-    def longer(count: int) -> ContinuedPrompt:
-        longer_context = extend(
-            first.context, more(count - len(first.context.ids)), layout.reply_type
-        )
-        return with_repetition(ContinuedPrompt(longer_context, first.tails[:3]))
+    def with_context_of(tokens: int) -> ContinuedPrompt:
+        more = random_tokens(tokens - context_length)
+        context = extend(first.context, more, layout.reply_type)
+        return with_repetition(ContinuedPrompt(context, first.tails[:3]))
 
     if layout.encoder_decoder:
-        return [longer(length), longer(length // 2)]
-    crossing = ContinuedPrompt(
-        first.context, (first.tails[0], more(length - len(first.context.ids)))
-    )
-    return [crossing, longer(length - few), longer(length // 2)]
+        return [with_context_of(length), with_context_of(length // 2)]
+    long_tail = random_tokens(length - context_length)
+    return [
+        ContinuedPrompt(first.context, (first.tails[0], long_tail)),
+        with_context_of(length - longest_tail),
+        with_context_of(length // 2),
+    ]
 
 
-def _words(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
-    """Return tokens of text that occur in the probe."""
-    return sorted(
-        {token for prompt in probe for tail in prompt.tails for token in tail} - layout.seen_tokens
-    )
+def _text_tokens(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
+    """Return the different tokens in the probe's continuations, sorted, without those that stand for images."""
+    tokens: set[int] = set()
+    for prompt in probe:
+        for tail in prompt.tails:
+            tokens.update(tail)
+    return sorted(tokens - layout.seen_tokens)
 
 
 def affordable_length(model: Any) -> int:
     """Return the number of tokens of the longest probe that `model` reads in about ten seconds."""
-    size = sum(values.numel() for values in model.parameters())
-    return int(COMPUTE[kind_of(model)] / (2 * size * PASSES))
+    parameters = sum(values.numel() for values in model.parameters())
+    operations_per_token = 2 * parameters * PASSES
+    return int(COMPUTE[kind_of(model)] / operations_per_token)
 
 
 def text_length(prompt: ContinuedPrompt, encoder_decoder: bool) -> int:
     """Return the tokens of a prompt with its longest continuation; an encoder-decoder reads them separately."""
-    after = max(len(tail) for tail in prompt.tails)
-    return (
-        max(len(prompt.context.ids), after) if encoder_decoder else len(prompt.context.ids) + after
-    )
+    context_length = len(prompt.context.ids)
+    longest_tail = max(len(tail) for tail in prompt.tails)
+    if encoder_decoder:
+        return max(context_length, longest_tail)
+    return context_length + longest_tail
 
 
 REPLY = 8
@@ -223,14 +237,16 @@ class GreedyPicker:
     ends: frozenset[int]
     scores: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    def __call__(
-        self, members: Sequence[int]
-    ) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
+    def __call__(self, members: Sequence[int]) -> TokenChooser:
         def choose(logits: Any, tokens_so_far: list[list[int]]) -> tuple[list[int], list[bool]]:
-            best, tokens = double(logits).log_softmax(-1).max(-1)
-            for member, before, score in zip(members, tokens_so_far, best.tolist(), strict=True):
+            log_probabilities = double(logits).log_softmax(-1)
+            best_scores, best_tokens = log_probabilities.max(-1)
+            for member, before, score in zip(
+                members, tokens_so_far, best_scores.tolist(), strict=True
+            ):
                 self.scores.setdefault((member, len(before)), score)
-            return tokens.tolist(), [token in self.ends for token in tokens.tolist()]
+            tokens: list[int] = best_tokens.tolist()
+            return tokens, [token in self.ends for token in tokens]
 
         return choose
 
@@ -244,30 +260,39 @@ class ProbeReply:
 
 
 def picked_replies(picker: GreedyPicker, replies: Sequence[Sequence[int]]) -> list[ProbeReply]:
-    """Return replies that were written with `picker`."""
-    return [
-        ProbeReply(
-            list(reply),
-            [picker.scores.get((i, place), float("nan")) for place in range(len(reply))],
-        )
-        for i, reply in enumerate(replies)
-    ]
+    """Return replies that were written with `picker`, with the log-probabilities that it recorded."""
+    probe_replies = []
+    for request, tokens in enumerate(replies):
+        scores = []
+        for position in range(len(tokens)):
+            scores.append(picker.scores.get((request, position), float("nan")))
+        probe_replies.append(ProbeReply(list(tokens), scores))
+    return probe_replies
 
 
 def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> list[ProbeReply]:
     """Return replies by the model's own `generate`, in one batch."""
-    steps, transformers = list[list[float]](), import_transformers()
+    transformers = import_transformers()
+    scores_by_step: list[list[float]] = []
 
-    class Watch(transformers.LogitsProcessor):
+    class RecordScores(transformers.LogitsProcessor):
         def __call__(self, input_ids: Any, scores: Any) -> Any:
-            steps.append(double(scores).log_softmax(-1).amax(-1).tolist())
+            log_probabilities = double(scores).log_softmax(-1)
+            scores_by_step.append(log_probabilities.amax(-1).tolist())
             return scores
 
-    ends, replies = layout.end_tokens, list[ProbeReply]()
-    for i, tokens in enumerate(generate_rows(layout, rows, REPLY, logits_processor=[Watch()])):
-        last = next((place + 1 for place, token in enumerate(tokens) if token in ends), len(tokens))
-        scores = [steps[place][i] if place < len(steps) else float("nan") for place in range(last)]
-        replies.append(ProbeReply(tokens[:last], scores))
+    all_tokens = generate_rows(layout, rows, REPLY, logits_processor=[RecordScores()])
+    replies: list[ProbeReply] = []
+    for row, generated in enumerate(all_tokens):
+        tokens: list[int] = []
+        scores: list[float] = []
+        for step, token in enumerate(generated):
+            tokens.append(token)
+            has_score = step < len(scores_by_step)
+            scores.append(scores_by_step[step][row] if has_score else float("nan"))
+            if token in layout.end_tokens:
+                break
+        replies.append(ProbeReply(tokens, scores))
     return replies
 
 
@@ -279,22 +304,24 @@ def reply_flaw(
     stepwise: bool = False,
 ) -> str:
     """Return how a reply of at most REPLY tokens differs from the reference; empty if it does not."""
-    if not reply.tokens or (
-        len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens
-    ):
+    if not reply.tokens:
+        return "stops early"
+    if len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens:
         return "stops early"
     # A token that stands for an image cannot be read back without one.
-    count = next(
-        (i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens),
-        len(reply.tokens),
-    )
-    if not count:
+    tokens: list[int] = []
+    for token in reply.tokens:
+        if token in layout.seen_tokens:
+            break
+        tokens.append(token)
+    if not tokens:
         return ""
-    reference = reference_reply(layout, row, reply.tokens[:count], stepwise=stepwise)
+    reference = reference_reply(layout, row, tokens, stepwise=stepwise)
     if max(reference.deficits) > tolerance.token:
         return "writes another token"
-    off = max(abs(a - b) for a, b in zip(reference.scores, reply.scores[:count], strict=True))
-    return "" if off <= tolerance.token else f"is off by {off:.2g} nats"
+    scores = reply.scores[: len(tokens)]
+    largest = max(abs(a - b) for a, b in zip(reference.scores, scores, strict=True))
+    return "" if largest <= tolerance.token else f"is off by {largest:.2g} nats"
 
 
 def choose_writing(
@@ -309,40 +336,44 @@ def choose_writing(
     Without `cached`, ways that cache parts of a text are not tried. Raises ValueError if not even a forward pass for
     each token equals the reference.
     """
-    alone = [[row] for row in rows]
-    by_form: dict[str, list[EncodedPrompt]] = {}
+    rows_by_form: dict[str, list[EncodedPrompt]] = {}
     for row in rows:
-        by_form.setdefault(row.form, []).append(row)
-    ways: dict[Writing, list[list[EncodedPrompt]]] = {}
+        rows_by_form.setdefault(row.form, []).append(row)
+    batches_by_way: dict[Writing, list[list[EncodedPrompt]]] = {}
     if cached:
         if fast_paths.cache:
-            ways["shared"] = [list(rows)]
+            batches_by_way["shared"] = [list(rows)]
         if fast_paths.batch:
-            ways["generate in batches"] = list(by_form.values())
-        ways["generate"] = alone
+            batches_by_way["generate in batches"] = list(rows_by_form.values())
+        batches_by_way["generate"] = [[row] for row in rows]
+
     refusals: dict[str, str] = {}
-    for way, batches in ways.items():
+    for way, batches in batches_by_way.items():
+        paths = replace(fast_paths, writing=way)
         try:
-            flaws = [
-                batch_flaw(engine, batch, replace(fast_paths, writing=way), tolerance)
-                for batch in batches
-            ]
+            flaws = [batch_flaw(engine, batch, paths, tolerance) for batch in batches]
         except REFUSALS as error:
             flaws = [error_line(error)]
-        if not any(flaws):
+        first_flaw = next(filter(None, flaws), "")
+        if not first_flaw:
             return way, refusals
-        refusals[f"replies {way}"] = next(filter(None, flaws))
+        refusals[f"replies {way}"] = first_flaw
+
     picker = GreedyPicker(engine.layout.end_tokens)
-    replies = picked_replies(picker, write_token_by_token(engine.layout, rows[:1], picker, REPLY))
-    if wrong := reply_flaw(engine.layout, rows[0], replies[0], tolerance, stepwise=True):
-        raise ValueError(f"a reply that is written by one forward pass for each token {wrong}")
+    written = write_token_by_token(engine.layout, rows[:1], picker, REPLY)
+    [reply] = picked_replies(picker, written)
+    reference_flaw = reply_flaw(engine.layout, rows[0], reply, tolerance, stepwise=True)
+    if reference_flaw:
+        raise ValueError(
+            f"a reply that is written by one forward pass for each token {reference_flaw}"
+        )
     return "token by token", refusals
 
 
 def batch_flaw(
     engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance
 ) -> str:
-    """Return how a reply differs from the reference when `rows` are answered together; empty if none does."""
+    """Return how the first wrong reply differs from the reference if `rows` are answered together; empty if none does."""
     engine.prefix_cache.clear()
     if fast_paths.writing == "shared":
         picker = GreedyPicker(engine.layout.end_tokens)
@@ -350,13 +381,14 @@ def batch_flaw(
     else:
         with engine.remember(rows, fast_paths):
             replies = generated_replies(engine.layout, rows)
-    flaws = (
-        reply_flaw(engine.layout, row, reply, tolerance)
-        for row, reply in zip(rows, replies, strict=True)
-    )
-    return next(filter(None, flaws), "")
+    for row, reply in zip(rows, replies, strict=True):
+        difference = reply_flaw(engine.layout, row, reply, tolerance)
+        if difference:
+            return difference
+    return ""
 
 
 def error_line(error: Exception) -> str:
     """Return an error in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message[:120]}"

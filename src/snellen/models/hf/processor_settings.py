@@ -58,8 +58,13 @@ def load_processor(
 
 
 def _parts(processor: Any) -> list[Any]:
-    parts = [getattr(processor, name, None) for name in _PARTS]
-    return [processor, *(part for part in parts if part is not None)]
+    """Return a processor and the processors inside it, such as that of images."""
+    parts = [processor]
+    for name in _PARTS:
+        part = getattr(processor, name, None)
+        if part is not None:
+            parts.append(part)
+    return parts
 
 
 def _has_setting(processor: Any, name: str, value: Any) -> bool:
@@ -69,17 +74,18 @@ def _has_setting(processor: Any, name: str, value: Any) -> bool:
 
 
 def _state(processor: Any) -> list[Any]:
+    """Return the settings of a processor and the processors inside it."""
     return [part.to_dict() for part in _parts(processor) if hasattr(part, "to_dict")]
 
 
 def _without_effect(spec: ModelSpec, processor: Any, name: str) -> str:
+    """Return the error message for a setting that has no effect, with the settings that the image processor has."""
     image_processor = getattr(processor, "image_processor", processor)
     settings = image_processor.to_dict() if hasattr(image_processor, "to_dict") else {}
-    known = sorted(
-        setting
-        for setting, value in settings.items()
-        if value is not None and not setting.endswith(("_type", "_class"))
-    )
+    known = []
+    for setting, value in sorted(settings.items()):
+        if value is not None and not setting.endswith(("_type", "_class")):
+            known.append(setting)
     return (
         f"{spec.text}: the processor setting {name!r} has no effect on {type(image_processor).__name__}; "
         f"its settings are {', '.join(known)}"

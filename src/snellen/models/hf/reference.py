@@ -29,41 +29,47 @@ class ReferenceReply:
 
 
 def reference_scores(layout: ModelLayout, prompts: Sequence[ContinuedPrompt]) -> list[Scores]:
-    """Token scores of every continuation of every prompt, each from a forward pass of its own."""
-    return [
-        [reference_reply(layout, prompt.context, tail).scores for tail in prompt.tails]
-        for prompt in prompts
-    ]
+    """Return the token scores of every continuation of every prompt, each from a forward pass of its own."""
+    scores: list[Scores] = []
+    for prompt in prompts:
+        replies = [reference_reply(layout, prompt.context, tail) for tail in prompt.tails]
+        scores.append([reply.scores for reply in replies])
+    return scores
 
 
 def reference_reply(
     layout: ModelLayout, context: EncodedPrompt, reply: Sequence[int], *, stepwise: bool = False
 ) -> ReferenceReply:
-    """Scores and deficits of the tokens of `reply` after `context`, by one forward pass over both.
+    """Return scores and deficits of the tokens of `reply` after `context`.
 
-    `stepwise`: by one pass for each token, over what stands before it and nothing else. Where the scores of a text
-    depend on the text after it, this alone says what a reply should have been.
+    They are from one forward pass over both or, with `stepwise`, from one pass for each token over the text before it.
+    If the scores of a text depend on the text after it, only `stepwise` tells what a reply should have been.
     """
     import torch
 
     with inference():
         if stepwise:
-            logits = torch.stack(
-                [_logits(layout, context, reply[:place])[-1] for place in range(len(reply))]
-            )
+            steps = []
+            for length in range(len(reply)):
+                steps.append(_logits(layout, context, reply[:length])[-1])
+            logits = torch.stack(steps)
         elif layout.encoder_decoder:
             logits = _logits(layout, context, reply[:-1])
         else:
             logits = _logits(layout, context, reply)[-len(reply) - 1 : -1]
-        values = double(logits).log_softmax(-1)
-        scores = values.gather(-1, torch.tensor(reply, device=values.device)[:, None])[:, 0]
-        return ReferenceReply(scores.tolist(), (values.amax(-1) - scores).tolist())
+        log_probabilities = double(logits).log_softmax(-1)
+        tokens = torch.tensor(reply, device=log_probabilities.device)[:, None]
+        scores = log_probabilities.gather(-1, tokens)[:, 0]
+        deficits = log_probabilities.amax(-1) - scores
+        return ReferenceReply(scores.tolist(), deficits.tolist())
 
 
 def _logits(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Any:
-    """[places, vocabulary]: what the model says at each place of `context` and `after`, or of a decoder's text: its
-    first token and `after`. Nothing else is in the forward pass. All logits are computed: what a model makes of a
-    request for the last ones is not to be trusted here."""
+    """Return the logits [tokens, vocabulary] at each token of a text, from a forward pass over nothing else.
+
+    The text is `context` and `after`; for a decoder, its first token and `after`. All logits are computed, because what
+    a model makes of a request for the last ones is not to be trusted here.
+    """
     import torch
 
     device = input_device(layout.model)
@@ -77,24 +83,27 @@ def _logits(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -
 
 
 def _inputs(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -> Tensors:
-    """The inputs of one row. Where there is one entry per token, a text has an image's view of the last token before
-    it, or the kind of a reply."""
+    """Return the inputs of one row: `context` and the text tokens `after`.
+
+    Inputs with one entry per token are extended: labels [1, tokens] by that of a reply, and others, which say what a
+    token sees, by that of the last token.
+    """
     import torch
 
-    device, ids = input_device(layout.model), torch.tensor([[*context.ids, *after]])
+    model = layout.model
+    device = input_device(model)
+    ids = torch.tensor([[*context.ids, *after]])
     inputs = {"input_ids": ids.to(device), "attention_mask": torch.ones_like(ids).to(device)}
     for name, value in context.extras.items():
         if name in context.per_token and after:
-            kind = layout.reply_type if name == "token_type_ids" else 0
-            kinds = (
-                torch.full((1, len(after)), kind, dtype=value.dtype)
-                if value.ndim == 2
-                else value[:, -1:]
-            )
-            value = torch.cat([value, *[kinds] * (1 if value.ndim == 2 else len(after))], dim=1)
+            if value.ndim == 2:
+                label = layout.reply_type if name == "token_type_ids" else 0
+                added = [torch.full((1, len(after)), label, dtype=value.dtype)]
+            else:
+                added = [value[:, -1:]] * len(after)
+            value = torch.cat([value, *added], dim=1)
         if isinstance(value, torch.Tensor):
-            value = value.to(
-                device, layout.model.dtype if value.is_floating_point() else value.dtype
-            )
+            number_format = model.dtype if value.is_floating_point() else value.dtype
+            value = value.to(device, number_format)
         inputs[name] = value
     return inputs

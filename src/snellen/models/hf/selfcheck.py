@@ -103,17 +103,16 @@ class SelfCheckResult:
     @property
     def line(self) -> str:
         """One line on the paths that failed; empty if all agreed."""
-        wrong = [
-            f"{name} is off by {value:.2g} nats"
-            for name, value in self.differences.items()
-            if name in self.refusals
-        ]
-        failed = [
-            f"{name}: {why}" for name, why in self.refusals.items() if name not in self.differences
-        ]
-        if not (wrong or failed):
+        failures = []
+        for name, nats in self.differences.items():
+            if name in self.refusals:
+                failures.append(f"{name} is off by {nats:.2g} nats")
+        for name, reason in self.refusals.items():
+            if name not in self.differences:
+                failures.append(f"{name}: {reason}")
+        if not failures:
             return ""
-        return f"scoring falls back to {self.fast_paths.name} ({'; '.join([*wrong, *failed])})"
+        return f"scoring falls back to {self.fast_paths.name} ({'; '.join(failures)})"
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,12 @@ class _SelfCheck:
     def __init__(
         self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None
     ) -> None:
-        self.engine, self._given = engine, facts
+        """Compute the reference scores of `probe`, and the tolerance.
+
+        Raises ValueError if scores of one row at a time, from the engine, do not equal the reference.
+        """
+        self.engine = engine
+        self._given_facts = facts
         probe = without_refused_pairs(engine.layout, probe)
         self.probe = [with_repetition(prompt) for prompt in probe]
         self.facts = facts or ModelFacts()
@@ -187,105 +191,124 @@ class _SelfCheck:
         self.tolerance = measure_tolerance(
             engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]]
         )
-        # What stands twice has one reference.
-        again = [
-            [*prompt_scores, prompt_scores[prompt.tails.index(prompt.tails[-1])]]
-            for prompt_scores, prompt in zip(scores, self.probe, strict=True)
-        ]
-        self._case = _Case(self.probe, again)
-        first = _Case(self.probe[:1], again[:1])
-        if not self._agrees(PLAINLY, PLAIN, first):
+        # The repeated continuation has the same reference as where it stands first.
+        scores_with_repetition: list[Scores] = []
+        for prompt, prompt_scores in zip(self.probe, scores, strict=True):
+            repeated = prompt.tails.index(prompt.tails[-1])
+            scores_with_repetition.append([*prompt_scores, prompt_scores[repeated]])
+        self._case = _Case(self.probe, scores_with_repetition)
+
+        first_prompt = _Case(self.probe[:1], scores_with_repetition[:1])
+        if not self._agrees(PLAINLY, PLAIN, first_prompt):
             # Where activations are scaled together, as in dynamic quantisation, logits depend on which are asked for.
             engine.layout = replace(engine.layout, all_logits=True)
-            wrong = self.refusals.pop(PLAINLY)
-            if not self._agrees(PLAINLY, PLAIN, first):
-                raise ValueError(f"scored one row at a time it {wrong} from its own logits")
+            difference = self.refusals.pop(PLAINLY)
+            if not self._agrees(PLAINLY, PLAIN, first_prompt):
+                raise ValueError(f"scored one row at a time it {difference} from its own logits")
         del self.differences[PLAINLY]
 
     def fast_paths(self) -> FastPaths:
         """Return the highest rung that holds, with the range of texts that it holds for."""
         layout = self.engine.layout
         chosen = FastPaths(cache=not layout.encoder_decoder and self._cache_agrees())
-        if self._given is None:
+        if self._given_facts is None:
             self.facts = self._read_facts(chosen.cache)
-        forbidden = forbidden_paths(self.facts, self._longest_text())
+        length = self._longest_text()
+        forbidden = forbidden_paths(self.facts, length)
         unsure = self.facts.doubt or self.facts.lengths or not chosen.cache
-        why = (
-            NOT_ALONE
-            if unsure and not self._scores_stand_alone(self._case)
-            else selects(self.facts, self._longest_text())
-        )
-        if why:
-            self.keeps, chosen, forbidden = False, FastPaths(), dict.fromkeys(TOGETHER, why)
-        for name, path in WIDER.items():
+        if unsure and not self._scores_stand_alone(self._case):
+            why_not_together = NOT_ALONE
+        else:
+            why_not_together = selects(self.facts, length)
+        if why_not_together:
+            self.keeps = False
+            chosen = FastPaths()
+            forbidden = dict.fromkeys(TOGETHER, why_not_together)
+
+        for name, description in WIDER.items():
             if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
                 continue
             if name in forbidden:
-                self.refusals[path] = forbidden[name]
-            elif self._agrees(path, wider := chosen.with_path(name), self._case):
+                self.refusals[description] = forbidden[name]
+                continue
+            wider = chosen.with_path(name)
+            if self._agrees(description, wider, self._case):
                 chosen = wider
-        if not self._agrees(
-            BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])
-        ):
+
+        reversed_case = _Case(self._case.prompts[::-1], self._case.scores[::-1])
+        if not self._agrees(BACKWARDS, chosen, reversed_case):
             chosen = PLAIN
         return self._from_its_shortest(self._in_its_range(chosen))
 
     def _cache_agrees(self) -> bool:
         """Return whether a cached prompt agrees, if necessary with another layout, which the engine then gets."""
-        cached, engine, first = FastPaths(cache=True), self.engine, self.engine.layout
+        engine = self.engine
+        cached = FastPaths(cache=True)
+        first_layout = engine.layout
         if self._agrees(CACHE, cached, self._case):
             return True
-        why, difference = self.refusals.pop(CACHE), self.differences.get(CACHE)
-        for reason, layout in self._other_layouts(why):
+        first_refusal = self.refusals.pop(CACHE)
+        first_difference = self.differences.get(CACHE)
+        for avoided, layout in self._other_layouts(first_refusal):
             engine.layout = layout
             if self._agrees(CACHE, cached, self._case):
-                if difference is not None:
-                    self.differences[reason], self.refusals[reason] = difference, why
+                if first_difference is not None:
+                    self.differences[avoided] = first_difference
+                    self.refusals[avoided] = first_refusal
                 return True
             del self.refusals[CACHE]
-        engine.layout, self.refusals[CACHE] = first, why
+        engine.layout = first_layout
+        self.refusals[CACHE] = first_refusal
         return False
 
-    def _other_layouts(self, why: str) -> list[tuple[str, ModelLayout]]:
+    def _other_layouts(self, refusal: str) -> list[tuple[str, ModelLayout]]:
         """Return layouts with which a refused cache may agree, each with the name of what it avoids."""
         layout = self.engine.layout
-        if NO_CACHE in why:
+        if NO_CACHE in refusal:
             return [(NO_CACHE, replace(layout, given_cache=True))]
-        # GIT's places are not those of the text.
-        return (
-            [(LAST_LOGITS, replace(layout, all_logits=True))] if CACHE in self.differences else []
-        )
+        if CACHE in self.differences:
+            # GIT's logits have other positions than the text.
+            return [(LAST_LOGITS, replace(layout, all_logits=True))]
+        return []
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
         """Return `chosen` with the longest text that it holds for, or a lower rung that holds on long texts."""
-        facts, length_of_probe = self.facts, self._longest_text()
+        facts = self.facts
+        probe_length = self._longest_text()
         if not chosen.runs_together or not (facts.doubt or facts.lengths):
             return chosen
-        ahead, crossing = facts.ahead(length_of_probe), crossing_length(facts)
-        if not (facts.doubt or facts.odd_layers or facts.settings_reached(length_of_probe)):
-            return replace(chosen, proved=ProvedRange(longest=ahead - 1 if ahead else None))
-        surely = facts.endless and not facts.doubt
-        length = crossing + MARGIN if surely else max(crossing + MARGIN, LONGEST_UNKNOWN)
-        length = min(length, self._limits(), *([facts.selecting[1] - 1] if facts.selecting else []))
-        proved = ProvedRange(
-            longest=None if surely and length > crossing else max(length, length_of_probe)
-        )
-        return (
-            replace(chosen, proved=proved)
-            if length <= length_of_probe
-            else self._beyond(chosen, length, proved)
-        )
+        if not (facts.doubt or facts.odd_layers or facts.settings_reached(probe_length)):
+            next_length = facts.next_length(probe_length)
+            longest = next_length - 1 if next_length else None
+            return replace(chosen, proved=ProvedRange(longest=longest))
+
+        # Try a text beyond all known lengths.
+        crossing = crossing_length(facts)
+        only_windows = facts.endless and not facts.doubt
+        length = crossing + MARGIN
+        if not only_windows:
+            length = max(length, LONGEST_UNKNOWN)
+        length = min(length, self._limits())
+        if facts.selecting:
+            _, selection_begins = facts.selecting
+            length = min(length, selection_begins - 1)
+        if only_windows and length > crossing:
+            proved = ProvedRange(longest=None)
+        else:
+            proved = ProvedRange(longest=max(length, probe_length))
+        if length <= probe_length:
+            return replace(chosen, proved=proved)
+        return self._beyond(chosen, length, proved)
 
     def _from_its_shortest(self, chosen: FastPaths) -> FastPaths:
         """Return `chosen` with the shortest prompt and the numbers of images that it was proved for."""
         shortest = min(len(prompt.context.ids) for prompt in self.probe)
-        pictures = frozenset(len(prompt.context.digests) for prompt in self.probe)
+        image_counts = frozenset(len(prompt.context.digests) for prompt in self.probe)
         unsure = bool(self.facts.doubt or self.facts.settings_reached(shortest))
-        if not chosen.runs_together or (pictures == {0} and not unsure):
+        if not chosen.runs_together or (image_counts == {0} and not unsure):
             return chosen
-        prompts = without_image(
-            self.probe, self.engine.layout, self._longest_text() if unsure else BRIEF
-        )
+        length = self._longest_text() if unsure else BRIEF
+        prompts = without_image(self.probe, self.engine.layout, length)
         try:
             case = _Case(prompts, reference_scores(self.engine.layout, prompts))
         except REFUSALS as error:
@@ -297,17 +320,21 @@ class _SelfCheck:
         if not unsure:
             return replace(chosen, proved=replace(chosen.proved, blind=agrees))
         if agrees:
-            shortest, pictures = 0, pictures | {0}
+            shortest = 0
+            image_counts |= {0}
         proved = replace(
             chosen.proved,
             shortest=shortest,
-            pictures=pictures if self.facts.doubt else None,
+            image_counts=image_counts if self.facts.doubt else None,
             blind=agrees,
         )
         return replace(chosen, proved=proved)
 
     def _beyond(self, chosen: FastPaths, length: int, proved: ProvedRange) -> FastPaths:
-        """Return the first rung from `chosen` down that agrees on texts of `length` tokens."""
+        """Return the first rung from `chosen` down that agrees on texts of `length` tokens, with the range `proved`.
+
+        If such texts cannot be run, `chosen` is proved only up to the length of the probe.
+        """
         prompts = stretched(self.probe, self.engine.layout, length)
         try:
             case = _Case(prompts, reference_scores(self.engine.layout, prompts))
@@ -315,7 +342,8 @@ class _SelfCheck:
             self.refusals[LONG] = error_line(error)
             return replace(chosen, proved=replace(proved, longest=self._longest_text()))
         rungs = rungs_below(chosen)
-        if not self._scores_stand_alone(_Case(case.prompts[:1], case.scores[:1])):
+        first_prompt = _Case(case.prompts[:1], case.scores[:1])
+        if not self._scores_stand_alone(first_prompt):
             rungs = [FastPaths(vision_cache=True), PLAIN] if chosen.vision_cache else [PLAIN]
         for rung in rungs:
             if rung == PLAIN or self._agrees(f"{LONG}, {rung.rows_name}", rung, case):
@@ -333,24 +361,27 @@ class _SelfCheck:
         Caches and replies written token by token rely on that. It fails for sparse attention whose indexer gives many
         keys the same score: which of them its top-k selects depends on their number.
         """
-        halves, expected = list[ContinuedPrompt](), list[Scores]()
+        halves: list[ContinuedPrompt] = []
+        expected: list[Scores] = []
         for prompt, scores in zip(case.prompts, case.scores, strict=True):
-            place = max(range(len(prompt.tails)), key=lambda i: len(prompt.tails[i]))
-            half = (len(prompt.tails[place]) + 1) // 2
-            halves.append(replace(prompt, tails=(prompt.tails[place][:half],)))
-            expected.append([scores[place][:half]])
-        half_scores = reference_scores(self.engine.layout, halves)
-        difference = largest_difference(expected, half_scores)
+            lengths = [len(tail) for tail in prompt.tails]
+            longest = lengths.index(max(lengths))
+            half = (lengths[longest] + 1) // 2
+            halves.append(replace(prompt, tails=(prompt.tails[longest][:half],)))
+            expected.append([scores[longest][:half]])
+        difference = largest_difference(expected, reference_scores(self.engine.layout, halves))
         self.differences[ALONE] = max(difference, self.differences.get(ALONE, 0.0))
-        if difference > self.tolerance.token:
-            self.refusals[ALONE], self.alone = "differs", False
-        return difference <= self.tolerance.token
+        agrees = difference <= self.tolerance.token
+        if not agrees:
+            self.refusals[ALONE] = "differs"
+            self.alone = False
+        return agrees
 
     def _agrees(self, name: str, fast_paths: FastPaths, case: _Case) -> bool:
         """Return whether scores by `fast_paths` equal the reference, and record the result under `name`."""
         engine = self.engine
         engine.prefix_cache.clear()
-        served = engine.prefix_cache.served
+        served_before = engine.prefix_cache.served
         try:
             if fast_paths.prefix_cache:
                 engine.score(case.prompts[:1], fast_paths)
@@ -359,9 +390,10 @@ class _SelfCheck:
             self.refusals[name] = error_line(error)
             return False
         self.differences[name] = largest_difference(case.scores, scores)
-        if wrong := flaw(case.scores, scores, self.tolerance):
-            self.refusals[name] = wrong
-        elif fast_paths.prefix_cache and engine.prefix_cache.served == served:
+        difference = flaw(case.scores, scores, self.tolerance)
+        if difference:
+            self.refusals[name] = difference
+        elif fast_paths.prefix_cache and engine.prefix_cache.served == served_before:
             del self.differences[name]
             self.refusals[name] = "its cache cannot be kept"
         return name not in self.refusals
@@ -375,7 +407,8 @@ class _SelfCheck:
 
     def _longest_text(self) -> int:
         """Return the number of tokens of the probe's longest text."""
-        return max(text_length(prompt, self.engine.layout.encoder_decoder) for prompt in self.probe)
+        encoder_decoder = self.engine.layout.encoder_decoder
+        return max(text_length(prompt, encoder_decoder) for prompt in self.probe)
 
     def _limits(self) -> int:
         """Return the number of tokens of the longest text that can be tried."""
@@ -399,31 +432,47 @@ def without_refused_pairs(
 
 
 def selects(facts: ModelFacts, length: int) -> str:
-    """Return why nothing may be cached in texts of `length` tokens; empty if it may."""
-    if facts.selecting is None or facts.selecting[1] > length:
+    """Return why nothing may be cached in texts of `length` tokens; empty if it may.
+
+    Nothing may be cached if the model reads only a selected part of such texts.
+    """
+    if facts.selecting is None:
         return ""
-    return (
-        f"a part of the text is selected ({facts.selecting[0]}, from {facts.selecting[1]:,} tokens)"
-    )
+    setting, first_length = facts.selecting
+    if first_length > length:
+        return ""
+    return f"a part of the text is selected ({setting}, from {first_length:,} tokens)"
 
 
 def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:
     """Return fast paths that no finite probe could prove on texts of `length` tokens, each with the reason."""
     if facts.doubt:
         return dict.fromkeys(ACROSS, facts.doubt)
-    forbidden = dict.fromkeys(("batch", "ragged"), facts.image_doubt) if facts.image_doubt else {}
+    forbidden: dict[str, str] = {}
+    if facts.image_doubt:
+        forbidden["batch"] = facts.image_doubt
+        forbidden["ragged"] = facts.image_doubt
+    reached = facts.settings_reached(length)
     if facts.odd_layers:
-        forbidden |= dict.fromkeys(
-            HOLES, f"its cache has other layers than plain ones ({', '.join(facts.odd_layers)})"
-        )
-    elif reached := facts.settings_reached(length):
-        forbidden |= dict.fromkeys(HOLES, f"behaviour begins at a length ({', '.join(reached)})")
+        layers = ", ".join(facts.odd_layers)
+        reason = f"its cache has other layers than plain ones ({layers})"
+        forbidden.update(dict.fromkeys(HOLES, reason))
+    elif reached:
+        reason = f"behaviour begins at a length ({', '.join(reached)})"
+        forbidden.update(dict.fromkeys(HOLES, reason))
     return forbidden
 
 
 def rungs_below(chosen: FastPaths) -> list[FastPaths]:
-    """Return `chosen` and its remainders on the lower rungs, down to one row at a time."""
-    within = FastPaths(cache=chosen.cache, batch=chosen.batch, vision_cache=chosen.vision_cache)
-    rungs = [chosen, within, replace(within, batch=False), replace(within, cache=False)]
-    rungs += [FastPaths(vision_cache=chosen.vision_cache), PLAIN]
-    return list(dict.fromkeys(rung for rung in rungs if rung != FastPaths()))
+    """Return the ways to run texts that share as much as `chosen` or less, down to one row at a time."""
+    within_prompt = FastPaths(
+        cache=chosen.cache, batch=chosen.batch, vision_cache=chosen.vision_cache
+    )
+    return [
+        chosen,
+        within_prompt,
+        replace(within_prompt, batch=False),
+        replace(within_prompt, cache=False),
+        FastPaths(vision_cache=chosen.vision_cache),
+        PLAIN,
+    ]

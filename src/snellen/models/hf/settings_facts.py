@@ -38,20 +38,23 @@ def settings_facts(model: Any, processor: Any) -> dict[str, str]:
 def _plain(settings: Any) -> Any:
     """Return settings without those that change no reply, with text for keys."""
     if isinstance(settings, Mapping):
-        return {
-            str(name): _plain(value)
-            for name, value in settings.items()
-            if name not in _WITHOUT_EFFECT
-        }
+        plain = {}
+        for name, value in settings.items():
+            if name not in _WITHOUT_EFFECT:
+                plain[str(name)] = _plain(value)
+        return plain
     if isinstance(settings, (list, tuple)):
         return [_plain(value) for value in settings]
     return settings
 
 
 def _tokenizer_settings(tokenizer: Any) -> Any:
+    """Return the state of a fast tokenizer, the vocabulary of another one, or None if it has none."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is not None:
-        state = json.loads(backend.to_str())
-        # Each call sets them anew.
-        return {name: part for name, part in state.items() if name not in ("padding", "truncation")}
-    return sorted(tokenizer.get_vocab().items()) if hasattr(tokenizer, "get_vocab") else None
+    if backend is None:
+        return sorted(tokenizer.get_vocab().items()) if hasattr(tokenizer, "get_vocab") else None
+    state = json.loads(backend.to_str())
+    # Each call sets these two anew.
+    state.pop("padding", None)
+    state.pop("truncation", None)
+    return state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any, Literal
 
 # --- the rungs of the ladder: from a tree in one forward pass down to one row at a time -------------------------------
@@ -25,19 +24,26 @@ class ProvedRange:
     """Tokens of the shortest prompt."""
     longest: int | None = None
     """Tokens of the longest text, continuation included; None: any length."""
-    pictures: frozenset[int] | None = None
+    image_counts: frozenset[int] | None = None
     """Numbers of images in a text; None: any number."""
     blind: bool = True
     """Whether texts without an image are among them."""
 
-    def covers(self, tokens: int, more: int, pictures: int) -> bool:
-        """Whether a prompt of `tokens` with up to `more` after it, and with so many images, is within it."""
-        return (
-            self.shortest <= tokens
-            and (self.longest is None or tokens + more <= self.longest)
-            and (self.pictures is None or pictures in self.pictures)
-            and (self.blind or pictures > 0)
-        )
+    def covers(self, tokens: int, more: int, images: int) -> bool:
+        """Return whether this range includes a prompt.
+
+        Args:
+            tokens: Length of the prompt.
+            more: Maximum number of tokens after it (a continuation or a reply).
+            images: Number of images in the prompt.
+        """
+        if tokens < self.shortest:
+            return False
+        if self.longest is not None and tokens + more > self.longest:
+            return False
+        if self.image_counts is not None and images not in self.image_counts:
+            return False
+        return self.blind or images > 0
 
     @property
     def name(self) -> str:
@@ -47,8 +53,9 @@ class ProvedRange:
             limits.append(f"from {self.shortest} tokens")
         if self.longest is not None:
             limits.append(f"up to {self.longest} tokens")
-        if self.pictures is not None:
-            limits.append(f"with {' or '.join(map(str, sorted(self.pictures)))} pictures")
+        if self.image_counts is not None:
+            counts = " or ".join(str(count) for count in sorted(self.image_counts))
+            limits.append(f"with {counts} pictures")
         elif not self.blind:
             limits.append("with a picture")
         return " ".join(limits)
@@ -97,37 +104,45 @@ class FastPaths:
     @property
     def together(self) -> RowsTogether:
         """Which rows run in one forward pass after their prefixes."""
-        return "ragged" if self.ragged else "equal" if self.batch else "single"
+        if self.ragged:
+            return "ragged"
+        return "equal" if self.batch else "single"
 
     @property
     def rows_name(self) -> str:
-        """How scores are computed, without the limits."""
+        """How scores are computed, as in "tree, picture shared, trunks kept"; without the limits."""
         if not (self.cache or self.vision_cache or self.batch):
             return "plain"
+        facts = []
         if not self.cache:
-            facts = ["full rows", *["encoders kept"] * self.vision_cache]
-            return ", ".join([*facts, *["one row at a time"] * (not self.batch)])
-        facts = [
-            "tree" if self.tree else "rows",
-            "picture shared" if self.shared else "prompt shared",
-        ]
-        more = {
-            "features kept": self.vision_cache,
-            "one forward": self.at_once,
-            "trunks kept": self.prefix_cache,
-            "one row at a time": not (self.batch or self.ragged),
-            "one group at a time": self.batch and not self.ragged,
-        }
-        return ", ".join([*facts, *(fact for fact, true in more.items() if true)])
+            facts.append("full rows")
+            if self.vision_cache:
+                facts.append("encoders kept")
+            if not self.batch:
+                facts.append("one row at a time")
+            return ", ".join(facts)
+        facts.append("tree" if self.tree else "rows")
+        facts.append("picture shared" if self.shared else "prompt shared")
+        if self.vision_cache:
+            facts.append("features kept")
+        if self.at_once:
+            facts.append("one forward")
+        if self.prefix_cache:
+            facts.append("trunks kept")
+        if not self.ragged:
+            facts.append("one group at a time" if self.batch else "one row at a time")
+        return ", ".join(facts)
 
     @property
     def name(self) -> str:
         """A description of the strategy, for the run's manifest."""
-        usual: Writing = (
-            "shared" if self.cache else "generate in batches" if self.batch else "generate"
-        )
+        usual_writing: Writing = "generate"
+        if self.cache:
+            usual_writing = "shared"
+        elif self.batch:
+            usual_writing = "generate in batches"
         facts = [self.rows_name]
-        if self.writing != usual:
+        if self.writing != usual_writing:
             facts.append(f"replies {self.writing}")
         if self.proved.name:
             facts.append(f"{self.proved.name}, others plain")
@@ -182,6 +197,7 @@ class Budget:
     """Tokens, padding included."""
 
     def halved(self) -> Budget:
+        """Return half of this budget, but at least one request and one token."""
         return Budget(max(1, self.rows // 2), max(1, self.tokens // 2))
 
 
@@ -203,149 +219,216 @@ class Tree:
 def plan_sharing(
     items: Sequence[PrefixItem], budget: Budget, *, shared: bool = True, ragged: bool = True
 ) -> list[list[SharingGroup]]:
-    """Batches of groups: every request is in exactly one group, and groups of similar length are together, if their
-    inputs have the same shapes.
+    """Plan the forward passes for some requests, so that common prefixes are run once.
 
-    `shared`: different prompts may share a prefix; otherwise only equal prompts do. `ragged`: prefixes of
-    different length may be in one batch; otherwise every batch holds one group. Apart from the indices,
-    the plan does not depend on the order of the items.
+    Apart from the indices, the plan does not depend on the order of the requests.
+
+    Args:
+        items: The tokenised requests.
+        budget: How much fits in one forward pass.
+        shared: Whether different prompts may share a prefix; otherwise only equal prompts do.
+        ragged: Whether a batch may hold prefixes of different length; otherwise every batch holds one group.
+
+    Returns:
+        Batches of groups. Every request is in exactly one group. Groups of a batch have inputs of the same shapes and
+        similar length.
     """
-    groups = _groups(items, shared)
-    pieces = [piece for group in groups for piece in _split(items, group, budget)]
-    longest_of_form: dict[str, int] = {}
-    for piece in pieces:
-        form = items[piece.members[0]].form
-        longest_of_form[form] = max(piece.prefix, longest_of_form.get(form, 0))
+    groups: list[SharingGroup] = []
+    for group in _groups_by_prefix(items, shared):
+        groups.extend(_split(items, group, budget))
 
-    def order(group: SharingGroup) -> tuple[Any, ...]:
+    longest_of_form: dict[str, int] = {}
+    for group in groups:
+        form = items[group.members[0]].form
+        longest_of_form[form] = max(group.prefix, longest_of_form.get(form, 0))
+
+    def longest_first(group: SharingGroup) -> tuple[Any, ...]:
         first = items[group.members[0]]
         return -longest_of_form[first.form], first.form, -group.prefix, first.key, first.tokens
 
-    pieces.sort(key=order)
+    groups.sort(key=longest_first)
     if not ragged:
-        return [[group] for group in pieces]
+        return [[group] for group in groups]
     batches: list[list[SharingGroup]] = []
-    for group in pieces:
-        if not (batches and _fits(items, [*batches[-1], group], budget)):
-            batches.append([])
-        batches[-1].append(group)
+    for group in groups:
+        if batches and _fits(items, [*batches[-1], group], budget):
+            batches[-1].append(group)
+        else:
+            batches.append([group])
     return batches
 
 
 def build_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
-    """The trie of everything after the prefix of `group`. A final scored token needs no node of its own."""
+    """Return the trie of all tokens after the prefix of `group`: rests of prompts, then continuations.
+
+    A final scored token needs no node of its own, because no token after it is predicted.
+    """
     nodes: dict[tuple[int, int], int] = {}
     predictors = []
     for member in group.members:
-        stem = _walk(nodes, PREFIX_END, items[member].tokens[group.prefix :])[-1]
-        predictors.append(
-            tuple(tuple(_walk(nodes, stem, tail[:-1])[: len(tail)]) for tail in items[member].tails)
-        )
-    return _ordered(list(nodes), predictors)
+        item = items[member]
+        rest_of_prompt = item.tokens[group.prefix :]
+        prompt_end = _walk(nodes, PREFIX_END, rest_of_prompt)[-1]
+        member_predictors = []
+        for tail in item.tails:
+            path = _walk(nodes, prompt_end, tail[:-1])
+            member_predictors.append(tuple(path[: len(tail)]))
+        predictors.append(tuple(member_predictors))
+    return _with_predictors_last(list(nodes), predictors)
 
 
 def reusable_length(
     items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool
 ) -> int:
-    """How many tokens of `known`, a prefix read earlier with the same images, `group` can reuse.
+    """Return how many tokens of a cached prefix a group can reuse; 0 if too few to be worth it.
 
-    Without `shared` only an identical prefix counts. The logits after the last token of a part are not known.
+    Args:
+        items: The tokenised requests.
+        group: A group of them.
+        cached: Tokens of a prefix that was run earlier with the same images.
+        shared: Whether a part of the prefix may be reused; otherwise only an identical prefix counts.
     """
     prefix = items[group.members[0]].tokens[: group.prefix]
     if not shared:
         return group.prefix if prefix == tuple(cached) else 0
+    members = [items[member] for member in group.members]
     length = common_prefix(prefix, cached)
     if length < len(cached):
-        length = min(length, min(len(items[member].tokens) for member in group.members) - 1)
-    return length if length >= max(1, *(_worth(items[member]) for member in group.members)) else 0
+        # Logits are cached only at the end of the prefix, so each member must run its own last token.
+        shortest = min(len(item.tokens) for item in members)
+        length = min(length, shortest - 1)
+    required = max(_min_shared_length(item) for item in members)
+    return length if length >= max(1, required) else 0
 
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """Length of the longest common prefix."""
-    end = min(len(first), len(second))
-    return next((i for i in range(end) if first[i] != second[i]), end)
+    """Return the length of the longest common prefix of two token sequences."""
+    length = 0
+    for a, b in zip(first, second, strict=False):
+        if a != b:
+            break
+        length += 1
+    return length
 
 
-def _groups(items: Sequence[PrefixItem], shared: bool) -> list[SharingGroup]:
-    order = sorted(range(len(items)), key=lambda i: (items[i].key, items[i].tokens, items[i].tails))
+def _groups_by_prefix(items: Sequence[PrefixItem], shared: bool) -> list[SharingGroup]:
+    """Return groups of requests with a common prefix, of any size. Sorted requests are added as long as they fit."""
+
+    def by_tokens(index: int) -> tuple[Any, ...]:
+        item = items[index]
+        return item.key, item.tokens, item.tails
+
     groups: list[SharingGroup] = []
-    for i in order:
-        prefix = _joined(items, groups[-1], i, shared) if groups else 0
+    for index in sorted(range(len(items)), key=by_tokens):
+        prefix = 0
+        if groups:
+            prefix = _prefix_with(items, groups[-1], index, shared)
         if prefix:
-            groups[-1] = SharingGroup((*groups[-1].members, i), prefix)
+            groups[-1] = SharingGroup((*groups[-1].members, index), prefix)
         else:
-            groups.append(SharingGroup((i,), len(items[i].tokens)))
+            groups.append(SharingGroup((index,), len(items[index].tokens)))
     return groups
 
 
-def _joined(items: Sequence[PrefixItem], group: SharingGroup, i: int, shared: bool) -> int:
-    """The prefix of `group` with item i added, or 0 when it does not belong there."""
-    first, item = items[group.members[0]], items[i]
+def _prefix_with(items: Sequence[PrefixItem], group: SharingGroup, index: int, shared: bool) -> int:
+    """Return the length of the common prefix of `group` and request `index`, or 0 if it is too short to share."""
+    first = items[group.members[0]]
+    item = items[index]
     if first.key != item.key:
         return 0
     if not shared:
         return group.prefix if first.tokens == item.tokens else 0
     prefix = common_prefix(first.tokens[: group.prefix], item.tokens)
-    return prefix if prefix >= max(_worth(item), first.anchor, 1) else 0
+    required = max(_min_shared_length(item), first.anchor, 1)
+    return prefix if prefix >= required else 0
 
 
-def _worth(item: PrefixItem) -> int:
+def _min_shared_length(item: PrefixItem) -> int:
     """The minimum length of a shared prefix: the images, or half of a text without images."""
     return item.anchor or (len(item.tokens) + 1) // 2
 
 
 def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> list[SharingGroup]:
-    """Parts of a group, each within the budget; a request that exceeds it is on its own."""
-    pieces: list[list[int]] = [[]]
+    """Split a group into parts within the budget. A request that exceeds it forms its own part."""
+    parts: list[list[int]] = [[]]
     for member in group.members:
-        if pieces[-1] and (
-            len(pieces[-1]) >= budget.rows
-            or _after(items, [*pieces[-1], member], group.prefix) > budget.tokens
-        ):
-            pieces.append([])
-        pieces[-1].append(member)
-    return [SharingGroup(tuple(piece), group.prefix) for piece in pieces]
+        extended = [*parts[-1], member]
+        exceeds_rows = len(extended) > budget.rows
+        exceeds_tokens = _tokens_after_prefix(items, extended, group.prefix) > budget.tokens
+        if parts[-1] and (exceeds_rows or exceeds_tokens):
+            parts.append([])
+        parts[-1].append(member)
+    return [SharingGroup(tuple(part), group.prefix) for part in parts]
 
 
 def _fits(items: Sequence[PrefixItem], groups: Sequence[SharingGroup], budget: Budget) -> bool:
-    if len({items[group.members[0]].form for group in groups}) > 1:
+    """Return whether groups can be one batch: inputs of the same shapes, within the budget."""
+    forms = {items[group.members[0]].form for group in groups}
+    if len(forms) > 1:
         return False
-    longest = max(group.prefix for group in groups)
-    widest = max(_after(items, group.members, group.prefix) for group in groups)
-    return (
-        sum(len(group.members) for group in groups) <= budget.rows
-        and len(groups) * max(longest, widest) <= budget.tokens
-    )
+    requests = 0
+    width = 0
+    for group in groups:
+        requests += len(group.members)
+        tokens_after = _tokens_after_prefix(items, group.members, group.prefix)
+        width = max(width, group.prefix, tokens_after)
+    return requests <= budget.rows and len(groups) * width <= budget.tokens
 
 
-def _after(items: Sequence[PrefixItem], members: Sequence[int], prefix: int) -> int:
-    """Upper bound of the tokens after the prefix: what members share further on is counted twice."""
-    return sum(len(items[m].tokens) - prefix + sum(map(len, items[m].tails)) for m in members)
+def _tokens_after_prefix(items: Sequence[PrefixItem], members: Sequence[int], prefix: int) -> int:
+    """Return an upper bound of the tokens after a prefix; tokens that members share further on count for each."""
+    total = 0
+    for member in members:
+        item = items[member]
+        total += len(item.tokens) - prefix
+        total += sum(len(tail) for tail in item.tails)
+    return total
 
 
 def _walk(nodes: dict[tuple[int, int], int], start: int, tokens: Sequence[int]) -> list[int]:
-    """The nodes from `start` along `tokens`, including `start`; missing ones are added."""
-    return list(
-        accumulate(
-            tokens, lambda node, token: nodes.setdefault((node, token), len(nodes)), initial=start
-        )
-    )
+    """Return the nodes on the path from `start` along `tokens`, with `start` first. Missing nodes are added.
+
+    `nodes` maps (parent node, token) to a node of the trie.
+    """
+    path = [start]
+    for token in tokens:
+        node = nodes.setdefault((path[-1], token), len(nodes))
+        path.append(node)
+    return path
 
 
-def _ordered(edges: list[tuple[int, int]], predictors: list[tuple[tuple[int, ...], ...]]) -> Tree:
-    """The tree with its predicting nodes last, so that only their logits need computing."""
+def _with_predictors_last(
+    edges: list[tuple[int, int]], predictors: list[tuple[tuple[int, ...], ...]]
+) -> Tree:
+    """Return the tree with its predicting nodes last, so that only their logits need computing.
+
+    Args:
+        edges: (Parent node, token) of each node; parents come before their children.
+        predictors: For each member and each of its continuations, the node that predicts each token.
+    """
     depths: list[int] = []
     for parent, _ in edges:
         depths.append(0 if parent == PREFIX_END else depths[parent] + 1)
-    predicting = {node for member in predictors for tail in member for node in tail} - {PREFIX_END}
+
+    predicting: set[int] = set()
+    for member_predictors in predictors:
+        for path in member_predictors:
+            predicting.update(path)
+    predicting.discard(PREFIX_END)
+
     order = sorted(range(len(edges)), key=lambda node: (node in predicting, node))
-    place = {PREFIX_END: PREFIX_END} | {node: i for i, node in enumerate(order)}
+    new_index = {PREFIX_END: PREFIX_END}
+    for index, node in enumerate(order):
+        new_index[node] = index
+
+    renumbered = []
+    for member_predictors in predictors:
+        paths = [tuple(new_index[node] for node in path) for path in member_predictors]
+        renumbered.append(tuple(paths))
     return Tree(
         tokens=tuple(edges[node][1] for node in order),
-        parents=tuple(place[edges[node][0]] for node in order),
+        parents=tuple(new_index[edges[node][0]] for node in order),
         depths=tuple(depths[node] for node in order),
         scored=len(predicting),
-        predictors=tuple(
-            tuple(tuple(place[n] for n in tail) for tail in member) for member in predictors
-        ),
+        predictors=tuple(renumbered),
     )

@@ -111,18 +111,20 @@ class SpotChecks:
 
     def check_reply(self, row: EncodedPrompt, tokens: Sequence[int]) -> bool:
         """Return whether a greedy reply agrees with the reference within the tolerance."""
-        ends = self.layout.end_tokens
-        count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
-        count = next(
-            (i for i, token in enumerate(tokens[:count]) if token in self.layout.seen_tokens), count
-        )
-        count = min(count, REPLY) if self.stepwise else count
-        reference = (
-            reference_reply(self.layout, row, tokens[:count], stepwise=self.stepwise)
-            if count
-            else None
-        )
-        deficit = max(reference.deficits) if reference else 0.0
+        # Check up to the end of the reply, or to a token that stands for an image, which cannot be read back without one.
+        checked: list[int] = []
+        for token in tokens:
+            if token in self.layout.seen_tokens:
+                break
+            checked.append(token)
+            if token in self.layout.end_tokens:
+                break
+        if self.stepwise:
+            checked = checked[:REPLY]
+        deficit = 0.0
+        if checked:
+            reference = reference_reply(self.layout, row, checked, stepwise=self.stepwise)
+            deficit = max(reference.deficits)
         self._count("generate")
         self.reply_deficit = max(self.reply_deficit, deficit)
         return deficit <= self.tolerance.token
@@ -149,21 +151,27 @@ class SpotChecks:
         return (*lines, *(self._finding(kind) for kind in sorted(self.checked)))
 
     def _finding(self, kind: str) -> str:
-        found = {
-            "loglikelihood": f"largest difference of a token's log-probability {self.score_difference:.2g} nats",
-            "generate": f"largest lead of another token than the one written {self.reply_deficit:.2g} nats",
-        }
+        """Return a sentence on the checks of a kind of request."""
         count = self.checked[kind]
+        requests = "request" if count == 1 else "requests"
+        if kind == "loglikelihood":
+            result = (
+                f"largest difference of a token's log-probability {self.score_difference:.2g} nats"
+            )
+        else:
+            result = (
+                f"largest lead of another token than the one written {self.reply_deficit:.2g} nats"
+            )
         sentence = (
-            f"spot checks ({kind}): {count} request{'s' * (count != 1)} answered one row at a time too, {found[kind]} "
+            f"spot checks ({kind}): {count} {requests} answered one row at a time too, {result} "
             f"(noise allows {self.tolerance.token:.2g})"
         )
         chosen = self.random_checks.get(kind, 0)
         is_disproved = any(group.kind == kind for group in self.disproved)
         if chosen and not is_disproved:
-            share = math.ceil(1000 * largest_share(chosen)) / 10
+            percent = math.ceil(1000 * largest_share(chosen)) / 10
             sentence += (
-                f"; {chosen} of them chosen at random, so at most {share:.1f} % of the requests differ by more "
+                f"; {chosen} of them chosen at random, so at most {percent:.1f} % of the requests differ by more "
                 f"({CONFIDENCE:.0%} confidence)"
             )
         return sentence
@@ -176,7 +184,7 @@ def _fast_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:
     """Return how many tokens the fast paths read for a request, at least."""
     if isinstance(row, EncodedPrompt):
         return len(row.ids)
-    return len(row.context.ids) + sum(map(len, row.tails))
+    return len(row.context.ids) + sum(len(tail) for tail in row.tails)
 
 
 def _reference_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:

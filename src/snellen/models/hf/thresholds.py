@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,24 +44,36 @@ def unknown_code(model: Any) -> tuple[str, ...]:
     """
     import torch
 
-    global_hooks = [
-        hooks
-        for name, hooks in vars(torch.nn.modules.module).items()
-        if name.startswith("_global_")
-    ]
-    hooks = chain.from_iterable(hooks.values() for hooks in global_hooks if isinstance(hooks, dict))
-    names = [] if all(map(_is_known, hooks)) else ["global hooks"]
-    kinds = {type(module) for module in model.modules()}
-    known_kinds = {kind for kind in kinds if all(map(_is_known, _of_class(kind)))}
+    names = []
+    if not all(_is_known(hook) for hook in _global_hooks(torch)):
+        names.append("global hooks")
+    known_types: dict[type, bool] = {}
     for name, module in model.named_modules():
-        if not (type(module) in known_kinds and all(map(_is_known, _of_instance(module)))):
+        module_type = type(module)
+        if module_type not in known_types:
+            known_types[module_type] = all(_is_known(part) for part in _of_class(module_type))
+        is_known = known_types[module_type] and all(
+            _is_known(part) for part in _of_instance(module)
+        )
+        if not is_known:
             names.append(name or "the model")
     return tuple(names)
 
 
+def _global_hooks(torch: Any) -> Iterator[Any]:
+    """Yield the hooks that torch calls for modules of every model."""
+    for name, hooks in vars(torch.nn.modules.module).items():
+        if name.startswith("_global_") and isinstance(hooks, dict):
+            yield from hooks.values()
+
+
 def in_training_mode(model: Any) -> tuple[str, ...]:
     """Return the names of the modules that still behave as in training, such as with dropout."""
-    return tuple(name or "the model" for name, module in model.named_modules() if module.training)
+    names = []
+    for name, module in model.named_modules():
+        if module.training:
+            names.append(name or "the model")
+    return tuple(names)
 
 
 def _of_class(kind: type) -> Iterator[Any]:
@@ -73,11 +86,14 @@ def _of_class(kind: type) -> Iterator[Any]:
 def _of_instance(module: Any) -> Iterator[Any]:
     """Yield the attributes of an instance that may run code: patched methods, hooks, objects, types of parameters."""
     for name, value in vars(module).items():
+        if name == "_modules":  # each is examined by itself
+            continue
         if name in ("_parameters", "_buffers"):
             yield from {type(part) for part in value.values() if part is not None}
-        elif name != "_modules":  # which are looked at in their turn
-            yield value
-            yield from value.values() if isinstance(value, dict) else ()
+            continue
+        yield value
+        if isinstance(value, dict):
+            yield from value.values()
 
 
 def _is_known(part: Any) -> bool:
@@ -91,35 +107,39 @@ def _is_known(part: Any) -> bool:
     if isinstance(part, (staticmethod, classmethod, CACHED)):
         return _is_known(part.__wrapped__)
     if inspect.isfunction(part):
-        if (wrapped := vars(part).get("__wrapped__")) is not None and not _is_known(wrapped):
+        wrapped = vars(part).get("__wrapped__")
+        if wrapped is not None and not _is_known(wrapped):
             return False
-        known_folders, standard = _folders()
+        known_folders, standard_library = _folders()
         file = part.__code__.co_filename
-        return file.startswith(known_folders) or (
-            file.startswith(standard) and "site-packages" not in file
-        )
+        if file.startswith(known_folders):
+            return True
+        return file.startswith(standard_library) and "site-packages" not in file
     if not callable(part):
         return True
     if inspect.isbuiltin(part):
         return part.__name__ in POINTWISE and (part.__module__ or "torch").startswith("torch")
-    origin = (part if inspect.isclass(part) else type(part)).__module__
-    return not origin.startswith(OPAQUE) and (
-        origin in PLAIN_DATA or origin.partition(".")[0] in KNOWN_PACKAGES
-    )
+    type_of_part = part if inspect.isclass(part) else type(part)
+    module = type_of_part.__module__
+    if module.startswith(OPAQUE):
+        return False
+    package = module.partition(".")[0]
+    return module in PLAIN_DATA or package in KNOWN_PACKAGES
 
 
 @functools.cache
 def _folders() -> tuple[tuple[str, ...], str]:
-    """Return the folders of the known packages, and the folder of the standard library."""
-    specs = [find_spec(name) for name in KNOWN_PACKAGES]
-    places = [
-        Path(place)
-        for spec in specs
-        if spec is not None
-        for place in spec.submodule_search_locations or ()
-    ]
-    prefixes = {f"{form}/" for place in places for form in (place, place.resolve())}
-    return tuple(sorted(prefixes)), f"{Path(contextlib.__file__).parent}/"
+    """Return the folders of the known packages, and the folder of the standard library, each with a final slash."""
+    package_folders = set()
+    for name in KNOWN_PACKAGES:
+        spec = find_spec(name)
+        if spec is None:
+            continue
+        for location in spec.submodule_search_locations or ():
+            package_folders.add(f"{Path(location)}/")
+            package_folders.add(f"{Path(location).resolve()}/")
+    standard_library = f"{Path(contextlib.__file__).parent}/"
+    return tuple(sorted(package_folders)), standard_library
 
 
 LENGTH_SETTING = re.compile(
@@ -188,8 +208,12 @@ class ModelFacts:
         return all(IMAGE_PART.match(name) for name in modules)
 
     def settings_reached(self, length: int) -> tuple[str, ...]:
-        """Return the names of the settings that affect texts of `length` tokens."""
-        return tuple(f"{name}={value}" for name, value in self.lengths if value <= length)
+        """Return the settings that affect texts of `length` tokens, as in "sliding_window=512"."""
+        reached = []
+        for name, value in self.lengths:
+            if value <= length:
+                reached.append(f"{name}={value}")
+        return tuple(reached)
 
     @property
     def selecting(self) -> tuple[str, int] | None:
@@ -197,17 +221,16 @@ class ModelFacts:
 
         If it counts blocks, their size is included: 16 blocks of 128 are 2,048 tokens.
         """
-        units = [
-            value
-            for name, value in self.lengths
-            if UNIT_SETTING.search(name) and not SELECTION.search(name)
-        ]
-        unit = min(units, default=1)
-        settings = [
-            (name, value * unit if UNIT_SETTING.search(name) else value)
-            for name, value in self.lengths
-            if SELECTION.search(name)
-        ]
+        unit_sizes = []
+        for name, value in self.lengths:
+            if UNIT_SETTING.search(name) and not SELECTION.search(name):
+                unit_sizes.append(value)
+        unit_size = min(unit_sizes, default=1)
+        settings = []
+        for name, value in self.lengths:
+            if SELECTION.search(name):
+                counts_units = UNIT_SETTING.search(name)
+                settings.append((name, value * unit_size if counts_units else value))
         return min(settings, key=lambda setting: setting[1], default=None)
 
     @property
@@ -215,26 +238,37 @@ class ModelFacts:
         """Whether all lengths are windows, beyond which nothing else changes."""
         return all(name == WINDOW for name, _ in self.lengths)
 
-    def ahead(self, length: int) -> int | None:
-        """Return the first length beyond `length` at which behaviour may change."""
+    def next_length(self, length: int) -> int | None:
+        """Return the first length beyond `length` at which behaviour may change; None if there is none."""
         return min((value for _, value in self.lengths if value > length), default=None)
 
 
 def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelFacts:
     """Return the facts of `model`, for texts of at most `longest` tokens, and of a cache that it filled."""
-    lengths = {
-        name: value for name, value in _lengths(model) if longest is None or value <= longest
-    }
-    odd = [type(layer).__name__ for layer in getattr(cache, "layers", ()) if not _plain(layer)]
-    odd += states_beside_layers(cache) if cache is not None else ()
+    lengths = {}
+    for name, value in _lengths(model):
+        if longest is None or value <= longest:
+            lengths[name] = value
+
+    competing = set()
+    for name, value in _settings(model):
+        if value and ROW_SETTING.search(name):
+            competing.add(name)
+
+    unknown = unknown_code(model)
+    odd_layers: list[str] = []
+    if cache is not None:
+        unknown += _unknown_cache(cache)
+        for layer in getattr(cache, "layers", ()):
+            if not _plain(layer):
+                odd_layers.append(type(layer).__name__)
+        odd_layers.extend(states_beside_layers(cache))
     return ModelFacts(
-        unknown_code=unknown_code(model) + (() if cache is None else _unknown_cache(cache)),
+        unknown_code=unknown,
         training=in_training_mode(model),
-        competing=tuple(
-            sorted({name for name, value in _settings(model) if value and ROW_SETTING.search(name)})
-        ),
+        competing=tuple(sorted(competing)),
         lengths=tuple(sorted(lengths.items(), key=lambda item: item[1])),
-        odd_layers=tuple(dict.fromkeys(odd)),
+        odd_layers=tuple(dict.fromkeys(odd_layers)),
     )
 
 
@@ -247,7 +281,8 @@ def longest_text(model: Any) -> int | None:
 
 def crossing_length(facts: ModelFacts) -> int:
     """Return the number of tokens of a text that reaches all lengths except selections; 0 if there are none."""
-    return max((value for name, value in facts.lengths if not SELECTION.search(name)), default=0)
+    lengths = [value for name, value in facts.lengths if not SELECTION.search(name)]
+    return max(lengths, default=0)
 
 
 def _lengths(model: Any) -> Iterator[tuple[str, int]]:
@@ -262,31 +297,44 @@ def _lengths(model: Any) -> Iterator[tuple[str, int]]:
 
 
 def _rope_lengths(model: Any) -> Iterator[tuple[str, int]]:
-    """Yield the lengths at which rotary frequencies change."""
-    text = model.config.get_text_config(decoder=True)
-    whole = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
-    for settings in (whole, *(part for part in whole.values() if isinstance(part, dict))):
-        kind = settings.get("rope_type", settings.get("type", "default"))
-        if kind not in STATIC_ROPE:
-            begins = settings.get("original_max_position_embeddings") or getattr(
-                text, "original_max_position_embeddings", None
-            )
-            yield f"{kind} rope", int(begins or text.max_position_embeddings)
+    """Yield the lengths at which rotary frequencies change, with names such as "dynamic rope"."""
+    text_config = model.config.get_text_config(decoder=True)
+    rope = getattr(text_config, "rope_parameters", None)
+    rope = rope or getattr(text_config, "rope_scaling", None) or {}
+    # Settings may differ by type of layer: then they are in mappings inside the mapping.
+    per_layer_type = [part for part in rope.values() if isinstance(part, dict)]
+    for settings in (rope, *per_layer_type):
+        rope_type = settings.get("rope_type", settings.get("type", "default"))
+        if rope_type in STATIC_ROPE:
+            continue
+        length = settings.get("original_max_position_embeddings")
+        length = length or getattr(text_config, "original_max_position_embeddings", None)
+        yield f"{rope_type} rope", int(length or text_config.max_position_embeddings)
 
 
 def _settings(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all settings that the text decoder may read, from its configuration and the attributes of its modules."""
-    text = model.config.get_text_config(decoder=True)
-    for config in (model.config, text):
-        yield from (
-            (name, value) for name, value in config.to_dict().items() if not isinstance(value, bool)
-        )
-    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
-    for module in () if decoder is None else decoder.modules():
-        yield from ((name, value) for name, value in vars(module).items() if type(value) is int)
+    """Yield name and value of all settings that the text decoder may read.
+
+    They are from its configuration and the attributes of its modules.
+    """
+    text_config = model.config.get_text_config(decoder=True)
+    for config in (model.config, text_config):
+        for name, value in config.to_dict().items():
+            if not isinstance(value, bool):
+                yield name, value
+    if not hasattr(model, "get_decoder"):
+        return
+    decoder = model.get_decoder()
+    if decoder is None:
+        return
+    for module in decoder.modules():
+        for name, value in vars(module).items():
+            if type(value) is int:
+                yield name, value
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:
+    """Yield the whole numbers in a value, which may be nested mappings and lists."""
     if type(value) is int:
         yield value
     elif isinstance(value, dict):
@@ -299,21 +347,29 @@ def _whole_numbers(value: Any) -> Iterator[int]:
 
 def _plain(layer: Any) -> bool:
     """Return whether a cache layer holds the keys and values of all tokens, and nothing else."""
+    layer_type = type(layer)
     return (
-        type(layer).__name__ == "DynamicLayer"
-        and type(layer).__module__ == "transformers.cache_utils"
+        layer_type.__name__ == "DynamicLayer"
+        and layer_type.__module__ == "transformers.cache_utils"
     )
 
 
 def _unknown_cache(cache: Any) -> tuple[str, ...]:
-    kinds = {type(cache), *map(type, cache.layers)}
-    return tuple(
-        sorted(kind.__name__ for kind in kinds if not kind.__module__.startswith("transformers."))
-    )
+    """Return the types of a cache and its layers that are not from transformers."""
+    types = {type(cache)} | {type(layer) for layer in cache.layers}
+    names = []
+    for cache_type in types:
+        if not cache_type.__module__.startswith("transformers."):
+            names.append(cache_type.__name__)
+    return tuple(sorted(names))
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+    """Return the first two names, and how many more there are."""
+    listed = ", ".join(names[:2])
+    if len(names) > 2:
+        return f"{listed} and {len(names) - 2} more"
+    return listed
 
 
 WIDER = {"float32": "float64", "float16": "float32", "bfloat16": "float32"}
@@ -349,35 +405,46 @@ def measure_tolerance(
 ) -> Tolerance:
     """Return the tolerance from the noise on `prompts`, whose reference scores are `scores`.
 
+    Noise is the larger of two differences: from a second computation, and from one in a wider number format.
+
     Raises UnrepeatableError if the reference gives other scores a second time.
     """
-    form = str(layout.model.dtype).removeprefix("torch.")
-    assumed = UNMEASURED.get(form, UNMEASURED["bfloat16"])
-    again = reference_scores(layout, prompts)
-    repeated = largest_difference(scores, again)
-    wide = _wide_scores(layout, prompts, form)
-    noise = None if wide is None else max(largest_difference(scores, wide), repeated)
-    if repeated > assumed:
+    number_format = str(layout.model.dtype).removeprefix("torch.")
+    assumed = UNMEASURED.get(number_format, UNMEASURED["bfloat16"])
+    repeated_difference = largest_difference(scores, reference_scores(layout, prompts))
+    wide_scores = _wide_scores(layout, prompts, number_format)
+    if repeated_difference > assumed:
         raise UnrepeatableError(
-            f"two scores of the same prompt differ by {repeated:.2g} nats, so scores of this model are "
+            f"two scores of the same prompt differ by {repeated_difference:.2g} nats, so scores of this model are "
             "unreliable; check whether a part of it is in training mode (dropout)"
         )
-    if wide is None or noise is None:
+    if wide_scores is None:
         return Tolerance(assumed, 2 * assumed)
-    least, most = LEAST.get(form, LEAST["bfloat16"]), MOST.get(form, MOST["bfloat16"])
-    option = max(largest_difference(_sums(scores), _sums(wide)), noise)
+    noise = max(largest_difference(scores, wide_scores), repeated_difference)
+    option_noise = max(largest_difference(_sums(scores), _sums(wide_scores)), noise)
+    least = LEAST.get(number_format, LEAST["bfloat16"])
+    most = MOST.get(number_format, MOST["bfloat16"])
     return Tolerance(
-        min(most, max(least, FACTOR * noise)), min(2 * most, max(2 * least, FACTOR * option)), noise
+        token=min(most, max(least, FACTOR * noise)),
+        option=min(2 * most, max(2 * least, FACTOR * option_noise)),
+        noise=noise,
     )
 
 
 def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolerance) -> str:
-    """Return how scores differ from the reference by more than the tolerance; empty if they do not."""
-    if not largest_difference(expected, scored) <= tolerance.token:
+    """Return how scores differ from the reference by more than the tolerance; empty if they do not.
+
+    Args:
+        expected: For each prompt, the reference scores of the tokens of each continuation.
+        scored: The same from a fast path.
+        tolerance: The maximum difference of a token, and of the sum over a continuation.
+    """
+    if not largest_difference(expected, scored) <= tolerance.token:  # also if it is NaN
         return "differs"
-    for reference, scores in zip(expected, scored, strict=True):
-        reference_sums, sums = ([sum(tail) for tail in part] for part in (reference, scores))
-        chosen = max(range(len(sums)), key=sums.__getitem__)
+    for reference_tails, tails in zip(expected, scored, strict=True):
+        reference_sums = [sum(tail) for tail in reference_tails]
+        sums = [sum(tail) for tail in tails]
+        chosen = sums.index(max(sums))
         if max(reference_sums) - reference_sums[chosen] > tolerance.option:
             return "chooses another option"
     return ""
@@ -385,18 +452,21 @@ def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolera
 
 def largest_difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
     """Return the largest difference of any token's log-probability in nats; infinite if one is NaN or missing."""
-    missing = float("nan")
-    values = [
-        abs(a - b)
-        for scores, other_scores in zip(expected, scored, strict=True)
-        for tail, tail_ in zip(scores, other_scores, strict=True)
-        for a, b in zip_longest(tail, tail_, fillvalue=missing)
-    ]
-    return max((value if value == value else float("inf") for value in values), default=0.0)
+    largest = 0.0
+    for expected_tails, scored_tails in zip(expected, scored, strict=True):
+        for expected_tail, scored_tail in zip(expected_tails, scored_tails, strict=True):
+            for a, b in zip_longest(expected_tail, scored_tail, fillvalue=math.nan):
+                difference = abs(a - b)
+                largest = max(largest, math.inf if math.isnan(difference) else difference)
+    return largest
 
 
 def _sums(scores: Sequence[Scores]) -> list[Scores]:
-    return [[[sum(tail)] for tail in tails] for tails in scores]
+    """Return scores with one value per continuation: the sum over its tokens."""
+    sums: list[Scores] = []
+    for tails in scores:
+        sums.append([[sum(tail)] for tail in tails])
+    return sums
 
 
 def _wide_scores(
@@ -418,7 +488,9 @@ def _wide_scores(
 @contextlib.contextmanager
 def _widened(model: Any, wide: Any) -> Iterator[None]:
     """Convert weights to the format `wide` inside the block; afterwards they are the same tensors as before."""
-    narrow = [part for part in chain(model.parameters(), model.buffers()) if _widens(part, wide)]
+    narrow = [
+        part for part in chain(model.parameters(), model.buffers()) if _is_narrower(part, wide)
+    ]
     narrow_values = [part.data for part in narrow]
     try:
         for part in narrow:
@@ -429,7 +501,8 @@ def _widened(model: Any, wide: Any) -> Iterator[None]:
             part.data = values
 
 
-def _widens(part: Any, wide: Any) -> bool:
+def _is_narrower(part: Any, wide: Any) -> bool:
+    """Return whether a tensor holds floating-point numbers of a narrower format than `wide`."""
     return bool(part.dtype.is_floating_point and part.dtype.itemsize < wide.itemsize)
 
 
@@ -439,5 +512,6 @@ def _fits_twice(model: Any, wide: Any) -> bool:
     device = input_device(model)
     if {part.device for part in parts} != {device} or getattr(model, "is_quantized", False):
         return False
-    need: int = sum(part.numel() * wide.itemsize for part in parts if _widens(part, wide))
-    return need < free_memory(device) / 2
+    values = sum(part.numel() for part in parts if _is_narrower(part, wide))
+    needed: int = values * wide.itemsize
+    return needed < free_memory(device) / 2

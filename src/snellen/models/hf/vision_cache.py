@@ -45,54 +45,61 @@ class VisionCache:
                 self._size -= _bytes(self._cached.popitem(last=False)[1])
 
     def _run(self, *args: Any, **settings: Any) -> Any:
+        """Run the module, or return its cached output. This replaces the module's `forward`."""
         if not self._keys:
             return self._forward(*args, **settings)
         self._calls += 1
-        shapes = tuple(tuple(tensor.shape[1:]) for tensor in _tensors((args, settings)))
-        batch = {tensor.shape[0] for tensor in _tensors((args, settings)) if tensor.ndim}
-        if batch == {len(self._keys)} and self._keeps_rows.get(shapes, True):
+        inputs = list(_tensors((args, settings)))
+        shapes = tuple(tuple(tensor.shape[1:]) for tensor in inputs)
+        batch_sizes = {tensor.shape[0] for tensor in inputs if tensor.ndim}
+        one_entry_per_row = batch_sizes == {len(self._keys)}
+        if one_entry_per_row and self._keeps_rows.get(shapes, True):
             features = self._by_row(args, settings, shapes)
             if features is not None:
                 return features
-        key = (self._calls, self._keys, shapes, tuple(sorted(batch)))
+        key = (self._calls, self._keys, shapes, tuple(sorted(batch_sizes)))
         if key not in self._cached:
             self.runs += 1
-            self._learn(key, self._forward(*args, **settings))
+            self._store(key, self._forward(*args, **settings))
         self._cached.move_to_end(key)
         return _mapped(self._cached[key], lambda tensor: tensor)
 
     def _by_row(self, args: Any, settings: Any, shapes: tuple[Any, ...]) -> Any:
-        """The features of each row, or None if the module does not keep its rows apart."""
+        """Return the features of each row, running only rows that are not cached.
+
+        None if the module does not keep its rows apart.
+        """
         import torch
 
         keys = [(self._calls, key, shapes) for key in self._keys]
-        missing = [
-            i for i, key in enumerate(keys) if key not in self._cached and keys.index(key) == i
-        ]
-        if len(keys) > 1 and shapes not in self._keeps_rows:
-            # A single row does not tell: Pixtral's tower puts all images into one row.
-            missing = (missing + [i for i in range(len(keys)) if i not in missing])[
-                : max(2, len(missing))
-            ]
+        missing = []
+        for index, key in enumerate(keys):
+            if key not in self._cached and keys.index(key) == index:
+                missing.append(index)
+        if len(keys) > 1 and len(missing) < 2 and shapes not in self._keeps_rows:
+            # A single row does not tell: Pixtral's tower puts all images into one row. So at least two are run.
+            others = [index for index in range(len(keys)) if index not in missing]
+            missing = (missing + others)[:2]
         if missing:
-            missing_rows = torch.tensor(missing)
-            features = self._forward(
-                *_mapped(args, lambda tensor: tensor[missing_rows.to(tensor.device)]),
-                **_mapped(settings, lambda tensor: tensor[missing_rows.to(tensor.device)]),
-            )
+            row_index = torch.tensor(missing)
+
+            def select(tensor: Any) -> Any:
+                return tensor[row_index.to(tensor.device)]
+
+            features = self._forward(*_mapped(args, select), **_mapped(settings, select))
             self.runs += len(missing)
             has_rows = all(tensor.shape[0] == len(missing) for tensor in _tensors(features))
             if len(missing) > 1 or not has_rows:
                 self._keeps_rows[shapes] = has_rows
             if not has_rows:
                 return None
-            for place, i in enumerate(missing):
-                self._learn(keys[i], _mapped(features, _row(place)))
+            for place, index in enumerate(missing):
+                self._store(keys[index], _mapped(features, _row(place)))
         for key in keys:
             self._cached.move_to_end(key)
-        return _merged([self._cached[key] for key in keys])
+        return _concatenated([self._cached[key] for key in keys])
 
-    def _learn(self, key: tuple[Any, ...], features: Any) -> None:
+    def _store(self, key: tuple[Any, ...], features: Any) -> None:
         self._size -= _bytes(self._cached.get(key))
         self._cached[key] = features
         self._size += _bytes(features)
@@ -100,7 +107,7 @@ class VisionCache:
 
 @contextlib.contextmanager
 def caching_vision(caches: Sequence[tuple[VisionCache, Sequence[str]]]) -> Iterator[None]:
-    """Several caches at once."""
+    """Within this context, each cache identifies the rows of a batch by its keys."""
     with contextlib.ExitStack() as stack:
         for cache, keys in caches:
             stack.enter_context(cache.rows(keys))
@@ -108,10 +115,12 @@ def caching_vision(caches: Sequence[tuple[VisionCache, Sequence[str]]]) -> Itera
 
 
 def _bytes(value: Any) -> int:
+    """Return the size of all tensors inside `value`."""
     return sum(tensor.nbytes for tensor in _tensors(value))
 
 
 def _tensors(value: Any) -> Iterator[Any]:
+    """Yield the tensors inside `value`, which may be nested mappings, lists and tuples."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -125,26 +134,29 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """`value` with `change` applied to every tensor; model outputs, mappings and tuples keep their type."""
+    """Return `value` with `change` applied to every tensor; model outputs, mappings and tuples keep their type."""
     import torch
 
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):
-        return type(value)(**{name: _mapped(item, change) for name, item in value.items()})
+        changed = {name: _mapped(item, change) for name, item in value.items()}
+        return type(value)(**changed)
     if isinstance(value, (list, tuple)):
         return type(value)(_mapped(item, change) for item in value)
     return value
 
 
-def _row(place: int) -> Callable[[Any], Any]:
-    return lambda tensor: tensor[place : place + 1].clone()
+def _row(index: int) -> Callable[[Any], Any]:
+    """Return a function that copies row `index` of a tensor, as a batch of one."""
+    return lambda tensor: tensor[index : index + 1].clone()
 
 
-def _merged(values: Sequence[Any]) -> Any:
-    """One batch from values cached row by row."""
+def _concatenated(values: Sequence[Any]) -> Any:
+    """Return one batch from values cached row by row, in the structure of the first."""
     import torch
 
-    rows = [list(_tensors(value)) for value in values]
-    columns = iter([torch.cat(column) for column in zip(*rows, strict=True)])
-    return _mapped(values[0], lambda _: next(columns))
+    tensors_of_rows = [list(_tensors(value)) for value in values]
+    batches = [torch.cat(tensors) for tensors in zip(*tensors_of_rows, strict=True)]
+    remaining = iter(batches)
+    return _mapped(values[0], lambda _: next(remaining))
