@@ -159,9 +159,12 @@ class BatchingModel(AsyncModel, Protocol):
 
 
 def batched_response(response: Response, batch: str) -> Response:
-    """Return a response with the facts that it came from a batch, and which of its tokens cost half."""
-    usage = None if response.usage is None else in_batch(response.usage)
-    return replace(response, usage=usage, notes=(*response.notes, BATCHED + batch))
+    """Return a response with a note that it came from a batch, and its tokens counted at half price."""
+    usage = None
+    if response.usage is not None:
+        usage = in_batch(response.usage)
+    note = f"{BATCHED}{batch}"
+    return replace(response, usage=usage, notes=(*response.notes, note))
 
 
 def only_one_server(name: str, urls: Sequence[str]) -> None:
@@ -248,6 +251,7 @@ class BatchCalls:
             attempt += 1
 
     async def _call(self, request: HttpRequest) -> bytes:
+        """Return the body of a reply; repeat the request after faults that may pass. Raises BatchError."""
         attempt = 1
         while True:
             outcome = await self._exchange(request)
@@ -260,6 +264,8 @@ class BatchCalls:
             attempt += 1
 
     async def _exchange(self, request: HttpRequest) -> bytes | ServerFault:
+        """Send a request once, and return the body of the reply, or the fault."""
+
         async def compose() -> HttpRequest:
             return request
 
@@ -273,11 +279,13 @@ class BatchCalls:
         return fault_of_status(reply, error, self._client.now(), hint)
 
     def _wait(self, attempt: int, fault: ServerFault) -> float | None:
+        """Return the seconds to wait before another attempt; None if there is to be none."""
         if not fault.retry:
             return None
         return self._retry.wait(attempt, self._name, fault.retry_after)
 
     def _error(self, request: HttpRequest, fault: ServerFault) -> BatchError:
+        """Return the error for a request that failed, without the API key."""
         path = request.path.partition("?")[0]
         detail = presentable(fault.detail, self._key)
         return BatchError(f"{self._name}: {request.method} {path}: {detail}", fault)
@@ -339,10 +347,8 @@ class OpenAIBatches:
         self.calls = calls
 
     def line(self, key: str, body: bytes) -> bytes:
-        return b'{"custom_id":"%b","method":"POST","url":"/v1/chat/completions","body":%b}\n' % (
-            key.encode(),
-            body,
-        )
+        form = b'{"custom_id":"%b","method":"POST","url":"/v1/chat/completions","body":%b}\n'
+        return form % (key.encode(), body)
 
     async def submit(
         self, lines: Sequence[bytes], mark: str, since: float, known: Sequence[str]
@@ -372,43 +378,50 @@ class OpenAIBatches:
         return []  # their metadata tell batches apart
 
     async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
-        after = ""
+        """Return the id of the batch whose metadata have this mark; empty if there is none."""
+        cursor = ""
         while True:
-            page = self.calls.read(await self.calls.get(f"/batches?limit={LISTED}{after}"))
+            listing = await self.calls.get(f"/batches?limit={LISTED}{cursor}")
+            page = self.calls.read(listing)
             batches = page.get("data") or []
             for batch in batches:
-                if (batch.get("metadata") or {}).get(_MARK) == mark:
+                metadata = batch.get("metadata") or {}
+                if metadata.get(_MARK) == mark:
                     return str(batch["id"])
-            is_last = not page.get("has_more") or not batches
-            if is_last or (batches[-1].get("created_at") or 0) < since - CLOCK_SKEW:
+            if not batches or not page.get("has_more"):
                 return ""
-            after = f"&after={batches[-1]['id']}"
+            oldest = batches[-1]
+            created_at = oldest.get("created_at") or 0
+            if created_at < since - CLOCK_SKEW:
+                return ""
+            cursor = f"&after={oldest['id']}"
 
     async def state(self, batch: str) -> BatchState:
-        stated = self.calls.read(await self.calls.get(f"/batches/{batch}"))
-        word = str(stated.get("status")).lower()
-        counts = stated.get("request_counts") or {}
+        description = self.calls.read(await self.calls.get(f"/batches/{batch}"))
+        status = str(description.get("status")).lower()
+        counts = description.get("request_counts") or {}
         finished = (counts.get("completed") or 0) + (counts.get("failed") or 0)
-        if word in _ENDED:
-            return BatchState("ended", word, finished)
-        if word != "failed":
-            return BatchState("running", word, finished)
-        errors = (stated.get("errors") or {}).get("data") or [{}]
-        detail = str(errors[0].get("message") or errors[0].get("code") or "no reason given")
-        line = errors[0].get("line")
-        if line:
-            detail = f"line {line}: {detail}"
-        return BatchState("failed", word, 0, detail, errors[0].get("code") == _OVERFULL)
+        if status in _ENDED:
+            return BatchState("ended", status, finished)
+        if status != "failed":
+            return BatchState("running", status, finished)
+        errors = (description.get("errors") or {}).get("data") or [{}]
+        error = errors[0]
+        detail = str(error.get("message") or error.get("code") or "no reason given")
+        if error.get("line"):
+            detail = f"line {error['line']}: {detail}"
+        is_overfull = error.get("code") == _OVERFULL
+        return BatchState("failed", status, 0, detail, is_overfull)
 
     async def results(self, batch: str) -> bytes:
-        stated = self.calls.read(await self.calls.get(f"/batches/{batch}"))
-        parts = []
+        description = self.calls.read(await self.calls.get(f"/batches/{batch}"))
+        files = []
         for field in ("output_file_id", "error_file_id"):
-            file = stated.get(field)
-            if file:
-                part = await self.calls.get(f"/files/{file}/content")
-                parts.append(part if part.endswith(b"\n") else part + b"\n")
-        return b"".join(parts)
+            file_id = description.get(field)
+            if file_id:
+                content = await self.calls.get(f"/files/{file_id}/content")
+                files.append(content if content.endswith(b"\n") else content + b"\n")
+        return b"".join(files)
 
     async def cancel(self, batch: str) -> None:
         await self.calls.post(f"/batches/{batch}/cancel")
@@ -498,13 +511,18 @@ class AnthropicBatches:
         return await self.calls.create("/messages/batches", body, find)
 
     async def earlier(self, since: float) -> list[str]:
-        return [str(batch["id"]) async for batch in self._listed(since)]
+        """Return the ids of the account's batches that may have been created since a time."""
+        ids = []
+        async for batch in self._listed(since):
+            ids.append(str(batch["id"]))
+        return ids
 
     async def find(self, mark: str, since: float, count: int, known: Sequence[str]) -> str:
+        """Return the id of the oldest unknown batch with so many requests; empty if there is none."""
         oldest = ""
         async for batch in self._listed(since):
-            total = sum((batch.get("request_counts") or {}).values())
-            if total == count and batch["id"] not in known:
+            counts = batch.get("request_counts") or {}
+            if sum(counts.values()) == count and batch["id"] not in known:
                 oldest = str(batch["id"])
         return oldest
 
@@ -523,11 +541,14 @@ class AnthropicBatches:
             after = f"&after_id={batches[-1]['id']}"
 
     async def state(self, batch: str) -> BatchState:
-        stated = self.calls.read(await self.calls.get(f"/messages/batches/{batch}"))
-        word = str(stated.get("processing_status"))
-        counts = stated.get("request_counts") or {}
-        finished = sum(counts.values()) - (counts.get("processing") or 0)
-        return BatchState("ended" if word == "ended" else "running", word, finished)
+        description = self.calls.read(await self.calls.get(f"/messages/batches/{batch}"))
+        status = str(description.get("processing_status"))
+        counts = description.get("request_counts") or {}
+        unfinished_count = counts.get("processing") or 0
+        finished = sum(counts.values()) - unfinished_count
+        if status == "ended":
+            return BatchState("ended", status, finished)
+        return BatchState("running", status, finished)
 
     async def results(self, batch: str) -> bytes:
         return await self.calls.get(f"/messages/batches/{batch}/results")
@@ -536,17 +557,18 @@ class AnthropicBatches:
         await self.calls.post(f"/messages/batches/{batch}/cancel")
 
     def read(self, line: bytes) -> BatchResult:
-        read = msgspec.json.decode(line, type=_AnthropicLine)
-        result = read.result
+        parsed = msgspec.json.decode(line, type=_AnthropicLine)
+        key = parsed.custom_id
+        result = parsed.result
         if result.type == "succeeded":
-            return BatchResult(read.custom_id, HttpReply(HTTPStatus.OK, {}, bytes(result.message)))
+            return BatchResult(key, HttpReply(HTTPStatus.OK, {}, bytes(result.message)))
         if result.type == "errored" and result.error is not None:
             body = b'{"type":"error","error":%b}' % bytes(result.error.error)
             code = read_reported_error(body).code
             # The documentation's example of a batch calls it invalid_request.
-            status = STATUS_OF_ERROR.get(code, STATUS_OF_ERROR.get(f"{code}_error", 500))
-            return BatchResult(read.custom_id, HttpReply(status, {}, body))
-        return BatchResult(read.custom_id, unfinished(result.type))
+            status = STATUS_OF_ERROR.get(code) or STATUS_OF_ERROR.get(f"{code}_error", 500)
+            return BatchResult(key, HttpReply(status, {}, body))
+        return BatchResult(key, unfinished(result.type))
 
 
 def _seconds(time: str) -> float:

@@ -70,11 +70,13 @@ TRANSPORT = frozenset(
 
 
 def answering_string(spec: ModelSpec, target: str) -> str:
-    """Return a model string with another target, and without the options of `TRANSPORT`."""
-    options = "&".join(
-        f"{name}={value}" for name, value in sorted(spec.options.items()) if name not in TRANSPORT
-    )
-    return f"{spec.scheme}:{target}{'?' * bool(options)}{options}"
+    """Return a model string with another target, and without the options that no reply depends on (`TRANSPORT`)."""
+    options = []
+    for name, value in sorted(spec.options.items()):
+        if name not in TRANSPORT:
+            options.append(f"{name}={value}")
+    string = f"{spec.scheme}:{target}"
+    return f"{string}?{'&'.join(options)}" if options else string
 
 
 def identity_of_service(spec: ModelSpec) -> str:
@@ -155,19 +157,17 @@ class Client:
             if outcome.kind == "auth" and self._hint_without_key:
                 detail = f"{detail.removesuffix(KEY_HINT)}{self._hint_without_key}"
             if outcome.fatal and self._breaker.is_open:
-                fault = presentable(self._breaker.fault.detail, self._key)
-                failure = failed(outcome.kind, fault, attempt)
+                first_fault = presentable(self._breaker.fault.detail, self._key)
+                failure = failed(outcome.kind, first_fault, attempt)
                 raise ServerGoneError(f"{self._name}: {detail}", failure, self._breaker.failing)
             if outcome.fatal:
                 raise ModelError(f"{self._name}: {detail}")
             self._say_unreachable(outcome, detail)
             if outcome.retry and self._breaker.is_open:
                 continue
-            wait = (
-                self._retry.wait(attempt, request.key, outcome.retry_after)
-                if outcome.retry
-                else None
-            )
+            wait = None
+            if outcome.retry:
+                wait = self._retry.wait(attempt, request.key, outcome.retry_after)
             if wait is None:
                 return failed(outcome.kind, detail, attempt)
             self.waiting += 1
@@ -210,11 +210,15 @@ class Client:
     ) -> HttpReply | ServerFault:
         """Exchange one HTTP request and reply with a server. A failure below HTTP is a fault that can be retried.
 
-        If a server cannot be reached, the next one is asked at once, unless `watch` receives the body in parts.
+        If a server cannot be reached, the next one is asked at once, unless `watch` receives the body in parts: part of a
+        reply may have come, so that another attempt has to begin anew.
         """
         tried: list[BalancedServer] = []
         outcome: HttpReply | ServerFault = ServerFault("connection", "")
-        while (server := self._servers.choose(tried)) is not None:
+        while True:
+            server = self._servers.choose(tried)
+            if server is None:
+                return outcome
             server.assigned += 1
             try:
                 with self._idle.waiting():
@@ -226,19 +230,16 @@ class Client:
                     server.slots.release()
             finally:
                 server.assigned -= 1
-            unreachable = (
-                isinstance(outcome, ServerFault) and outcome.kind == "connection" and outcome.retry
-            )
-            if unreachable or _is_failing(outcome):
-                server.failed(self.now(), unreachable=unreachable)
+            is_unreachable = False
+            if isinstance(outcome, ServerFault):
+                is_unreachable = outcome.kind == "connection" and outcome.retry
+            if is_unreachable or _is_failing(outcome):
+                server.failed(self.now(), unreachable=is_unreachable)
             else:
                 server.answered()
-            if (
-                not unreachable or watch
-            ):  # half of what was watched may have come: another attempt begins anew
-                break
+            if watch or not is_unreachable:
+                return outcome
             tried.append(server)
-        return outcome
 
     async def ask_about_server(self, compose: Compose, url: str = "") -> HttpReply | None:
         """Return the reply to a question about the server itself, such as its list of models; None if there is none.
@@ -251,15 +252,19 @@ class Client:
             if pause:
                 await self._sleep(pause)
             tried = self._servers.others_than(url) if url else []
-            while (server := self._servers.choose(tried)) is not None:
+            while True:
+                server = self._servers.choose(tried)
+                if server is None:
+                    break
                 tried.append(server)
                 outcome = await self._exchange_with(server, compose, None, limit)
-                if isinstance(outcome, HttpReply):
-                    if not _may_pass(outcome.status):
-                        return outcome
+                if isinstance(outcome, ServerFault):
+                    if outcome.kind == "timeout" or not outcome.retry:
+                        return None
+                elif _may_pass(outcome.status):
                     break
-                if outcome.kind == "timeout" or not outcome.retry:
-                    return None
+                else:
+                    return outcome
         return None
 
     async def _exchange_with(
@@ -269,6 +274,7 @@ class Client:
         watch: Callable[[bytes], None] | None,
         limit: float,
     ) -> HttpReply | ServerFault:
+        """Exchange one request and reply with a server, within `limit` seconds. Failures are returned as faults."""
         try:
             async with asyncio.timeout(limit):
                 return await server.connections.send(compose, watch)
@@ -277,22 +283,20 @@ class Client:
             detail = f"the reply is longer than {most:,} bytes; raise reply_bytes= if replies can be that long"
             return ServerFault("too_long", detail)
         except TimeoutError:
-            return ServerFault(
-                "timeout",
-                f"no complete reply within {limit:g} s; raise timeout= for slow models",
-                retry=True,
-            )
+            detail = f"no complete reply within {limit:g} s; raise timeout= for slow models"
+            return ServerFault("timeout", detail, retry=True)
         except TransportError as error:
             message = str(error)
             if "CERTIFICATE_VERIFY_FAILED" in message:
                 hint = "set SSL_CERT_FILE to the certificate of its authority"
                 return ServerFault("connection", f"{server.url}: {message}; {hint}", fatal=True)
-            doubt = "is it running"
+            question = "is it running"
             if "WRONG_VERSION_NUMBER" in message:
-                doubt = "does it use https"
+                question = "does it use https"
             elif server.url.startswith("https:") and isinstance(error, ConnectTimeoutError):
-                doubt = "is it running, and does it use https"  # a handshake without an answer times out too
-            return ServerFault("connection", f"{server.url}: {message}; {doubt}?", retry=True)
+                # A handshake without an answer times out too.
+                question = "is it running, and does it use https"
+            return ServerFault("connection", f"{server.url}: {message}; {question}?", retry=True)
 
     async def _sleep(self, seconds: float) -> None:
         with self._idle.waiting():

@@ -55,7 +55,7 @@ class ClipOptions(Struct, frozen=True):
 
 
 def open_clip(spec: ModelSpec) -> ClipModel:
-    """The scorer that `clip:org/name[@revision]` or `clip:./folder` names, ready for use.
+    """Load the scorer that `clip:org/name[@revision]` or `clip:./folder` names.
 
     Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded or is not a scorer.
     """
@@ -64,21 +64,20 @@ def open_clip(spec: ModelSpec) -> ClipModel:
         raise ModelError(
             f"{spec.text}: text={options.text!r} has no {{option}}; write text=a photo of {{option}}"
         )
-    return ClipModel(
-        spec,
-        load_pretrained(
-            spec,
-            HfOptions(dtype=options.dtype, device=options.device, pickle=options.pickle),
-            _architecture,
-        ),
-        options,
-    )
+    loading_options = HfOptions(dtype=options.dtype, device=options.device, pickle=options.pickle)
+    loaded = load_pretrained(spec, loading_options, _architecture)
+    return ClipModel(spec, loaded, options)
 
 
 def _architecture(transformers: Any, target: str, common: dict[str, Any]) -> Any:
-    """The class to load: transformers has no auto class for BLIP's matching head."""
-    kind = transformers.AutoConfig.from_pretrained(target, **common).model_type
-    return transformers.BlipForImageTextRetrieval if kind == "blip" else transformers.AutoModel
+    """Return the class to load: transformers has no auto class for BLIP's matching head.
+
+    `common` are arguments of from_pretrained.
+    """
+    config = transformers.AutoConfig.from_pretrained(target, **common)
+    if config.model_type == "blip":
+        return transformers.BlipForImageTextRetrieval
+    return transformers.AutoModel
 
 
 class ClipModel(ShownByName):
@@ -90,9 +89,12 @@ class ClipModel(ShownByName):
         self.name = spec.text
         self.batch_size = options.batch_size
         self._caption = options.text
-        self._model, self._processor, self._facts = loaded.model, loaded.processor, loaded.facts
+        self._model = loaded.model
+        self._processor = loaded.processor
+        self._facts = loaded.facts
         self._scorer = _scorer(spec, loaded, options.batch_size)
-        self._pictures: OrderedDict[str, Any] = OrderedDict()
+        self._features: OrderedDict[str, Any] = OrderedDict()
+        """Features of images, by digest."""
         self._notes: dict[str, tuple[str, ...]] = {}
         self._controls = control_tokens(loaded.processor.tokenizer)
 
@@ -104,72 +106,78 @@ class ClipModel(ShownByName):
         return [failed("model", "a clip: model only scores options") for _ in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-
+        """Return a score for each option of each request: how well it describes the image."""
+        captions = []
+        for request in requests:
+            captions.extend(self._caption_of(text) for text in request.continuations)
         with inference(), quiet_and_single_threaded(self._model):
-            faults = self._look(requests, images)
-            self._scorer.prepare(
-                [self._caption_of(text) for request in requests for text in request.continuations]
-            )
+            faults = self._encode_images(requests, images)
+            self._scorer.prepare(captions)
             responses = [self._score(request, faults) for request in requests]
-        for cache, most in ((self._pictures, CACHED_IMAGES), (self._scorer.texts, CACHED_TEXTS)):
-            while len(cache) > most:
-                cache.popitem(last=False)
+        _drop_oldest(self._features, CACHED_IMAGES)
+        _drop_oldest(self._scorer.texts, CACHED_TEXTS)
         return responses
 
     def embed_images(self, contents: Sequence[bytes]) -> Any:
-        """Unit vectors of images, a row each. Raises ModelError where the model has none (BLIP's matching head)."""
-
+        """Return unit vectors of image files, a row each. Raises ModelError if the model has none (BLIP's matching head)."""
         if not isinstance(self._scorer, DualEncoder):
             raise ModelError(f"{self.name}: cannot embed images; use a CLIP or SigLIP model")
-        upright = [decode_image(content, "an image to embed").upright for content in contents]
+        decoded = [decode_image(content, "an image to embed").upright for content in contents]
         with inference(), quiet_and_single_threaded(self._model):
-            pixels = self._processor.image_processor(images=upright, return_tensors="pt")
-            return self._scorer.picture(_to_device(pixels, self._model)).float().cpu().numpy()
+            features = self._features_of(decoded)
+            return features.float().cpu().numpy()
+
+    def _features_of(self, decoded: Sequence[Any]) -> Any:
+        """Return the features of decoded images, a row each."""
+        pixels = self._processor.image_processor(images=list(decoded), return_tensors="pt")
+        return self._scorer.image_features(_to_device(pixels, self._model))
 
     def _caption_of(self, option: str) -> str:
-        return self._caption.replace("{option}", without_control_tokens(option, self._controls))
+        """Return the caption for an option, without control tokens."""
+        text = without_control_tokens(option, self._controls)
+        return self._caption.replace("{option}", text)
 
-    def _look(self, requests: Sequence[Request], images: Images) -> dict[str, str]:
-        """Encode the images that are not cached. Returns the reasons for failures by digest."""
-        pictures = {image.digest: image for request in requests for image in request.images}
-        missing = [image for digest, image in pictures.items() if digest not in self._pictures]
+    def _encode_images(self, requests: Sequence[Request], images: Images) -> dict[str, str]:
+        """Encode the images that are not cached. Returns why some failed, by digest."""
+        missing = {}
+        for request in requests:
+            for image in request.images:
+                if image.digest not in self._features:
+                    missing[image.digest] = image
+        missing_images = list(missing.values())
         faults: dict[str, str] = {}
-        for i in range(0, len(missing), self.batch_size):
-            decoded = {}
-            for image in missing[i : i + self.batch_size]:
+        for start in range(0, len(missing_images), self.batch_size):
+            decoded_by_digest = {}
+            for image in missing_images[start : start + self.batch_size]:
                 try:
-                    picture = decode_image(images.read(image), f"image {image.digest[:12]}")
-                    decoded[image.digest] = picture.upright
-                    self._notes[image.digest] = picture.notes
+                    decoded = decode_image(images.read(image), f"image {image.digest[:12]}")
                 except (DataError, OSError, MemoryError) as error:
                     faults[image.digest] = f"{error}" or type(error).__name__
-            faults.update(self._encode(decoded))
+                    continue
+                decoded_by_digest[image.digest] = decoded.upright
+                self._notes[image.digest] = decoded.notes
+            faults.update(self._encode(decoded_by_digest))
         return faults
 
-    def _encode(self, decoded: dict[str, Any]) -> dict[str, str]:
-        """Features of images; if a batch fails, of each image alone. Returns the reasons for failures by digest."""
-        if not decoded:
+    def _encode(self, decoded_by_digest: dict[str, Any]) -> dict[str, str]:
+        """Cache the features of images. If a batch fails, each image is tried alone. Returns why some failed, by digest."""
+        if not decoded_by_digest:
             return {}
         try:
-            pixels = self._processor.image_processor(
-                images=list(decoded.values()), return_tensors="pt"
-            )
-            self._pictures.update(
-                zip(decoded, self._scorer.picture(_to_device(pixels, self._model)), strict=True)
-            )
+            features = self._features_of(list(decoded_by_digest.values()))
+            self._features.update(zip(decoded_by_digest, features, strict=True))
+            return {}
         except (RuntimeError, ValueError, MemoryError) as error:
-            if len(decoded) == 1:
-                return dict.fromkeys(
-                    decoded, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-                )
-            return {
-                name: why
-                for item in decoded.items()
-                for name, why in self._encode(dict([item])).items()
-            }
-        return {}
+            if len(decoded_by_digest) == 1:
+                message = " ".join(str(error).split())[:300]
+                return dict.fromkeys(decoded_by_digest, f"{type(error).__name__}: {message}")
+        faults = {}
+        for digest, decoded in decoded_by_digest.items():
+            faults.update(self._encode({digest: decoded}))
+        return faults
 
     def _score(self, request: Request, faults: dict[str, str]) -> Response:
+        """Return the scores of a request's options. `faults` are the images that could not be encoded, by digest."""
         if len(request.images) != 1:
             return failed(
                 "bad_request",
@@ -180,10 +188,12 @@ class ClipModel(ShownByName):
         digest = request.images[0].digest
         if digest in faults:
             return failed("bad_request", faults[digest])
-        self._pictures.move_to_end(digest)
-        texts = [self._caption_of(text) for text in request.continuations]
-        logits = self._scorer.logits(self._pictures[digest], texts)
-        notes = (LOGITS, CUT) if self._scorer.cut.intersection(texts) else (LOGITS,)
+        self._features.move_to_end(digest)
+        captions = [self._caption_of(text) for text in request.continuations]
+        logits = self._scorer.logits(self._features[digest], captions)
+        notes = [LOGITS]
+        if self._scorer.cut.intersection(captions):
+            notes.append(CUT)
         return Response(
             scores=tuple(ContinuationScore(logit, 1, 1) for logit in logits),
             notes=(*notes, *self._notes[digest]),
@@ -191,111 +201,127 @@ class ClipModel(ShownByName):
 
 
 def _to_device(inputs: Any, model: Any) -> dict[str, Any]:
-    placed = {name: values.to(model.device) for name, values in inputs.items()}
-    return {
-        n: values.to(model.dtype) if values.is_floating_point() else values
-        for n, values in placed.items()
-    }
+    """Return inputs on the model's device, with floating-point numbers in the model's format."""
+    placed = {}
+    for name, values in inputs.items():
+        number_format = model.dtype if values.is_floating_point() else values.dtype
+        placed[name] = values.to(model.device).to(number_format)
+    return placed
+
+
+def _drop_oldest(cache: OrderedDict[str, Any], most: int) -> None:
+    """Remove the first entries of a cache beyond `most`."""
+    while len(cache) > most:
+        cache.popitem(last=False)
 
 
 class Scorer:
     """Base of the scorers: tokenises texts."""
 
     def __init__(self, loaded: LoadedModel, batch: int) -> None:
-        self._model, self._tokenizer, self._batch = loaded.model, loaded.processor.tokenizer, batch
         config = loaded.model.config
+        self._model = loaded.model
+        self._tokenizer = loaded.processor.tokenizer
+        self._batch = batch
         self._longest = int(config.text_config.max_position_embeddings)
         # SigLIP was trained on texts padded to full length, and reads the last token.
-        self._full = config.model_type.startswith("siglip")
+        self._pads_fully = config.model_type.startswith("siglip")
         self.texts: OrderedDict[str, Any] = OrderedDict()
+        """Features of texts, where they do not depend on the image."""
         self.cut: set[str] = set()
         """Texts that were too long for the encoder."""
 
-    def picture(self, pixels: dict[str, Any]) -> Any:
-        """Features of images, one row each."""
+    def image_features(self, pixels: dict[str, Any]) -> Any:
+        """Return the features of images, one row each."""
         raise NotImplementedError
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Encode texts in advance, where that does not need an image."""
 
-    def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
-        """One logit per text."""
+    def logits(self, image: Any, texts: Sequence[str]) -> list[float]:
+        """Return one logit per text: how well it describes an image, given its features."""
         raise NotImplementedError
 
     def _tokens(self, texts: Sequence[str]) -> dict[str, Any]:
-        self.cut.update(
-            text for text in texts if len(self._tokenizer(text)["input_ids"]) > self._longest
+        """Return token ids and attention mask of texts, and note which of them had to be cut."""
+        for text in texts:
+            if len(self._tokenizer(text)["input_ids"]) > self._longest:
+                self.cut.add(text)
+        encoded = self._tokenizer(
+            list(texts),
+            truncation=True,
+            max_length=self._longest,
+            return_tensors="pt",
+            padding="max_length" if self._pads_fully else True,
         )
-        fill: dict[str, Any] = {"padding": "max_length"} if self._full else {"padding": True}
-        spelled = self._tokenizer(
-            list(texts), truncation=True, max_length=self._longest, return_tensors="pt", **fill
-        )
-        return _to_device(
-            {name: spelled[name] for name in ("input_ids", "attention_mask") if name in spelled},
-            self._model,
-        )
+        inputs = {}
+        for name in ("input_ids", "attention_mask"):
+            if name in encoded:
+                inputs[name] = encoded[name]
+        return _to_device(inputs, self._model)
 
 
 class DualEncoder(Scorer):
     """CLIP-like models: the scaled cosine of two embeddings."""
 
-    def picture(self, pixels: dict[str, Any]) -> Any:
-        return _direction(self._model.get_image_features(**pixels))
+    def image_features(self, pixels: dict[str, Any]) -> Any:
+        return _unit_vectors(self._model.get_image_features(**pixels))
 
     def prepare(self, texts: Sequence[str]) -> None:
         missing = [text for text in dict.fromkeys(texts) if text not in self.texts]
-        for i in range(0, len(missing), self._batch):
-            batch = missing[i : i + self._batch]
+        for start in range(0, len(missing), self._batch):
+            batch = missing[start : start + self._batch]
             tokens = self._tokens(batch)
-            if self._full:  # it attends to padding too, as in training
+            if self._pads_fully:  # it attends to padding too, as in training
                 tokens.pop("attention_mask", None)
-            self.texts.update(
-                zip(batch, _direction(self._model.get_text_features(**tokens)), strict=True)
-            )
+            features = _unit_vectors(self._model.get_text_features(**tokens))
+            self.texts.update(zip(batch, features, strict=True))
 
-    def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
+    def logits(self, image: Any, texts: Sequence[str]) -> list[float]:
         import torch
 
-        cosines = torch.stack([self.texts[text] for text in texts]) @ picture
+        text_features = torch.stack([self.texts[text] for text in texts])
+        cosines = text_features @ image
+        logits = cosines * self._model.logit_scale.exp()
         bias = getattr(self._model, "logit_bias", None)
-        scaled = cosines * self._model.logit_scale.exp() + (0.0 if bias is None else bias)
-        return [float(value) for value in scaled.float().flatten()]
+        if bias is not None:
+            logits = logits + bias
+        return [float(value) for value in logits.float().flatten()]
 
 
 class MatchingHead(Scorer):
     """BLIP: the text encoder attends to the image, and its head gives the log-odds of a match."""
 
-    def picture(self, pixels: dict[str, Any]) -> Any:
+    def image_features(self, pixels: dict[str, Any]) -> Any:
         return self._model.vision_model(**pixels).last_hidden_state
 
-    def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
+    def logits(self, image: Any, texts: Sequence[str]) -> list[float]:
         logits: list[float] = []
-        for i in range(0, len(texts), self._batch):
-            batch = texts[i : i + self._batch]
-            expanded = picture.expand(len(batch), *picture.shape)
-            hidden = self._model.text_encoder(
-                **self._tokens(batch), encoder_hidden_states=expanded
-            ).last_hidden_state
-            no, yes = self._model.itm_head(hidden[:, 0, :]).float().unbind(-1)
-            logits += (yes - no).tolist()
+        for start in range(0, len(texts), self._batch):
+            batch = texts[start : start + self._batch]
+            repeated = image.expand(len(batch), *image.shape)
+            output = self._model.text_encoder(**self._tokens(batch), encoder_hidden_states=repeated)
+            first_token = output.last_hidden_state[:, 0, :]
+            no_match, match = self._model.itm_head(first_token).float().unbind(-1)
+            logits += (match - no_match).tolist()
         return logits
 
 
-def _direction(features: Any) -> Any:
-    """Normalised embeddings; newer versions of transformers return a record that holds them."""
-    embedded = getattr(features, "pooler_output", features)
-    return embedded / embedded.norm(dim=-1, keepdim=True)
+def _unit_vectors(features: Any) -> Any:
+    """Return embeddings scaled to length 1; newer versions of transformers return a record that holds them."""
+    embeddings = getattr(features, "pooler_output", features)
+    return embeddings / embeddings.norm(dim=-1, keepdim=True)
 
 
 def _scorer(spec: ModelSpec, loaded: LoadedModel, batch: int) -> Scorer:
-    if hasattr(loaded.model, "itm_head") and loaded.model.config.model_type == "blip":
+    """Return the scorer for a model's architecture. Raises ModelError if the model does not compare images with texts."""
+    model = loaded.model
+    if hasattr(model, "itm_head") and model.config.model_type == "blip":
         return MatchingHead(loaded, batch)
-    if all(
-        hasattr(loaded.model, name)
-        for name in ("get_image_features", "get_text_features", "logit_scale")
-    ):
+    needed = ("get_image_features", "get_text_features", "logit_scale")
+    if all(hasattr(model, name) for name in needed):
         return DualEncoder(loaded, batch)
     raise ModelError(
-        f"{spec.text}: {type(loaded.model).__name__} does not compare images with texts; use clip: for CLIP, "
+        f"{spec.text}: {type(model).__name__} does not compare images with texts; use clip: for CLIP, "
         "SigLIP, SigLIP 2 and BLIP's matching head, and hf: for models that generate text"
     )

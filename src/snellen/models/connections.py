@@ -229,6 +229,7 @@ class Connections:
     async def _read(
         self, reply: aiohttp.ClientResponse, watch: Callable[[bytes], None] | None
     ) -> bytes:
+        """Return the body of a reply, and call `watch` with each part of it. Raises TooLongError."""
         content = bytearray()
         while not reply.content.at_eof():
             part, _ = await reply.content.readchunk()
@@ -281,6 +282,7 @@ class Connections:
         )
 
     async def _say_when_slow(self, *_: object) -> None:
+        """When the first connection is begun, plan to tell the user if it takes long."""
         if not self._was_connected:
             asyncio.get_running_loop().call_later(SLOW_TO_CONNECT, self._say_slow)
 
@@ -297,13 +299,13 @@ class Connections:
 
 
 async def _events_so_far() -> None:
-    """Let the event loop see what has happened by now: that a server has closed an idle connection, above all."""
+    """Let the event loop process what has happened by now, such as a server that closed an idle connection."""
     for _ in range(4):
         await asyncio.sleep(0)
 
 
 def _probed_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket whose other end is asked now and then whether it is there."""
+    """Return a socket on which the system regularly checks whether the other end still exists (TCP keepalive)."""
     family, kind, protocol, *_ = address
     opened = socket.socket(family, kind, protocol)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -314,10 +316,10 @@ def _probed_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 def _tls_context() -> ssl.SSLContext:
-    """A TLS context with the authorities that SSL_CERT_FILE and SSL_CERT_DIR name, or with the system's and those of
-    certifi."""
+    """Return a TLS context with the authorities of SSL_CERT_FILE and SSL_CERT_DIR, or of the system and of certifi."""
     context = ssl.create_default_context()
-    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+    names_authorities = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    if not names_authorities:
         context.load_verify_locations(certifi.where())
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -343,6 +345,7 @@ def check_url(name: str, url: str) -> None:
 
 
 def _check_host(url: str, host: str) -> None:
+    """Raise ModelError for a host with letters that the domain name system cannot express."""
     try:
         host.encode("idna")
     except UnicodeError as error:
@@ -353,6 +356,7 @@ def _check_host(url: str, host: str) -> None:
 
 
 def _check_request(request: HttpRequest, base_path: str) -> None:
+    """Raise TransportError for a path or header that a server would read as something else."""
     path = base_path + request.path
     if not _PATH.fullmatch(path):
         raise TransportError(f"the address {path!r} contains characters that HTTP does not allow")
@@ -370,13 +374,16 @@ def _check_transfer_encoding(headers: Mapping[str, str]) -> None:
 
 
 def _explained(error: Exception) -> str:
-    """What went wrong below HTTP, in one line."""
+    """Return what went wrong below HTTP, in one line."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         proxy = error.request_info.real_url
         return f"the proxy {proxy.host}:{proxy.port} returned {error.status}"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError):
         return "the server closed the connection before the end of its reply"
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"the reply is not valid HTTP ({' '.join(error.message.split())[:200]})"
-    reason = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        message = " ".join(error.message.split())
+        return f"the reply is not valid HTTP ({message[:200]})"
+    cause: Exception = error
+    if isinstance(error, aiohttp.ClientConnectorError):
+        cause = error.os_error
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

@@ -131,8 +131,10 @@ def content_facts(name: str, content: object) -> dict[str, str]:
 
 def _is_plain(kind: type) -> bool:
     """Return whether the attributes of a class's objects are their complete state."""
-    pickled = all(getattr(kind, name) is getattr(object, name) for name in _PICKLING)
-    return pickled and not any(vars(base).get("__slots__") for base in kind.__mro__)
+    for name in _PICKLING:
+        if getattr(kind, name) is not getattr(object, name):
+            return False
+    return not any(vars(base).get("__slots__") for base in kind.__mro__)
 
 
 class ObjectDigester:
@@ -151,16 +153,19 @@ class ObjectDigester:
 
     def digest(self, part: object) -> bytes:
         """Return a digest of 32 bytes. Raises UndigestibleError."""
-        if (stored := self._done.get(id(part))) is not None:
+        stored = self._done.get(id(part))
+        if stored is not None:
             return stored[1]
         if id(part) in self._open:
-            return _hash(b"again", str(len(self._open) - self._open[id(part)]).encode())
+            # The object contains itself: its distance in the nesting identifies it.
+            distance = len(self._open) - self._open[id(part)]
+            return _hash(b"again", str(distance).encode())
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise UndigestibleError(f"more than {MOST_PARTS:,} parts")
         if type(part) in _ATOMS:
-            text = part if isinstance(part, bytes) else repr(part).encode()
-            return _hash(type(part).__name__.encode(), text)
+            content = part if isinstance(part, bytes) else repr(part).encode()
+            return _hash(type(part).__name__.encode(), content)
         self._open[id(part)] = len(self._open)
         try:
             digest = self._content(part)
@@ -170,17 +175,22 @@ class ObjectDigester:
         return digest
 
     def _all(self, name: str, parts: Iterable[object]) -> bytes:
-        return _hash(name.encode(), *map(self.digest, parts))
+        """Return a digest of a name and of all parts, in order."""
+        digests = [self.digest(part) for part in parts]
+        return _hash(name.encode(), *digests)
 
     def _content(self, part: Any) -> bytes:
-        """Return the digest of a part by its type."""
+        """Return the digest of an object by its type."""
         name = type(part).__name__
         if type(part) in (list, tuple):
             return self._all(name, part)
         if type(part) is dict:
-            return self._all(name, (side for pair in part.items() for side in pair))
+            keys_and_values: list[object] = []
+            for key, value in part.items():
+                keys_and_values += [key, value]
+            return self._all(name, keys_and_values)
         if type(part) in (set, frozenset):
-            return _hash(b"set", *sorted(map(self.digest, part)))
+            return _hash(b"set", *sorted(self.digest(item) for item in part))
         if isinstance(part, _LOCKS):
             return _hash(b"lock")
         if isinstance(part, _PROCESSES):
@@ -189,13 +199,12 @@ class ObjectDigester:
             return self._code(part)
         if isinstance(part, (BuiltinFunctionType, WrapperDescriptorType)):
             return self._all("builtin", (part.__qualname__, part.__module__, _owner(part)))
-        if isinstance(
-            part, (staticmethod, classmethod, property, cached_property, type(cache(id)))
-        ):
-            return self._all(
-                name,
-                (getattr(part, inner, None) for inner in ("__wrapped__", "func", "fget", "fset")),
-            )
+        wrappers = (staticmethod, classmethod, property, cached_property, type(cache(id)))
+        if isinstance(part, wrappers):
+            functions = []
+            for attribute in ("__wrapped__", "func", "fget", "fset"):
+                functions.append(getattr(part, attribute, None))
+            return self._all(name, functions)
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(part, torch.Tensor):
             return self._tensor(part)
@@ -208,22 +217,13 @@ class ObjectDigester:
     def _code(self, part: Any) -> bytes:
         """Return the digest of the user's code by its content, and of a library's code by name and version."""
         if isinstance(part, CodeType):
-            names = (
-                part.co_names,
-                part.co_varnames,
-                part.co_freevars,
-                part.co_cellvars,
-                part.co_flags,
-            )
-            counts = (part.co_argcount, part.co_posonlyargcount, part.co_kwonlyargcount)
-            return self._all(
-                "code", (part.co_code, part.co_consts, names, counts, part.co_exceptiontable)
-            )
+            return self._compiled(part)
         if isinstance(part, MethodType):
             return self._all("method", (part.__func__, part.__self__))
         module = part.__name__ if isinstance(part, ModuleType) else part.__module__ or ""
         if part is not self._own and _is_library(module) and _is_importable(part, module):
-            version = getattr(sys.modules.get(module.partition(".")[0]), "__version__", "")
+            package = sys.modules.get(module.partition(".")[0])
+            version = getattr(package, "__version__", "")
             return _hash(f"{version} {module}.{getattr(part, '__qualname__', '')}".encode())
         if isinstance(part, ModuleType):
             try:
@@ -232,17 +232,39 @@ class ObjectDigester:
                 raise UndigestibleError(f"the module {module}, which has no file") from None
         if isinstance(part, type):
             return self._all("class", (part.__qualname__, part.__bases__, _class_parts(part)))
-        # Names of attributes are included, which at worst makes a function depend on too much.
-        outside = {
-            name: part.__globals__[name]
-            for name in _names(part.__code__)
-            if name in part.__globals__
-        }
-        cells_with_value = [cell for cell in part.__closure__ or () if cell != CellType()]
-        cells = [cell.cell_contents for cell in cells_with_value]
+        # A function. Names of attributes are included, which at worst makes it depend on too much.
+        used_globals = {}
+        for name in _names(part.__code__):
+            if name in part.__globals__:
+                used_globals[name] = part.__globals__[name]
+        closure = []
+        for cell in part.__closure__ or ():
+            if cell != CellType():  # not empty
+                closure.append(cell.cell_contents)
         return self._all(
             "function",
-            (part.__code__, part.__defaults__, part.__kwdefaults__, part.__dict__, outside, cells),
+            (
+                part.__code__,
+                part.__defaults__,
+                part.__kwdefaults__,
+                part.__dict__,
+                used_globals,
+                closure,
+            ),
+        )
+
+    def _compiled(self, code: CodeType) -> bytes:
+        """Return the digest of compiled code, without file name and line numbers."""
+        names = (
+            code.co_names,
+            code.co_varnames,
+            code.co_freevars,
+            code.co_cellvars,
+            code.co_flags,
+        )
+        counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+        return self._all(
+            "code", (code.co_code, code.co_consts, names, counts, code.co_exceptiontable)
         )
 
     # --- content ------------------------------------------------------------------------------------------------------
@@ -252,34 +274,28 @@ class ObjectDigester:
         import torch
 
         try:
-            flat = (
-                tensor.detach()
-                .resolve_conj()
-                .resolve_neg()
-                .contiguous()
-                .reshape(-1)
-                .view(torch.uint8)
-            )
+            values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+            flat = values.reshape(-1).view(torch.uint8)
             content = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
             for start in range(0, flat.numel(), CHUNK):
-                content.update(memoryview(flat[start : start + CHUNK].cpu().numpy()))
+                chunk = flat[start : start + CHUNK].cpu().numpy()
+                content.update(memoryview(chunk))
         except RuntimeError as error:  # of a kind without bytes, or on the device meta
             raise UndigestibleError(
                 f"a tensor whose bytes cannot be read ({str(error).splitlines()[0]})"
             ) from None
-        return _hash(
-            b"tensor", content.digest(), self.digest(getattr(tensor, "__dict__", None) or None)
-        )
+        attributes = getattr(tensor, "__dict__", None) or None
+        return _hash(b"tensor", content.digest(), self.digest(attributes))
 
     def _array(self, part: Any) -> bytes:
+        """Return the digest of an array of NumPy, or of what NumPy can convert to one."""
         import numpy
 
         array = numpy.asarray(part)
         if array.dtype.hasobject:
             return self._all(f"array {array.shape}", array.ravel().tolist())
-        content = hashlib.sha256(
-            numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8).tobytes()
-        )
+        flat = numpy.ascontiguousarray(array).reshape(-1)
+        content = hashlib.sha256(flat.view(numpy.uint8).tobytes())
         return _hash(b"array", f"{array.dtype} {array.shape}".encode(), content.digest())
 
     def _reduced(self, part: Any) -> bytes:
@@ -303,6 +319,7 @@ class ObjectDigester:
 
 
 def _hash(*parts: bytes) -> bytes:
+    """Return the SHA-256 of parts, each with its length, so that other parts with the same bytes differ."""
     content = hashlib.sha256()
     for part in parts:
         content.update(len(part).to_bytes(8))
@@ -328,20 +345,20 @@ def _is_library(module: str) -> bool:
 def _is_importable(part: Any, module: str) -> bool:
     """Return whether a module, function or class can be found under its name, which then identifies it in a library."""
     current: Any = sys.modules.get(module)
-    for name in filter(None, getattr(part, "__qualname__", "").split(".")):
-        current = getattr(current, name, None)
+    qualified_name = getattr(part, "__qualname__", "")
+    for name in qualified_name.split("."):
+        if name:
+            current = getattr(current, name, None)
     return current is part
 
 
 def _names(code: CodeType) -> list[str]:
     """Return the names that code, including functions inside it, may look up outside of itself, in order."""
-    inner = (
-        name
-        for constant in code.co_consts
-        if isinstance(constant, CodeType)
-        for name in _names(constant)
-    )
-    return list(dict.fromkeys((*code.co_names, *inner)))
+    names = dict.fromkeys(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names.update(dict.fromkeys(_names(constant)))
+    return list(names)
 
 
 def _class_parts(kind: type) -> list[tuple[str, Any]]:
@@ -349,11 +366,12 @@ def _class_parts(kind: type) -> list[tuple[str, Any]]:
 
     Names with two underscores that are not methods are left out, because Python or a decorator sets them.
     """
-    return [
-        (name, part)
-        for name, part in sorted(vars(kind).items())
-        if not (
-            name.startswith("__") and name.endswith("__") and not isinstance(part, FunctionType)
-        )
-        and not (name.startswith(("__annot", "_abc_")) or isinstance(part, _SLOTS))
-    ]
+    parts = []
+    for name, part in sorted(vars(kind).items()):
+        is_special = name.startswith("__") and name.endswith("__")
+        if is_special and not isinstance(part, FunctionType):
+            continue
+        if name.startswith(("__annot", "_abc_")) or isinstance(part, _SLOTS):
+            continue
+        parts.append((name, part))
+    return parts

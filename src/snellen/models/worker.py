@@ -60,18 +60,19 @@ class RequestError(Exception):
 
 
 def load(target: str) -> Any:
-    """The object named by `file.py:Name` or `package.module:Name`; a class or function is called.
+    """Return the object named by `file.py:Name` or `package.module:Name`; a class or function is called.
 
     Raises SystemExit with a one-line message for a target that does not exist or is not a model.
     """
-    place, _, name = target.rpartition(":")
-    if not place or not name:
+    module_name, _, name = target.rpartition(":")
+    if not module_name or not name:
         raise SystemExit(f"worker: {target!r} does not name a class; write my_model.py:MyModel")
-    model = getattr(_module(place), name, None)
+    model = getattr(_module(module_name), name, None)
     if model is None:
-        raise SystemExit(f"worker: {place} has no {name}; check the name")
-    if isinstance(model, type) or not hasattr(model, "generate"):
-        model = model() if callable(model) else model
+        raise SystemExit(f"worker: {module_name} has no {name}; check the name")
+    is_instance = not isinstance(model, type) and hasattr(model, "generate")
+    if not is_instance and callable(model):
+        model = model()
     if not callable(getattr(model, "generate", None)):
         raise SystemExit(f"worker: {target} has no method generate(messages, images, **decoding)")
     _check_call(
@@ -135,16 +136,15 @@ class Service:
         self._lock = threading.Lock()
 
     def models(self) -> dict[str, Any]:
-        """The list of models: this one, with what it can do beyond the OpenAI interface."""
+        """Return the list of models: this one, with what it can do beyond the OpenAI interface."""
         extension = {"version": VERSION, "loglikelihood": self.scores}
         # Snellen sends a response prefix only to servers that are known to continue it.
         owner = "snellen" if getattr(self.model, "continues", False) else "user"
-        return {
-            "object": "list",
-            "data": [{"id": self.name, "object": "model", "owned_by": owner, "snellen": extension}],
-        }
+        entry = {"id": self.name, "object": "model", "owned_by": owner, "snellen": extension}
+        return {"object": "list", "data": [entry]}
 
     def chat(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the chat completion for a request."""
         messages, images = self._conversation(request)
         stop = request.get("stop") or []
         limit = request.get("max_tokens") or request.get("max_completion_tokens") or 512
@@ -159,30 +159,29 @@ class Service:
             text = _call(lambda: self.model.generate(messages, images, **decoding))
         if not isinstance(text, str):
             raise RequestError(500, f"generate returned {type(text).__name__}, not a text")
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": "stop",
+        }
         return {
             "id": "chatcmpl-worker",
             "object": "chat.completion",
             "created": int(time.time()),
             "model": self.name,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": text},
-                    "finish_reason": "stop",
-                },
-            ],
+            "choices": [choice],
         }
 
     def loglikelihood(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the scores of a request's continuations."""
         if not self.scores:
             raise RequestError(404, f"{type(self.model).__name__} has no method loglikelihood")
         messages, images = self._conversation(request)
         continuations = request.get("continuations")
-        if (
-            not isinstance(continuations, list)
-            or not continuations
-            or not all(map(_is_text, continuations))
-        ):
+        is_list_of_texts = isinstance(continuations, list) and all(
+            isinstance(text, str) for text in continuations
+        )
+        if not is_list_of_texts or not continuations:
             raise RequestError(400, "continuations must be a non-empty list of strings")
         with self._lock:
             values = _call(lambda: list(self.model.loglikelihood(messages, images, continuations)))
@@ -193,10 +192,12 @@ class Service:
         return {"object": "loglikelihood", "model": self.name, "scores": scores}
 
     def _conversation(self, request: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
-        if request.get("model") not in (None, self.name):
+        """Return the messages of a request, and its images in order. Raises RequestError."""
+        requested_model = request.get("model")
+        if requested_model not in (None, self.name):
             raise RequestError(
                 404,
-                "there is no model {!r} here, only {!r}".format(request["model"], self.name),
+                f"there is no model {requested_model!r} here, only {self.name!r}",
                 "model_not_found",
             )
         messages = request.get("messages")
@@ -207,42 +208,48 @@ class Service:
 
 
 def _message(message: Any, images: list[Any]) -> dict[str, Any]:
-    """A message with its content in parts; its images are appended to `images`."""
+    """Return a message with its content in parts, and append its images to `images`. Raises RequestError."""
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         raise RequestError(400, "a message must be an object with role and content")
     content = message.get("content") or ""
-    content_parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
     parts = []
-    for part in content_parts:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind == "text" and isinstance(part.get("text"), str):
+    for part in content:
+        part_type = part.get("type") if isinstance(part, dict) else None
+        if part_type == "text" and isinstance(part.get("text"), str):
             parts.append({"type": "text", "text": part["text"]})
-        elif kind == "image_url":
+        elif part_type == "image_url":
             address = part.get("image_url")
-            images.append(_picture(address.get("url") if isinstance(address, dict) else address))
+            if isinstance(address, dict):
+                address = address.get("url")
+            images.append(_image(address))
             parts.append({"type": "image"})
         else:
             raise RequestError(
-                400, f"a part of type {kind!r} is not supported; send text and image_url"
+                400, f"a part of type {part_type!r} is not supported; send text and image_url"
             )
     return {"role": message["role"], "content": parts}
 
 
-def _picture(url: Any) -> Any:
-    """The RGB image of a data URL; nothing is fetched from anywhere.
+def _image(url: Any) -> Any:
+    """Return the RGB image in a data URL; nothing is fetched from anywhere.
 
-    Snellen decodes images on its own side and sends what a model is to be shown. What could be decoded in more than
-    one way did not come from it, and is refused: shown otherwise here than to other models, it would be scored unseen.
+    Snellen decodes images on its own side and sends what the model should see. An image that can be decoded in more than
+    one way did not come from it, and is rejected: this model would see it differently from other models, unnoticed.
     """
-    head, comma, coded = url.partition(",") if isinstance(url, str) else ("", "", "")
+    if not isinstance(url, str):
+        url = ""
+    head, comma, encoded = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         raise RequestError(400, "send images as base64 data URLs: data:image/png;base64,...")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(base64.b64decode(coded, validate=True))) as picture:
-                oddity = _oddity(picture)
-                rgb = None if oddity else picture.convert("RGB")
+            content = base64.b64decode(encoded, validate=True)
+            with Image.open(io.BytesIO(content)) as image:
+                oddity = _oddity(image)
+                rgb = None if oddity else image.convert("RGB")
     except (
         OSError,
         SyntaxError,
@@ -258,34 +265,31 @@ def _picture(url: Any) -> Any:
     return rgb
 
 
-def _oddity(picture: Any) -> str:
-    """What of an image could be shown in more than one way; empty if nothing."""
-    if picture.mode not in PLAIN_MODES:
-        return f"has the mode {picture.mode}"
-    if "transparency" in picture.info or getattr(picture.palette, "mode", "").endswith("A"):
+def _oddity(image: Any) -> str:
+    """Return why an image could be decoded in more than one way, such as "is transparent"; empty if it could not."""
+    if image.mode not in PLAIN_MODES:
+        return f"has the mode {image.mode}"
+    palette_mode = getattr(image.palette, "mode", "")
+    if "transparency" in image.info or palette_mode.endswith("A"):
         return "is transparent"
     # The frames of an MPO, a kind of JPEG, are views of one scene, or a thumbnail.
-    if picture.format != "MPO" and getattr(picture, "n_frames", 1) > 1:
+    if image.format != "MPO" and getattr(image, "n_frames", 1) > 1:
         return "has several frames"
     try:
-        turned = picture.getexif().get(ORIENTATION, 1) in range(2, 9)
+        is_turned = image.getexif().get(ORIENTATION, 1) in range(2, 9)
     except (OSError, SyntaxError, ValueError, KeyError, TypeError, EOFError, struct.error):
-        turned = False  # damaged EXIF turns nothing
-    return "has an EXIF rotation" if turned else ""
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+        is_turned = False  # damaged EXIF turns nothing
+    return "has an EXIF rotation" if is_turned else ""
 
 
 def _score(value: Any) -> dict[str, Any]:
-    """A number, or a pair of sum and token count, as sent over the wire."""
-    pair = isinstance(value, (tuple, list))
-    if pair and len(value) != 2:
+    """Return a model's score in the form that is sent: a number, or a pair of sum and token count. Raises RequestError."""
+    is_pair = isinstance(value, (tuple, list))
+    if is_pair and len(value) != 2:
         raise RequestError(500, "a score must be a number, or a pair of sum and number of tokens")
     try:
-        total = float(value[0] if pair else value)
-        tokens = int(value[1]) if pair else 0
+        total = float(value[0] if is_pair else value)
+        tokens = int(value[1]) if is_pair else 0
     except (TypeError, ValueError) as error:
         raise RequestError(500, f"a score cannot be read: {_line(error)}") from None
     if total == -math.inf:
@@ -296,7 +300,7 @@ def _score(value: Any) -> dict[str, Any]:
 
 
 def _call(query: Callable[[], Any]) -> Any:
-    """What the model returns. An exception becomes one line for the client; its traceback goes to stderr."""
+    """Return what the model returns. An exception becomes one line for the client; its traceback goes to stderr."""
     try:
         return query()
     except Exception as error:
@@ -305,7 +309,9 @@ def _call(query: Callable[[], Any]) -> Any:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join((f"{type(error).__name__}: {error}").split())[:500]
+    """Return type and message of an error in one line of at most 500 characters."""
+    text = f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:500]
 
 
 class _Handler(BaseHTTPRequestHandler):
