@@ -24,10 +24,10 @@ from snellen.runs.drivers import (
     RunBudget,
     WorkItem,
     advance_item,
-    asked_since,
     check_response,
     played_role,
     questions_of,
+    sent_since,
 )
 from snellen.runs.interrupts import GRACE_SECONDS, StopRequest, stop_loop
 from snellen.runs.run_store import RunStore
@@ -169,7 +169,7 @@ class _Asker:
             before = self._store.counts
             self._store.append([Exchange(label, request, response)])
             self._budget.settle(response)
-            self._progress(asked_since(self._store, before))
+            self._progress(sent_since(self._store, before))
             future.set_result(response)
             return response
         except ServerGoneError as error:
@@ -202,7 +202,9 @@ class _Crew:
         """Whether no items are left for further workers."""
 
     def _target(self) -> int:
-        return self._slots + min(MOST_WAITING, sum(model.waiting for model in self._models))
+        """Return the number of workers that should run now."""
+        waiting_for_retry = sum(model.waiting for model in self._models)
+        return self._slots + min(MOST_WAITING, waiting_for_retry)
 
     def lacks(self) -> int:
         """Return how many workers to start, and count them as started."""
@@ -212,12 +214,14 @@ class _Crew:
 
     def stays(self) -> bool:
         """Return whether a worker that has finished an item continues. If not, it is no longer counted."""
-        is_wanted = self._size <= self._target()
-        self._size -= not is_wanted
-        return is_wanted
+        if self._size <= self._target():
+            return True
+        self._size -= 1
+        return False
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error in a group, which may contain groups."""
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
@@ -294,8 +298,11 @@ class BatchedModel:
     """Synchronous model that sends all requests of a batch at once, as far as the asynchronous model allows."""
 
     def __init__(self, model: AsyncModel, loop: EventLoop) -> None:
-        self.name, self.kinds, self.batch_size = model.name, model.kinds, model.concurrency
-        self._model, self._loop = model, loop
+        self.name = model.name
+        self.kinds = model.kinds
+        self.batch_size = model.concurrency
+        self._model = model
+        self._loop = loop
 
     def fingerprint(self) -> dict[str, str]:
         return self._model.fingerprint()
@@ -306,7 +313,9 @@ class BatchedModel:
     loglikelihood = generate
 
     async def _ask(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        return await asyncio.gather(*(self._model.ask(request, images) for request in requests))
+        """Return the responses to requests that are sent at the same time."""
+        calls = [self._model.ask(request, images) for request in requests]
+        return await asyncio.gather(*calls)
 
 
 @contextmanager
@@ -325,6 +334,7 @@ def in_batches(models: Mapping[str, Model | AsyncModel]) -> Iterator[dict[str, M
 
 
 def _batched(model: AsyncModel, open_models: ExitStack) -> BatchedModel:
+    """Return a model adapted to answer batches, and have it closed at the end of `open_models`."""
     loop = open_models.enter_context(EventLoop())
     open_models.callback(lambda: loop.run(model.close()))
     return BatchedModel(model, loop)

@@ -66,11 +66,11 @@ from snellen.runs.drivers import (
     RunBudget,
     WorkItem,
     ask_together,
-    asked_since,
     check_response,
     cost_of,
     played_role,
     questions_of,
+    sent_since,
 )
 from snellen.runs.forecast import Amount
 from snellen.runs.run_store import RunStore
@@ -311,7 +311,7 @@ class BatchSender:
         """Whether a request of this session was sent directly."""
         self.open: dict[str, SentBatch] = {}
         """Open batches, by mark."""
-        for batch in ledger.of(role):
+        for batch in ledger.of_role(role):
             if batch.submission.author != self._author:
                 raise StoreError(
                     f"{store.folder} has batches of another model in {self._ledger.path.name}; choose another "
@@ -354,7 +354,7 @@ class BatchSender:
         self._waiting = {}
         for pending in waiting:
             self._waiting.setdefault(pending.request.key, []).append(pending)
-        for batch in self._ledger.of(self._role):
+        for batch in self._ledger.of_role(self._role):
             if batch.word:
                 self._take(batch)
 
@@ -513,7 +513,7 @@ class BatchSender:
         for other in others:
             shared = self._store.share(other.active.label, other.request, response)
             other.active.responses[other.index] = shared
-        self._progress(asked_since(self._store, before))
+        self._progress(sent_since(self._store, before))
 
     # --- submitting ---
 

@@ -163,9 +163,13 @@ class BatchLedger:
         """Return the batch of a submission."""
         return self._batches[mark]
 
-    def of(self, role: str) -> list[RunBatch]:
+    def of_role(self, role: str) -> list[RunBatch]:
         """Return the batches of a role in order of submission."""
-        return [batch for batch in self._batches.values() if batch.submission.role == role]
+        batches = []
+        for batch in self._batches.values():
+            if batch.submission.role == role:
+                batches.append(batch)
+        return batches
 
     def unfetched(self) -> list[RunBatch]:
         """Return the batches whose results have not been fetched."""

@@ -125,7 +125,8 @@ class ModelDistractorWriter:
 def _with_written(question: QuestionDraft, result: WrittenDistractors) -> QuestionDraft:
     """Return the question with the written distractors before all other candidates."""
     spec = question.distractors or DistractorSpec()
-    return replace(question, distractors=replace(spec, tiers=(result.options, *spec.tiers)))
+    tiers = (result.options, *spec.tiers)
+    return replace(question, distractors=replace(spec, tiers=tiers))
 
 
 class WrittenDistractors(Struct, frozen=True):

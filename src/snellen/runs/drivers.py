@@ -56,19 +56,23 @@ def cost_of(usage: Usage, price: TokenPrice) -> float:
     otherwise that of input tokens. In a sum over requests, the share of cached tokens is assumed to be the same in
     batches and outside.
     """
-    price_read, price_written, *cache_prices = price
-    price_cached = cache_prices[0] if cache_prices else price_read
-    price_stored = cache_prices[1] if len(cache_prices) > 1 else price_read
-    read, cached, stored = (
-        count or 0 for count in (usage.prompt_tokens, usage.cached_tokens, usage.stored_tokens)
-    )
-    fresh = max(0, read - cached - stored)
-    paid_read = fresh * price_read + cached * price_cached + stored * price_stored
+    input_price, output_price, *cache_prices = price
+    cached_price = cache_prices[0] if cache_prices else input_price
+    stored_price = cache_prices[1] if len(cache_prices) > 1 else input_price
+    input_tokens = usage.prompt_tokens or 0
+    cached = usage.cached_tokens or 0
+    stored = usage.stored_tokens or 0
+    other = max(0, input_tokens - cached - stored)
+    input_cost = other * input_price + cached * cached_price + stored * stored_price
+
     discount = 1 - BATCH_PRICE_SHARE
-    if read:
-        paid_read *= 1 - discount * (usage.batch_prompt_tokens or 0) / read
-    paid_written = (usage.completion_tokens or 0) - discount * (usage.batch_completion_tokens or 0)
-    return (paid_read + paid_written * price_written) / MILLION
+    if input_tokens:
+        batch_share = (usage.batch_prompt_tokens or 0) / input_tokens
+        input_cost *= 1 - discount * batch_share
+    output_tokens = usage.completion_tokens or 0
+    batch_output_tokens = usage.batch_completion_tokens or 0
+    output_cost = (output_tokens - discount * batch_output_tokens) * output_price
+    return (input_cost + output_cost) / MILLION
 
 
 class BudgetUse(Struct, frozen=True):
@@ -214,10 +218,14 @@ class ProgressUpdate(Struct, frozen=True):
     failures: int = 0
 
 
-def asked_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
-    """Return the requests since the store's counts were `before`. A request that fails again is not counted again."""
+def sent_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
+    """Return the requests and failures since the store's counts were `before`.
+
+    A request that fails again is not counted again.
+    """
+    requests_before, failures_before = before
     requests, failures = store.counts
-    return ProgressUpdate(requests=requests - before[0], failures=failures - before[1])
+    return ProgressUpdate(requests=requests - requests_before, failures=failures - failures_before)
 
 
 ProgressCallback = Callable[[ProgressUpdate], object]
@@ -234,30 +242,36 @@ class ActiveItem:
 
     def advance(self, store: RunStore) -> bool:
         """Advance until a response is missing; returns False if the protocol has ended."""
-        while True:
-            if any(response is None for response in self.responses):
-                return True
+        while None not in self.responses:
+            responses = [response for response in self.responses if response is not None]
             try:
-                self.requests = advance_item(
-                    self._wave, [r for r in self.responses if r is not None]
-                )
+                self.requests = advance_item(self._wave, responses)
             except StopIteration:
                 return False
             self.responses = [store.find(self.label, request) for request in self.requests]
+        return True
 
     def missing(self) -> list[int]:
         """Return the indices of the requests without a response."""
-        return [i for i, response in enumerate(self.responses) if response is None]
+        indices = []
+        for index, response in enumerate(self.responses):
+            if response is None:
+                indices.append(index)
+        return indices
 
 
 def questions_of(item: WorkItem) -> int:
     """Return the number of questions in an item; each turn of a dialogue is a question."""
-    return len(item.sample.rounds) if isinstance(item, SampleItem) else 1
+    if isinstance(item, SampleItem):
+        return len(item.sample.rounds)
+    return 1
 
 
 def advance_item(wave: RequestGenerator, responses: list[Response]) -> list[Request]:
     """Return the next requests of a protocol, given the responses to its last requests (none at the start)."""
-    return wave.send(responses) if responses else next(wave)
+    if not responses:
+        return next(wave)
+    return wave.send(responses)
 
 
 def drive(
@@ -327,16 +341,26 @@ def _serve(
     budget: RunBudget,
     progress: ProgressCallback,
 ) -> list[ActiveItem]:
-    """Send all requests without a response, and return the items that are not finished."""
-    waiting: dict[tuple[str, RequestKind], list[tuple[ActiveItem, int]]] = {
-        (role, kind): [] for role in models for kind in REQUEST_KINDS
-    }
+    """Send all requests without a response, and return the items that are not finished.
+
+    Requests are sent together if they have the same role and kind, and their images the same source.
+    """
+    waiting: dict[tuple[str, RequestKind], list[tuple[ActiveItem, int]]] = {}
+    for role in models:
+        for kind in REQUEST_KINDS:
+            waiting[role, kind] = []
     for active in live:
-        for i in active.missing():
-            request = active.requests[i]
-            waiting[played_role(request.role, models), request.kind].append((active, i))
+        for index in active.missing():
+            request = active.requests[index]
+            role = played_role(request.role, models)
+            waiting[role, request.kind].append((active, index))
+
+    def source_of_images(pair: tuple[ActiveItem, int]) -> int:
+        active, _ = pair
+        return id(active.item.images)
+
     for (role, kind), pairs in waiting.items():
-        for _, group in itertools.groupby(pairs, key=lambda pair: id(pair[0].item.images)):
+        for _, group in itertools.groupby(pairs, key=source_of_images):
             ask_together(models[role], kind, list(group), store, budget, progress)
     unfinished = []
     for active in live:
@@ -374,35 +398,35 @@ def ask_together(
         budget: Limits the requests to send.
         progress: Receives an update.
     """
-    identities = [store.identity(active.requests[i]) for active, i in waiting]
+    identities = [store.identity(active.requests[index]) for active, index in waiting]
     # The first item and index of each distinct request.
     first: dict[bytes, tuple[ActiveItem, int]] = {}
     for pair, identity in zip(waiting, identities, strict=True):
         first.setdefault(identity, pair)
-    distinct = [pair for pair in first.values() if budget.take()]
-    if not distinct:
+    sent = [pair for pair in first.values() if budget.take()]
+    if not sent:
         return
-    requests = [active.requests[i] for active, i in distinct]
-    responses = answer_batch(model, kind, requests, waiting[0][0].item.images)
+    requests = [active.requests[index] for active, index in sent]
+    images = waiting[0][0].item.images
+    responses = answer_batch(model, kind, requests, images)
+
     before = store.counts
-    store.append(
-        Exchange(active.label, request, response)
-        for (active, _), request, response in zip(distinct, requests, responses, strict=True)
-    )
+    exchanges = []
+    response_by_identity = {}
+    for (active, _), request, response in zip(sent, requests, responses, strict=True):
+        exchanges.append(Exchange(active.label, request, response))
+        response_by_identity[store.identity(request)] = response
+    store.append(exchanges)
     for response in responses:
         budget.settle(response)
-    response_by_identity = {
-        store.identity(request): response
-        for request, response in zip(requests, responses, strict=True)
-    }
-    for (active, i), identity in zip(waiting, identities, strict=True):
-        response = response_by_identity.get(identity)
-        if response is None:
+    for (active, index), identity in zip(waiting, identities, strict=True):
+        shared = response_by_identity.get(identity)
+        if shared is None:
             continue
-        if first[identity] != (active, i):
-            response = store.share(active.label, active.requests[i], response)
-        active.responses[i] = response
-    progress(asked_since(store, before))
+        if first[identity] != (active, index):
+            shared = store.share(active.label, active.requests[index], shared)
+        active.responses[index] = shared
+    progress(sent_since(store, before))
 
 
 def answer_batch(
@@ -430,17 +454,19 @@ def check_response(request: Request, response: Response) -> Response:
     """Return the response, or a failure if it does not answer the request."""
     if response.error is not None:
         return response
-    fault = ""
     if request.kind == "generate":
-        if response.text is not None:
-            return _readable(response, response.text)
-        fault = "the model gave no text"
-    elif len(response.scores) != len(request.continuations):
-        fault = f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations"
-    elif wrong := _no_log_likelihoods(response.scores):
-        fault = f"the model gave {wrong[0]} for a log-likelihood"
-    if fault:
-        return failed("model", fault)
+        if response.text is None:
+            return failed("model", "the model gave no text")
+        return _readable(response, response.text)
+
+    if len(response.scores) != len(request.continuations):
+        return failed(
+            "model",
+            f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations",
+        )
+    invalid = _no_log_likelihoods(response.scores)
+    if invalid:
+        return failed("model", f"the model gave {invalid[0]} for a log-likelihood")
     if not any(score.is_impossible for score in response.scores):
         return response
     scores: list[ContinuationScore] = []
@@ -451,9 +477,10 @@ def check_response(request: Request, response: Response) -> Response:
 
 def _no_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
     """Return the scores that are not log-likelihoods: NaN and infinity, or all scores if every option is impossible."""
-    if scores and all(score.is_impossible for score in scores):
-        return [score.sum for score in scores]
-    return [score.sum for score in scores if math.isnan(score.sum) or score.sum == math.inf]
+    sums = [score.sum for score in scores]
+    if all(score.is_impossible for score in scores):
+        return sums
+    return [value for value in sums if math.isnan(value) or value == math.inf]
 
 
 def _readable(response: Response, text: str) -> Response:

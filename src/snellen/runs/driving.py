@@ -79,12 +79,18 @@ def drive_model(
 
 
 def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:
-    """Return the model of each role, from model strings or objects. Raises the errors of `load_model`."""
+    """Return the model of each role, from model strings or objects. Raises the errors of `load_model`.
+
+    Roles with the same string or object share a model.
+    """
     loaded: dict[int | str, Model | AsyncModel] = {}
-    for model in models.values():
-        if _identity(model) not in loaded:
-            loaded[_identity(model)] = load_model(model)
-    return {role: loaded[_identity(model)] for role, model in models.items()}
+    roles = {}
+    for role, model in models.items():
+        identity = _identity(model)
+        if identity not in loaded:
+            loaded[identity] = load_model(model)
+        roles[role] = loaded[identity]
+    return roles
 
 
 def load_evaluated(model: Any, models: Mapping[str, Any], roles: Roles) -> Model | AsyncModel:
@@ -99,4 +105,5 @@ def load_evaluated(model: Any, models: Mapping[str, Any], roles: Roles) -> Model
 
 
 def _identity(model: Any) -> int | str:
+    """Return what tells models apart: a model string, or the id of an object."""
     return model if isinstance(model, str) else id(model)

@@ -185,10 +185,12 @@ class AnswerCache:
         if author is None or is_random:
             return None
         # A request's key includes the role, but the same model may have another role in another run.
-        key_without_role = msgspec.structs.replace(request, role="").key
-        return hashlib.blake2b(f"{author} {key_without_role}".encode(), digest_size=16).digest()
+        without_role = msgspec.structs.replace(request, role="")
+        content = f"{author} {without_role.key}"
+        return hashlib.blake2b(content.encode(), digest_size=16).digest()
 
     def _unusable(self, error: Exception) -> StoreError:
+        """Return the error for a cache that cannot be read or written."""
         return StoreError(
             f"{self._path} cannot be used ({error}); choose another folder with {setting('cache')}, or remove it"
         )
@@ -214,11 +216,17 @@ class Replay(ShownByName):
         }
 
     def fingerprint(self) -> dict[str, str]:
+        """Return the facts of the replayed run's models. Those of other roles have the role before their name."""
         facts = {"replay of": self._manifest.model, **self._manifest.fingerprint}
-        for role, use in self._manifest.roles.items():
-            facts[role] = use.model
-            facts.update({f"{role}: {name}": text for name, text in use.fingerprint.items()})
-        return {name: text for name, text in facts.items() if not name.endswith(NOT_FINGERPRINTED)}
+        for role, role_model in self._manifest.roles.items():
+            facts[role] = role_model.model
+            for name, text in role_model.fingerprint.items():
+                facts[f"{role}: {name}"] = text
+        kept = {}
+        for name, text in facts.items():
+            if not name.endswith(NOT_FINGERPRINTED):
+                kept[name] = text
+        return kept
 
     def _identity(self, request: Request) -> bytes:
         return request_identity(request, self._manifest.by_sample)

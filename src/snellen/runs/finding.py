@@ -66,22 +66,35 @@ def benchmarks_without_prompts(
 ) -> tuple[str, ...]:
     """Return and announce benchmarks that lack a set of prompts which other benchmarks of the patterns declare.
 
-    Raises DataError if no benchmark of the patterns has the set.
+    Args:
+        patterns: Patterns of benchmarks' names.
+        name: Name of the set of prompts. A name that no benchmark declares is a template's, so none lacks it.
+        announce: Receives the announcement.
+
+    Raises:
+        DataError: No benchmark of the patterns has the set.
     """
     if not name:
         return ()
-    sets = {spec.name: prompts_of(spec) for pattern in patterns for spec in matching_specs(pattern)}
-    if name not in {*declared_sets(), *(own for prompts in sets.values() for own in prompts)}:
+    names_by_benchmark: dict[str, set[str]] = {}
+    all_names: set[str] = set()
+    for pattern in patterns:
+        for spec in matching_specs(pattern):
+            names = set(prompts_of(spec))
+            names_by_benchmark[spec.name] = names
+            all_names |= names
+    if name not in all_names and name not in declared_sets():
         return ()
-    lacking = tuple(benchmark for benchmark, prompts in sets.items() if name not in prompts)
-    if len(lacking) == len(sets):
-        declared = (
-            ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
-        )
+    lacking = []
+    for benchmark, names in names_by_benchmark.items():
+        if name not in names:
+            lacking.append(benchmark)
+    if len(lacking) == len(names_by_benchmark):
+        declared = ", ".join(sorted(all_names)) or "none"
         raise DataError(f"{', '.join(lacking)} has no set of prompts {name!r}; it has {declared}")
     if lacking:
         announce(f"skipped, because they have no set of prompts {name!r}: {', '.join(lacking)}")
-    return lacking
+    return tuple(lacking)
 
 
 def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
@@ -384,13 +397,15 @@ def _check_folder(pattern: str) -> None:
 
 def _check_for_benchmarks_inside(pattern: str) -> None:
     """Raise DataError if a pattern is a folder that contains benchmarks, such as the one where they were unpacked."""
-    inside = sorted(file.parent for file in expanded(pattern).glob(f"*/{MANIFEST}"))
-    if not inside:
+    manifests = expanded(pattern).glob(f"*/{MANIFEST}")
+    folders = sorted(manifest.parent for manifest in manifests)
+    if not folders:
         return
-    shown = ", ".join(shell_word(folder) for folder in inside[:5])
-    more = ", ..." if len(inside) > 5 else ""
-    noun = "a benchmark" if len(inside) == 1 else "benchmarks"
-    raise DataError(f"{pattern} is a folder with {noun} inside; write {shown}{more}")
+    listed = ", ".join(shell_word(folder) for folder in folders[:5])
+    if len(folders) > 5:
+        listed += ", ..."
+    noun = "a benchmark" if len(folders) == 1 else "benchmarks"
+    raise DataError(f"{pattern} is a folder with {noun} inside; write {listed}")
 
 
 def _check_file(pattern: str) -> None:

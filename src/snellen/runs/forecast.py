@@ -42,15 +42,17 @@ class Amount(Struct, frozen=True):
 
     def plus(self, request: Request) -> Amount:
         """Return the amount with one more request."""
-        words = sum(likely_of_text(message.text) for message in request.messages)
-        picture_tokens = sum(likely_of_image(image) for image in request.images)
+        text_tokens = sum(likely_of_text(message.text) for message in request.messages)
+        image_tokens = sum(likely_of_image(image) for image in request.images)
         # The prompt of a likelihood is counted once, although not every server shares it among continuations.
-        endings = sum(likely_of_text(text) for text in request.continuations)
+        continuation_tokens = sum(likely_of_text(text) for text in request.continuations)
+        template_tokens = TEMPLATE_TOKENS // 4
+        input_tokens = text_tokens + image_tokens + continuation_tokens + template_tokens
         return Amount(
-            self.requests + 1,
-            self.images + len(request.images),
-            self.input_tokens + words + picture_tokens + endings + TEMPLATE_TOKENS // 4,
-            self.output_tokens + request.decoding.max_new_tokens,
+            requests=self.requests + 1,
+            images=self.images + len(request.images),
+            input_tokens=self.input_tokens + input_tokens,
+            output_tokens=self.output_tokens + request.decoding.max_new_tokens,
         )
 
 
@@ -188,13 +190,18 @@ def _steady(request: Request) -> Response:
 
 
 def _scored(request: Request) -> Response:
-    return Response(
-        scores=tuple(ContinuationScore(-1.0 - i, 1, 1) for i in range(len(request.continuations)))
-    )
+    """Return a made-up response that scores the continuations of a request, the first highest."""
+    scores = []
+    for index in range(len(request.continuations)):
+        scores.append(ContinuationScore(-1.0 - index, 1, 1))
+    return Response(scores=tuple(scores))
 
 
 def _range(least: int, most: int) -> str:
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    """Return a range for a reader, such as "3 to 1,200", or one number if both are equal."""
+    if least == most:
+        return f"{least:,}"
+    return f"{least:,} to {most:,}"
 
 
 # --- how many tokens requests are, before a model counts them ---------------------------------------------------------
@@ -231,21 +238,25 @@ def most_tokens(requests: Sequence[Request]) -> RequestTokens:
 
 def likely_of_text(text: str) -> int:
     """Estimate the tokens of a text: four ASCII characters are one token, any other character is one."""
-    plain = sum(map(str.isascii, text))
-    return math.ceil(plain / 4) + len(text) - plain
+    ascii_characters = sum(character.isascii() for character in text)
+    other_characters = len(text) - ascii_characters
+    return math.ceil(ascii_characters / 4) + other_characters
 
 
-def likely_of_image(picture: ImageRef) -> int:
+def likely_of_image(image: ImageRef) -> int:
     """Estimate the tokens of an image: width times height divided by 750, at most 1,600."""
-    return min(math.ceil(picture.width * picture.height / PIXELS_A_TOKEN), MOST_OF_A_IMAGE)
+    pixels = image.width * image.height
+    return min(math.ceil(pixels / PIXELS_A_TOKEN), MOST_OF_A_IMAGE)
 
 
 def _summed(
-    requests: Sequence[Request], tokens: Callable[[str], int], template: int = 0
+    requests: Sequence[Request], tokens_of_text: Callable[[str], int], template: int = 0
 ) -> RequestTokens:
+    """Return the tokens of requests, with `template` tokens more for each message."""
     input_tokens = 0
     output_tokens = 0
     for request in requests:
-        input_tokens += sum(tokens(message.text) + template for message in request.messages)
+        for message in request.messages:
+            input_tokens += tokens_of_text(message.text) + template
         output_tokens += request.decoding.max_new_tokens
     return RequestTokens(len(requests), input_tokens, output_tokens)

@@ -42,11 +42,13 @@ def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
         answers: A file with answers, the name or folder of a built benchmark, or empty.
         form: Name of the file format.
     """
-    of_answers = (
-        unpacked_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
-    )
-    digest = hashlib.sha256(unpacked_digest(path) + of_answers + form.encode())
-    return Path("runs") / f"{slug(path.stem)[:60]}-{digest.hexdigest()[:8]}"
+    if answers and Path(answers).is_file():
+        answers_identity = unpacked_digest(Path(answers))
+    else:
+        answers_identity = answers.encode()
+    content = unpacked_digest(path) + answers_identity + form.encode()
+    digest = hashlib.sha256(content).hexdigest()
+    return Path("runs") / f"{slug(path.stem)[:60]}-{digest[:8]}"
 
 
 def unpacked_digest(path: Path) -> bytes:

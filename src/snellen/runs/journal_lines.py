@@ -127,7 +127,7 @@ _entry_decoder = msgspec.json.Decoder(JournalEntry)
 
 
 def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
-    """Encode an exchange as a line.
+    """Encode an exchange as a line of JSON that ends with its CRC-32.
 
     Args:
         exchange: The exchange.
@@ -135,7 +135,9 @@ def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
     """
     author = authors.get(exchange.request.role, "")
     body = _encoder.encode(replace(exchange, answered_by=author))
-    return b"%b%b%08x%b" % (body[:-1], _BEFORE_CHECKSUM, crc32(body), _AFTER_CHECKSUM)
+    without_brace = body.removesuffix(b"}")
+    checksum = b"%08x" % crc32(body)
+    return without_brace + _BEFORE_CHECKSUM + checksum + _AFTER_CHECKSUM
 
 
 def read_line(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> Exchange:
@@ -179,6 +181,7 @@ def _checked_body(line: bytes) -> bytes | None:
 
 
 def _decode(body: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
+    """Decode the JSON of a line. Raises StoreError if it is not an exchange, or another model answered it."""
     try:
         content = decoder.decode(body)
     except JSON_FAULTS as error:
@@ -229,4 +232,6 @@ def protocol_sample_identity(protocol: str, benchmark: str, sample_id: str) -> b
 
 
 def _digest_of(parts: tuple[object, ...], size: int) -> bytes:
-    return hashlib.blake2b(_encoder.encode(parts), digest_size=size).digest()
+    """Return a digest of `size` bytes of values that JSON can hold."""
+    content = _encoder.encode(parts)
+    return hashlib.blake2b(content, digest_size=size).digest()

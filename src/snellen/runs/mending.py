@@ -56,17 +56,20 @@ class Damage(Struct, frozen=True):
     why: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.why}" if self.line else f"{self.path}: {self.why}"
+        place = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return f"{place}: {self.why}"
 
 
 def misfit(request: Request, sample: Sample) -> str:
     """Return why a request cannot belong to a sample; empty if it can."""
     variant = request.variant
-    if not 0 <= variant.turn < len(sample.rounds):
-        return f"turn {variant.turn} of {sample.id}, which has {len(sample.rounds)}"
-    options = len(sample.rounds[variant.turn].options)
-    if wrong := [place for place in variant.order if not 0 <= place < options]:
-        return f"option {wrong[0]} of {sample.id}, which has {options}"
+    n_turns = len(sample.rounds)
+    if not 0 <= variant.turn < n_turns:
+        return f"turn {variant.turn} of {sample.id}, which has {n_turns}"
+    n_options = len(sample.rounds[variant.turn].options)
+    for option in variant.order:
+        if not 0 <= option < n_options:
+            return f"option {option} of {sample.id}, which has {n_options}"
     if variant.labels and len(variant.labels) != len(variant.order):
         return f"{len(variant.labels)} labels for {len(variant.order)} options of {sample.id}"
     return ""
@@ -115,8 +118,11 @@ def mend_run(folder: Path) -> list[Damage]:
 
 def count_lines_set_aside(folder: Path) -> int:
     """Count the lines of a run's journals that were set aside."""
-    files = [path for path in journals(folder / DAMAGED) if path.is_file()]
-    return sum(read_file(path, TABLE_BYTES).count(b"\n") for path in files)
+    count = 0
+    for path in journals(folder / DAMAGED):
+        if path.is_file():
+            count += read_file(path, TABLE_BYTES).count(b"\n")
+    return count
 
 
 def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
@@ -171,6 +177,7 @@ def _mend_manifest(folder: Path) -> list[Damage]:
 
 
 def _copied_manifest(folder: Path) -> RunManifest | None:
+    """Return the copy of a run's manifest; None if there is no usable one."""
     try:
         return decode_manifest(folder, read_file(folder / MANIFEST_COPY))
     except (OSError, StoreError, *JSON_FAULTS):
@@ -183,38 +190,51 @@ def _manifest_by_journals(folder: Path, raw: bytes) -> RunManifest:
     Raises:
         StoreError: The run does not have its own questions, or no replies.
     """
-    left = _beginning(raw)
-    authors: dict[str, Counter[str]] = defaultdict(Counter)
-    protocols: dict[str, dict[str, None]] = defaultdict(dict)
+    intact_fields = _beginning(raw)
+    authors_by_role: dict[str, Counter[str]] = defaultdict(Counter)
+    protocols_by_benchmark: dict[str, dict[str, None]] = defaultdict(dict)
     for entry in _whole_entries(folder):
-        authors[entry.request.role][entry.answered_by] += 1
-        protocols[entry.request.benchmark][entry.protocol] = None
-    by_role = {role: names.most_common(1)[0][0] for role, names in authors.items()}
-    uses = [
-        replace(use, protocols=tuple(protocols.get(use.name, ())))
-        for use in _uses_of_own_questions(folder, left)
-    ]
-    if not uses or not by_role:
+        authors_by_role[entry.request.role][entry.answered_by] += 1
+        protocols_by_benchmark[entry.request.benchmark][entry.protocol] = None
+
+    author_of_role: dict[str, str] = {}
+    model_of_role: dict[str, str] = {}
+    for role, authors in authors_by_role.items():
+        [(author, _)] = authors.most_common(1)
+        author_of_role[role] = author
+        model_of_role[role] = author.rpartition("#")[0]
+
+    uses: list[BenchmarkUse] = []
+    protocols: dict[str, None] = {}
+    for use in _uses_of_own_questions(folder, intact_fields):
+        labels = protocols_by_benchmark.get(use.name, {})
+        uses.append(replace(use, protocols=tuple(labels)))
+        protocols.update(labels)
+    if not uses or not author_of_role:
         raise StoreError(
             f"{folder / RUN_MANIFEST} cannot be restored, because the run has neither a copy of it nor its own "
             "questions; remove it and repeat the run's command (replies are kept)"
         )
-    names = {role: author.rpartition("#")[0] for role, author in by_role.items()}
-    model = left.get("model") or names.get(EVALUATED, "")
+    model = intact_fields.get("model") or model_of_role.get(EVALUATED, "")
+    question = QuestionSpec(models=(model,), benchmarks=tuple(use.name for use in uses))
+    roles = {}
+    for role, name in model_of_role.items():
+        if role != EVALUATED:
+            roles[role] = RoleModel(name, {})
     return RunManifest(
         format=RUN_FORMAT,
         model=model,
-        fingerprint=left.get("fingerprint") or {},
+        fingerprint=intact_fields.get("fingerprint") or {},
         benchmarks=tuple(uses),
-        protocols=tuple(dict.fromkeys(label for use in uses for label in use.protocols)),
+        protocols=tuple(protocols),
         templates="",
-        question_specs=(QuestionSpec(models=(model,), benchmarks=tuple(use.name for use in uses)),),
+        question_specs=(question,),
         software={"snellen": __version__},
         hardware={},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         notes=("the manifest was lost and was recreated from the journals",),
-        roles={role: RoleModel(name, {}) for role, name in names.items() if role != EVALUATED},
-        authors_by_journal=by_role,
+        roles=roles,
+        authors_by_journal=author_of_role,
     )
 
 
@@ -259,24 +279,27 @@ def _uses_of_own_questions(folder: Path, left: dict[str, Any]) -> Iterator[Bench
 def _beginning(raw: bytes) -> dict[str, Any]:
     """Return the complete fields of a JSON object that was cut off."""
     text = raw.decode("utf-8", "ignore").rstrip("\0")
-    closing: list[str] = []
-    is_in_string = is_escaped = False
-    whole = ""  # the longest part so far that can be closed
-    for place, letter in enumerate(text):
+    open_brackets: list[str] = []
+    """The closing brackets that are missing, the outermost first."""
+    is_in_string = False
+    is_escaped = False
+    longest_valid = ""
+    """The longest beginning so far that is JSON once its brackets are closed, with these brackets."""
+    for index, character in enumerate(text):
         if is_in_string:
-            is_in_string = is_escaped or letter != '"'
-            is_escaped = letter == "\\" and not is_escaped
-        elif letter == '"':
+            is_in_string = is_escaped or character != '"'
+            is_escaped = character == "\\" and not is_escaped
+        elif character == '"':
             is_in_string = True
-        elif letter in "{[":
-            closing.append("}" if letter == "{" else "]")
-        elif letter in "}]" and closing:
-            closing.pop()
-            whole = text[: place + 1] + "".join(reversed(closing))
-        elif letter == ",":
-            whole = text[:place] + "".join(reversed(closing))
+        elif character in "{[":
+            open_brackets.append("}" if character == "{" else "]")
+        elif character in "}]" and open_brackets:
+            open_brackets.pop()
+            longest_valid = text[: index + 1] + "".join(reversed(open_brackets))
+        elif character == ",":
+            longest_valid = text[:index] + "".join(reversed(open_brackets))
     try:
-        content = json.loads(whole)
+        content = json.loads(longest_valid)
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

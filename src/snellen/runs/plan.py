@@ -237,14 +237,25 @@ def _merge_decoding(requested: Decoding, of_templates: Decoding) -> Decoding:
 def _find_templates(
     name: str, benchmarks: Sequence[SelectedBenchmark], published: Mapping[str, str]
 ) -> PromptTemplates:
-    prompt_sets = {use.benchmark.name: prompts_of(use.benchmark.spec) for use in benchmarks}
-    if name and all(name in prompts for prompts in prompt_sets.values()):
-        by_benchmark = {benchmark: prompts[name] for benchmark, prompts in prompt_sets.items()}
-        return declared_templates(name, by_benchmark)
-    templates = named_templates(name, published)
+    """Return the prompt templates of a run.
+
+    Args:
+        name: A set of prompts that all benchmarks declare, or the name or file of templates; empty for the defaults.
+        benchmarks: The benchmarks of the run.
+        published: The templates of the paper of each suite.
+    """
+    specs = [use.benchmark.spec for use in benchmarks]
     if name:
-        return templates
-    return with_defaults_of(templates, [entry_of_today(use.benchmark.spec) for use in benchmarks])
+        prompt_sets = {}
+        for spec in specs:
+            prompts = prompts_of(spec)
+            if name in prompts:
+                prompt_sets[spec.name] = prompts[name]
+        if len(prompt_sets) == len({spec.name for spec in specs}):
+            return declared_templates(name, prompt_sets)
+        return named_templates(name, published)
+    templates = named_templates(name, published)
+    return with_defaults_of(templates, [entry_of_today(spec) for spec in specs])
 
 
 def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, str]:

@@ -152,7 +152,9 @@ def _process_as_it_was() -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    """Return the first line of an error's message, or the name of its type if it has none."""
+    first_line = str(error).strip().partition("\n")[0]
+    return first_line or type(error).__name__
 
 
 class RayCluster:
@@ -175,11 +177,15 @@ class RayCluster:
         return self.size.target_count
 
     def _new(self) -> PoolWorker:
-        actor = self._actor.options(num_gpus=self.size.gpus, num_cpus=self.size.cpus).remote()
+        """Create a worker that loads the run's models as soon as the cluster has room for it."""
         [model] = self._plan.question.models
         roles = dict(self._plan.question.roles)
         folders = [use.benchmark.folder.resolve() for use in self._plan.benchmarks]
-        return PoolWorker(actor, actor.place.remote(), actor.load.remote(model, roles, folders))
+        actor_class = self._actor.options(num_gpus=self.size.gpus, num_cpus=self.size.cpus)
+        actor = actor_class.remote()
+        place = actor.place.remote()
+        loaded = actor.load.remote(model, roles, folders)
+        return PoolWorker(actor, place, loaded)
 
     def start(self) -> PoolWorker:
         """Start another worker. It takes part once the cluster has room for it."""
@@ -189,8 +195,9 @@ class RayCluster:
 
     def grow(self) -> list[PoolWorker]:
         """Start workers on machines that have joined, unless the user set the number of workers."""
-        total = worker_size(self._plan.execution, self._ray.nodes()).target_count
-        return [self.start() for _ in range(total - self._left_out - len(self.workers))]
+        target = worker_size(self._plan.execution, self._ray.nodes()).target_count
+        lacking = target - self._left_out - len(self.workers)
+        return [self.start() for _ in range(lacking)]
 
     def leave(self, worker: PoolWorker) -> None:
         """Remove a worker and kill its process."""
@@ -289,12 +296,15 @@ def worker_size(execution: ExecutionSpec, nodes: list[dict[str, Any]]) -> Worker
 
     Without GPUs, the workers of a machine share its processors.
     """
-    machines = [
-        node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")
-    ]
+    machines = []
+    for node in nodes:
+        resources = node["Resources"]
+        if node["Alive"] and resources.get("CPU"):
+            machines.append(resources)
     gpus = execution.gpus_per_worker
     if gpus is None:
-        gpus = 1.0 if any(machine.get("GPU") for machine in machines) else 0.0
+        has_gpu = any(machine.get("GPU") for machine in machines)
+        gpus = 1.0 if has_gpu else 0.0
     if gpus:
         fitting_workers = sum(int(machine.get("GPU", 0) / gpus) for machine in machines)
     else:

@@ -128,28 +128,32 @@ class RayWorker:
             return Refusal(str(error))
 
     def answer(
-        self, encoded: bytes, digests: Sequence[str], *pictures: SentImage
+        self, encoded: bytes, digests: Sequence[str], *sent_images: SentImage
     ) -> AnsweredBatch | Refusal:
-        """Answer a batch of encoded requests. `pictures` are their images, with `digests` in the same order."""
+        """Answer a batch of requests.
+
+        Args:
+            encoded: The encoded requests.
+            digests: Digests of their images.
+            sent_images: The images, in the order of the digests.
+        """
         requests = _requests.decode(encoded)
-        images = SentImages(dict(zip(digests, pictures, strict=True)))
+        images = SentImages(dict(zip(digests, sent_images, strict=True)))
+        indices_by_group: dict[tuple[str, RequestKind], list[int]] = {}
+        for index, request in enumerate(requests):
+            indices_by_group.setdefault((request.role, request.kind), []).append(index)
         responses: dict[int, Response] = {}
-        alike = sorted(range(len(requests)), key=lambda i: (requests[i].role, requests[i].kind))
         try:
-            for (role, kind), places in itertools.groupby(
-                alike, lambda i: (requests[i].role, requests[i].kind)
-            ):
-                positions = list(places)
-                came = answer_batch(
-                    self._models[role], kind, [requests[i] for i in positions], images
-                )
-                responses.update(zip(positions, came, strict=True))
+            for (role, kind), indices in sorted(indices_by_group.items()):
+                group = [requests[index] for index in indices]
+                group_responses = answer_batch(self._models[role], kind, group, images)
+                responses.update(zip(indices, group_responses, strict=True))
         except SnellenError as error:
             return Refusal(str(error))
-        findings = dict.fromkeys(
-            itertools.chain.from_iterable(model.findings() for model in self._checking)
-        )
-        ordered = [responses[i] for i in range(len(requests))]
+        findings: dict[str, None] = {}
+        for model in self._checking:
+            findings.update(dict.fromkeys(model.findings()))
+        ordered = [responses[index] for index in range(len(requests))]
         return AnsweredBatch(msgspec.msgpack.encode(ordered), tuple(findings))
 
 
@@ -171,9 +175,13 @@ class _Waiting:
     def __init__(
         self, request: Request, images: Images, answered: asyncio.Future[Response]
     ) -> None:
-        self.request, self.images, self.answered = request, images, answered
-        pictures = request.images
-        self.group = pictures[0].digest if pictures else f"{request.benchmark} {request.sample_id}"
+        self.request = request
+        self.images = images
+        self.answered = answered
+        self.group = f"{request.benchmark} {request.sample_id}"
+        """Requests of one group, such as those about one image, are sent to the same worker."""
+        if request.images:
+            self.group = request.images[0].digest
         self.lost = 0
         """Workers that were lost while answering the request."""
 
@@ -371,16 +379,21 @@ class RayPool:
             suspect = self._suspects.popleft()
             if not suspect.answered.done():
                 return [suspect]
+        seen_groups = []
+        unseen_groups = []
+        for group in self._waiting:
+            home = self._home.get(group)
+            if home is worker:
+                seen_groups.append(group)
+            elif home is None or home.is_lost:
+                unseen_groups.append(group)
         batch: list[_Waiting] = []
-        homes = {group: self._home.get(group) for group in self._waiting}
-        known_groups = [group for group, home in homes.items() if home is worker]
-        free = [group for group, home in homes.items() if home is None or home.is_lost]
-        for group in (*known_groups, *free):
+        for group in (*seen_groups, *unseen_groups):
             if len(batch) >= self.batch_size:
                 break
-            batch += [
-                waiting for waiting in self._waiting.pop(group) if not waiting.answered.done()
-            ]
+            for waiting in self._waiting.pop(group):
+                if not waiting.answered.done():
+                    batch.append(waiting)
             self._home[group] = worker
             self._home.move_to_end(group)
         while len(self._home) > REMEMBERED_IMAGES:
@@ -389,16 +402,17 @@ class RayPool:
 
     async def _have_answered(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
         """Send a batch to a worker, and handle its answer or its loss."""
-        pictures: dict[str, tuple[ImageRef, Images]] = {}
+        sources: dict[str, tuple[ImageRef, Images]] = {}
         for waiting in batch:
             for image in waiting.request.images:
-                pictures[image.digest] = (image, waiting.images)
-        contents = [_content_of(image, images) for image, images in pictures.values()]
+                sources[image.digest] = (image, waiting.images)
+        contents = [_content_of(image, images) for image, images in sources.values()]
         try:
             encoded = encode_requests([waiting.request for waiting in batch])
-            answer = await worker.actor.answer.remote(encoded, list(pictures), *contents)
+            answer = await worker.actor.answer.remote(encoded, list(sources), *contents)
         except self._cluster.faults as error:
-            if raised := self._cluster.raised_in_worker(error):
+            raised = self._cluster.raised_in_worker(error)
+            if raised:
                 self._fail(f"{worker.name} failed: {raised}")
             else:
                 self._lose(worker, error)
@@ -446,11 +460,13 @@ class RoleOnRay:
 
 def models_on_ray(pool: RayPool) -> tuple[RoleOnRay, dict[str, RoleOnRay]]:
     """Return the evaluated model, and those of the other roles."""
-    played = {role: RoleOnRay(pool, role) for role in pool.models}
-    return played.pop(EVALUATED), played
+    models = {role: RoleOnRay(pool, role) for role in pool.models}
+    evaluated = models.pop(EVALUATED)
+    return evaluated, models
 
 
 def _content_of(image: ImageRef, images: Images) -> SentImage:
+    """Return the file of an image, or why it cannot be read."""
     try:
         return images.read(image)
     except DataError as error:

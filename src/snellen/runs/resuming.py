@@ -116,13 +116,15 @@ def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifes
 def _settings(earlier: RunManifest, current: RunManifest) -> Iterator[tuple[str, Any, Any]]:
     """Yield the settings that must not change within a run: the name of the flag, the earlier and the present value."""
     if earlier.templates != current.templates:
-        yield ("templates", *_template_names(earlier, current))
+        earlier_templates, current_templates = _template_names(earlier, current)
+        yield "templates", earlier_templates, current_templates
     # Ids of templates may also differ because benchmarks were added, so the prompts are compared by themselves.
     yield "prompt", _prompt_text(earlier), _prompt_text(current)
     yield "prefix", earlier.prefix, current.prefix
     earlier_decoding = _decoding_settings(earlier)
-    for name, now in _decoding_settings(current).items():
-        yield for_caller(name.replace("_", "-"), name), earlier_decoding[name], now
+    for name, value in _decoding_settings(current).items():
+        flag = for_caller(name.replace("_", "-"), name)
+        yield flag, earlier_decoding[name], value
 
 
 def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, str]:
@@ -135,6 +137,7 @@ def _template_names(earlier: RunManifest, current: RunManifest) -> tuple[str, st
 
 
 def _prompt_text(manifest: RunManifest) -> str:
+    """Return the prompt that the user gave, quoted; "as usual" if there was none."""
     prompt = manifest.question_specs[0].prompt if manifest.question_specs else ""
     return repr(prompt) if prompt else "as usual"
 
@@ -182,10 +185,14 @@ def merge_manifests(earlier: RunManifest, current: RunManifest) -> RunManifest:
 
 
 def _merged(earlier: tuple[T, ...], current: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys((*earlier, *current)))
+    """Return the items of both tuples in order, each once."""
+    items = dict.fromkeys(earlier)
+    items.update(dict.fromkeys(current))
+    return tuple(items)
 
 
 def _merged_benchmarks(earlier: RunManifest, current: RunManifest) -> tuple[BenchmarkUse, ...]:
+    """Return the benchmarks of both manifests; the current entry wins, with the protocols of both."""
     current_names = {use.name for use in current.benchmarks}
     earlier_protocols = {}
     merged = []
@@ -295,5 +302,6 @@ def with_name_by_fingerprint(
     fingerprints = {EVALUATED: identity_of(model).fingerprint}
     for role, role_model in roles.items():
         fingerprints[role] = identity_of(role_model).fingerprint
-    suffix = digest(msgspec.json.encode(fingerprints, order="sorted").decode())
-    return replace(plan, spec=plan.spec.with_execution(name=f"{plan.execution.name}-{suffix}"))
+    content = msgspec.json.encode(fingerprints, order="sorted").decode()
+    name = f"{plan.execution.name}-{digest(content)}"
+    return replace(plan, spec=plan.spec.with_execution(name=name))

@@ -159,17 +159,20 @@ class RunManifest(Struct, frozen=True):
     @property
     def undecided(self) -> tuple[str, ...]:
         """Benchmarks whose comparison of two models was stopped before one was significantly better."""
-        return tuple(
-            use.name
-            for use in self.benchmarks
-            if isinstance(use.part, RandomPart) and use.part.awaits_verdict
-        )
+        names = []
+        for use in self.benchmarks:
+            if isinstance(use.part, RandomPart) and use.part.awaits_verdict:
+                names.append(use.name)
+        return tuple(names)
 
     @property
     def adaptive_rules(self) -> tuple[str, ...]:
         """Procedures that chose questions of this run by earlier replies; empty for most runs."""
-        rules = [use.part.rule for use in self.benchmarks if isinstance(use.part, ChosenPart)]
-        return tuple(dict.fromkeys(rules))
+        rules: dict[str, None] = {}
+        for use in self.benchmarks:
+            if isinstance(use.part, ChosenPart):
+                rules[use.part.rule] = None
+        return tuple(rules)
 
     @property
     def by_sample(self) -> frozenset[str]:

@@ -55,7 +55,10 @@ def model_difference(earlier: RoleModel, now: RoleModel, *, only_replies: bool) 
 
 
 def _without_address(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in fingerprint.items() if name != ADDRESS}
+    """Return a fingerprint without the address at which the model is reached."""
+    facts = dict(fingerprint)
+    facts.pop(ADDRESS, None)
+    return facts
 
 
 def only_replies(role: str, *manifests: RunManifest) -> bool:

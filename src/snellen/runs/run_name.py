@@ -54,20 +54,29 @@ def default_name(question: QuestionSpec) -> str:
 
 def digest(*parts: str) -> str:
     """Return eight hexadecimal digits of a SHA-256 of strings."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+    content = "\0".join(parts)
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
 def _default_name(question: QuestionSpec, identify: Callable[[str], str]) -> str:
+    """Return the default name of a run's folder: the model, and a digest of all settings that are not defaults.
+
+    `identify` returns the part of a model string that identifies the model.
+    """
     [model] = question.models
+    model_identity = identify(model)
     roles = tuple((role, identify(name)) for role, name in question.roles)
-    fields = asdict(replace(question, models=(identify(model),), roles=roles))
+    identified = replace(question, models=(model_identity,), roles=roles)
     defaults = asdict(QuestionSpec())
-    changed = {name: value for name, value in fields.items() if value != defaults[name]}
+    changed = {}
+    for name, value in asdict(identified).items():
+        if value != defaults[name]:
+            changed[name] = value
     text = msgspec.json.encode(changed).decode()
     # The record once had these fields, too. Their defaults stay in the digest, so that runs of that time resume.
     text = text.replace('"templates":', '"runs":"","templates":', 1)
     text = text.removesuffix("}") + ',"error_budget":0.0,"scoring":{},"judge":{}}'
-    return f"{slug(identify(model))[:60]}-{digest(text)}"
+    return f"{slug(model_identity)[:60]}-{digest(text)}"
 
 
 def _identity_with_address(model: str) -> str:
@@ -83,7 +92,9 @@ def _identity_with_address(model: str) -> str:
 
 
 def _run_folders(runs: Path) -> list[Path]:
-    return sorted(path.parent for path in runs.glob(f"*/{RUN_MANIFEST}"))
+    """Return the folders of all runs in a folder, sorted."""
+    manifests = runs.glob(f"*/{RUN_MANIFEST}")
+    return sorted(manifest.parent for manifest in manifests)
 
 
 def _was_asked_at(folder: Path, question: QuestionSpec) -> bool:
@@ -111,6 +122,7 @@ def _asked_the_same(folder: Path, question: QuestionSpec) -> bool:
 
 
 def _sessions(folder: Path) -> tuple[RunSession, ...]:
+    """Return the sessions of a run; none if its manifest cannot be read."""
     try:
         return read_manifest(folder).stretches
     except StoreError:

@@ -38,6 +38,8 @@ def image_partners(benchmark: Benchmark) -> Partners:
 
 def with_other_images(sample: Sample, partners: Partners) -> Sample:
     """Return a sample with the same number of images, taken from another sample."""
-    others = partners[sample.images]
-    images = [others[index % len(others)] for index in range(len(sample.images))]
+    other_images = partners[sample.images]
+    images = []
+    for index in range(len(sample.images)):
+        images.append(other_images[index % len(other_images)])
     return replace(sample, images=tuple(images))

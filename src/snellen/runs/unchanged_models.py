@@ -32,10 +32,15 @@ def check_identity(folder: Path, name: str, fingerprint: Mapping[str, str]) -> N
 
 
 def changed_fact(earlier: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Return the first fact that differs between two fingerprints as text, or an empty string if they are equal."""
+    """Return the first fact that differs between two fingerprints, as in "dtype was float32, is bfloat16".
+
+    Empty if they are equal.
+    """
     for name in sorted({*earlier, *now}):
-        if earlier.get(name) != now.get(name):
-            return f"{name} was {earlier.get(name)}, is {now.get(name)}"
+        before = earlier.get(name)
+        after = now.get(name)
+        if before != after:
+            return f"{name} was {before}, is {after}"
     return ""
 
 
