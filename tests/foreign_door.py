@@ -53,7 +53,7 @@ EXCEPTIONS = {
     "models/services.py:open_vertex_headers": OPTIONAL,
     "models/vllm.py:open_vllm": OPTIONAL,
     "models/worker.py:_module": "the user's own model, named on the command line of `snellen worker`",
-    "models/worker.py:_picture": "bytes of a request, decoded with Pillow's warning of many pixels as an error",
+    "models/worker.py:_image": "bytes of a request, decoded with Pillow's warning of many pixels as an error",
     "models/object_digest.py:_code": INSTALLED,
     "extraction/registered.py:_digest_of_file": INSTALLED,
     "catalogue/loading.py:_of_package": INSTALLED,
