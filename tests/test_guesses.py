@@ -54,7 +54,7 @@ def test_samples_are_a_table_with_and_without_brackets(results: sn.Results) -> N
         (lambda results: results.samples["prediction"], "reply is the text"),
         (lambda results: results.samples.to_pandas()["answer"], "gold has the correct texts"),
         (lambda results: results.samples.to_pandas().level, "it is tag_level"),
-        (lambda results: results.samples.query("correct"), r"samples\.to_pandas\(\) is a data"),
+        (lambda results: results.samples.query("correct"), r"samples\.to_pandas\(\) is one of"),
         (lambda results: results.runs[0].to_pandas(), r"sn\.Results\(\[run\]\)"),
     ],
 )
@@ -115,6 +115,49 @@ def test_a_row_says_what_a_number_is_called(name: str, hint: str, results: sn.Re
 def test_the_keys_of_other_harnesses_are_answered(results: sn.Results) -> None:
     with pytest.raises(UnknownNameError, match=r"results\['eyechart/shape'\]\.value\(\)"):
         _ = results["results"]["eyechart/shape"]
+
+
+def test_a_number_is_found_by_model_and_benchmark(results: sn.Results) -> None:
+    shapes = results["snellen:always-a", "shape"]
+    assert shapes.benchmarks == ["eyechart/shape"]
+    assert [run.manifest.model for run in shapes.runs] == ["snellen:always-a"]
+    always = results["snellen:always-a"]
+    assert always.value("accuracy", "shape") == shapes.value() == always.value(benchmark="shape")
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: sn.load_benchmark("eyechart/shape", limit=4), r"load_benchmark\(NAME\)\[:n\]"),
+        (lambda: sn.load_benchmark("eyechart/shape")["question"], r"to_pandas\(\)\['question'\]"),
+        (lambda: sn.load_benchmark("eyechart/shape").describe(), r"to_pandas\(\) has the methods"),
+        (lambda: sn.confusion_matrix, "gold and chosen_text"),
+        (lambda: evaluated(bootstrap_iters=100), r"results\.ci is the 95% interval"),
+        (lambda: evaluated(average="macro"), r"results\.by\('TAG'\)"),
+        (lambda: evaluated(apply_chat_template="x"), "always applied"),
+        (lambda: evaluated().compare("runs/other"), r"sn\.compare\(results, 'runs/other'\)"),
+        (lambda: evaluated().classification_report(), r"print\(results\)"),
+    ],
+)
+def test_lines_of_other_libraries_are_answered(call: Any, line: str) -> None:
+    with pytest.raises((AttributeError, TypeError, sn.SnellenError), match=line):
+        call()
+
+
+def evaluated(**fields: Any) -> sn.Results:
+    return sn.evaluate("snellen:oracle", "eyechart/shape", limit=4, **fields)
+
+
+def test_keywords_that_ask_for_what_happens_anyway_are_taken() -> None:
+    usual = evaluated().runs[0].folder
+    others = {"apply_chat_template": True, "log_samples": True, "write_out": True}
+    assert evaluated(**others).runs[0].folder == usual
+    sampled = evaluated(gen_kwargs="temperature=0.5,max_new_tokens=8").runs[0].manifest
+    assert (sampled.decoding.temperature, sampled.decoding.max_new_tokens) == (0.5, 8)
+    batched = sn.evaluate("snellen:tiny", "eyechart/shape", limit=2, model_args="batch_size=4")
+    assert batched.runs[0].manifest.model == "snellen:tiny?batch_size=4"
+    with pytest.raises(UnknownNameError, match=r"the first argument: 'hf:org/name'"):
+        evaluated(model_args="pretrained=org/name")
 
 
 def test_a_comparison_is_a_sequence_of_differences(results: sn.Results) -> None:

@@ -688,7 +688,7 @@ def test_a_question_is_read_like_a_dict_and_a_benchmark_says_how_to_choose() -> 
         ({"api_key": "x"}, "unless api_key_env='OPENAI_API_KEY' names its variable"),
         ({"subset": "easy"}, "limit=N"),
         ({"split": "test"}, "give the split itself"),
-        ({"columns": {"answer": "label"}}, r"sn\.build\(questions, columns="),
+        ({"distractors": "pool"}, r"sn\.build\(questions, distractors="),
         ({"limt": 8}, "did you mean limit"),
     ],
 )

@@ -29,6 +29,7 @@ from snellen.building.spec import (
 )
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.recipes import VENDOR
+from snellen.common.attribute_hints import answering_keywords
 from snellen.common.field_values import check_known
 from snellen.common.paths import slug
 from snellen.common.record_fields import shows_fields
@@ -620,6 +621,9 @@ def compare(
     return Results(scored).compare(to=to, **fields)
 
 
+@answering_keywords(
+    "load_benchmark(NAME)[:n] has n questions, filter(...) chooses them; a benchmark is one split, and its name says which"
+)
 def load_benchmark(benchmark: Any) -> LoadedBenchmark:
     """Load a benchmark with its questions, answers and images. It is built first, if necessary.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from snellen.building.spec import BUILD_FIELDS
@@ -95,6 +96,9 @@ MODEL_OPTIONS: Mapping[str, Collection[str]] = {
 SERVER = ("base_url", "api_base", "server", "endpoint", "server_url")
 """Names of the address of a server, which a model string has behind `@`."""
 
+MODEL_ARGUMENTS = ("model_args", "model_kwargs")
+"""Names of a table, or of a text such as `dtype=float32,device=cuda:0`, of options of the model."""
+
 GENERATION = ("generation_kwargs", "gen_kwargs", "generation_config", "sampling_params")
 """Names of a table of settings of generation."""
 
@@ -108,6 +112,11 @@ WITHOUT_EFFECT: Mapping[str, Collection[Any]] = {
     "do_sample": (False,),
     "log_samples": (True,),
     "save": (True,),
+    "return_samples": (True,),
+    "apply_chat_template": (True,),
+    "fewshot_as_multiturn": (True, False),
+    "write_out": (True, False),
+    "confirm_run_unsafe_code": (True, False),
 }
 """Values of keywords that ask for what happens anyway."""
 
@@ -160,6 +169,19 @@ HINTS: Mapping[str, str] = {
     "epochs": "protocols='repeat?k=5', temperature=0.7 asks each question 5 times",
     "prompt_fn": "prompt='{question} {options}' is a text with both; docs/prompt-sets.md has templates",
     "instruction": "prompt='INSTRUCTION {question}' replaces the instruction",
+    "apply_chat_template": "the chat template of a model is always applied; chat_template_kwargs={...} sets its fields",
+    "pretrained": "the model is the first argument: 'hf:org/name'",
+    "return_samples": "results.samples of the results has a row for each reply",
+    "verbosity": "progress=False and announce=print choose what is shown",
+    "bootstrap_iters": "intervals need no resamples; results.ci is the 95% interval",
+    "n_bootstrap": "intervals need no resamples; results.ci is the 95% interval",
+    "alpha": "intervals are of 95%",
+    "confidence": "intervals are of 95%",
+    "average": "results.value() is the mean over benchmarks as their suites declare it, results.by('TAG') has groups",
+    "stratify": "results.by('TAG') has the numbers of each value of a tag",
+    "groupby": "results.by('TAG') has the numbers of each value of a tag",
+    "group_by": "results.by('TAG') has the numbers of each value of a tag",
+    "cv": "nothing is trained, so there are no folds; results.ci is the interval over images",
     "return_dict": "table().to_dicts() of the results has all numbers",
 }
 """What to write instead of keywords that have no equal."""
@@ -223,13 +245,28 @@ def _with_generation(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords with the settings of a table of generation among them."""
     keywords: dict[str, Any] = {}
     for name, value in given.items():
-        if name not in GENERATION:
+        is_table = name in GENERATION or name in MODEL_ARGUMENTS
+        if not is_table:
             keywords[name] = value
             continue
+        if isinstance(value, str) and "=" in value:
+            pairs = (pair.partition("=") for pair in value.split(","))
+            value = {key.strip(): text.strip() for key, _, text in pairs}
+            if name in GENERATION:
+                value = {key: _number_of(text) for key, text in value.items()}
         if not isinstance(value, Mapping):
             raise DataError(f"{name}: expected a dict, such as {{'max_new_tokens': 64}}")
         keywords |= value
     return keywords
+
+
+def _number_of(text: str) -> Any:
+    """Return a text as the number or truth value that it is; any other as it is."""
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        return float(text)
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def _unknown_keyword(name: str, known: Collection[str]) -> UnknownNameError:

@@ -37,7 +37,18 @@ BENCHMARK_HINTS = {
     **hinted("shuffle(seed)[:n] has n random questions", "sample", "train_test_split"),
     **hinted("benchmark[n:] leaves out the first n questions", "skip", "tail"),
     **hinted("benchmark[5] or for question in benchmark", "iloc", "loc", "iterrows"),
-    **hinted("to_pandas() or to_polars()", "to_df", "df", "to_frame", "to_dict"),
+    **hinted(
+        "to_pandas() or to_polars()", "to_df", "df", "to_frame", "to_dict", "to_list", "to_csv"
+    ),
+    **hinted(
+        "to_pandas() has the methods of pandas, and tags as columns",
+        "describe",
+        "value_counts",
+        "groupby",
+        "unique",
+        "sort_values",
+        "query",
+    ),
     **hinted("iterate over the benchmark itself", "questions", "samples", "items", "data", "map"),
     **hinted(
         "to_pandas().columns has the columns, benchmark[0].as_row() a row",
@@ -252,6 +263,10 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
         hint = ""
         if sample_id in SPLITS:
             hint = "; a benchmark is one split: index it with a number, as in [0]"
+        elif hasattr(BenchmarkQuestion, sample_id):
+            hint = (
+                f"; to_pandas()[{sample_id!r}] is the column, benchmark[0][{sample_id!r}] one value"
+            )
         raise UnknownNameError(f"{self.name} has no question {sample_id!r}{hint}")
 
     def _question(self, index: int, round_number: int) -> BenchmarkQuestion:

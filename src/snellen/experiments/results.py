@@ -82,6 +82,7 @@ HINTS = {
         "values",
         "results",
         "describe",
+        "classification_report",
         "pretty",
         "show",
         "print",
@@ -146,11 +147,12 @@ HINTS = {
         _STORED, "save", "dump", "path", "folder", "load", "save_json", "to_disk", "save_to_disk"
     ),
     **hinted(
-        "report('report.html') writes .html, .md, .tex, .csv, .json or .parquet",
+        "report('report.html') writes .html, .md, .tex, .csv, .json or .parquet (the suffix decides)",
         "html",
         "markdown",
         "excel",
         "parquet",
+        "pdf",
         "md",
         "write",
     ),
@@ -370,7 +372,7 @@ class Results:
         return list(dict.fromkeys(names))
 
     @overload
-    def __getitem__(self, name: str) -> Results: ...
+    def __getitem__(self, name: str | tuple[str, str]) -> Results: ...
 
     @overload
     def __getitem__(self, name: int) -> Result: ...
@@ -378,11 +380,14 @@ class Results:
     @overload
     def __getitem__(self, name: slice) -> list[Result]: ...
 
-    def __getitem__(self, name: str | int | slice) -> Results | Result | list[Result]:
+    def __getitem__(
+        self, name: str | int | slice | tuple[str, str]
+    ) -> Results | Result | list[Result]:
         """Return the results of a benchmark, suite or model, or the headline numbers with an index or slice.
 
         Args:
-            name: Name of a benchmark (`modern/mmstar`, `mmstar`), of a suite (`mmbench`) or of a model.
+            name: Name of a benchmark (`modern/mmstar`, `mmstar`), of a suite (`mmbench`) or of a model, or two of these,
+                as in `results["snellen:tiny", "mmstar"]`.
 
         Raises:
             UnknownNameError: No run has this benchmark or model.
@@ -396,6 +401,9 @@ class Results:
         """
         if isinstance(name, (int, slice)):
             return self.headlines[name]
+        if isinstance(name, tuple):
+            first, second = name
+            return self[first][second]
         runs_of_model = [
             run
             for run, label in zip(self.runs, run_labels(self.runs), strict=True)
@@ -599,9 +607,9 @@ class Results:
 
     @answering_keywords("by('TAG') has the numbers of a tag, table() all numbers")
     def value(
-        self, metric: str = "", *, benchmark: str = "*", model: str = "", protocol: str = ""
+        self, metric: str = "", benchmark: str = "*", *, model: str = "", protocol: str = ""
     ) -> float | None:
-        """Return one number: the headline number of a report, or a metric.
+        """Return one number: the headline number of a report, or a metric. `shape` stands for `eyechart/shape`.
 
         Raises DataError if no row or several rows match, UnknownNameError for a wrong protocol.
 
@@ -646,6 +654,9 @@ class Results:
         self, metric: str = "", *, benchmark: str = "*", model: str = "", protocol: str = ""
     ) -> Result:
         """Return the row of one number, as `value` chooses it. Raises DataError if no row or several rows match."""
+        full_names = [name for name in self.benchmarks if name.endswith(f"/{benchmark}")]
+        if benchmark not in self.benchmarks and len(full_names) == 1:
+            [benchmark] = full_names
         label = parse_protocol(protocol).label if protocol else ""
         candidates = self.rows if metric else self._headlines(benchmark)
         fitting = [
@@ -745,6 +756,12 @@ class Results:
         """
         from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 
+        for other in others:
+            if not isinstance(other, Results):
+                raise DataError(
+                    f"compare: {str(other)!r:.60} is not of results; sn.compare(results, {str(other)!r:.60}) takes folders "
+                    "of runs as well"
+                )
         if others:
             runs = [run for results in (self, *others) for run in results.runs]
             return Results(runs).compare(to=to, **fields)

@@ -108,8 +108,7 @@ class SampleRows:
             return getattr(self._frame, name)
         except AttributeError:
             raise AttributeError(
-                f"samples has no attribute {name!r}; samples.to_pandas() is a data frame of pandas, samples[{name!r}] "
-                "a column"
+                f"samples is a data frame of polars, without {name!r}; samples.to_pandas() is one of pandas"
             ) from None
 
     def __repr__(self) -> str:
