@@ -14,7 +14,7 @@ from snellen.errors import DataError
 from snellen.extraction.asked_reply import AskedReply
 from snellen.interchange.predictions.several_answers import letters_in_reply, places_named
 from snellen.interchange.predictions.shown_options import ShownOptions
-from snellen.interchange.predictions.tables import recognise_predictions
+from snellen.interchange.predictions.tables import read_predictions, recognise_predictions
 from snellen.metrics.vqa import typed_match
 from snellen.recognition.columns import is_name_of_reply, name_score
 from snellen.recognition.verdicts import plain_verdict, reading_of_verdicts
@@ -300,3 +300,52 @@ def test_a_table_of_verdicts_in_words_says_their_share() -> None:
     Path("verdicts.csv").write_text("size,correct\n3x3,True\n3x3,False\n4x4,False\n4x4,True\n")
     with pytest.raises(DataError, match=r"by 'correct', 50\.0% of 4 are right"):
         recognise_predictions(Path("verdicts.csv"))
+
+
+@pytest.mark.parametrize(
+    "names", [("llava_response", "gpt4o_response"), ("pred_qwen2-vl", "pred_llava")]
+)
+def test_replies_of_several_models_stand_in_columns_of_their_own(names: tuple[str, str]) -> None:
+    rows = [
+        {"question": r["question"], "answer": r["gold"], names[0]: r["said"], names[1]: r["gold"]}
+        for r in questions()
+    ]
+    Path("models.jsonl").write_text(as_lines(rows))
+    models = [file.model for file in read_predictions(recognise_predictions(Path("models.jsonl")))]
+    assert models == list(names)
+
+
+def test_verdicts_on_one_of_several_models_are_of_its_replies() -> None:
+    rows = [
+        {
+            "question": r["question"],
+            "answer": r["gold"],
+            "base_output": r["said"],
+            "base_correct": int(r["right"]),
+            "tuned_output": r["gold"],
+            "tuned_correct": 1,
+        }
+        for r in questions()
+    ]
+    Path("models.jsonl").write_text(as_lines(rows))
+    files = read_predictions(recognise_predictions(Path("models.jsonl")))
+    shares = [sum(row.verdict or 0 for row in file.rows) / N for file in files]
+    assert shares == [0.8, 1.0]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"opa": "a cat", "opb": "a dog", "opc": "a car", "opd": "a bus", "cop": 2},
+        {
+            "choices": {"text": ["a cat", "a dog", "a car", "a bus"], "label": [*"ABCD"]},
+            "answerKey": "C",
+        },
+    ],
+)
+def test_layouts_of_options_of_well_known_sets(row: dict[str, Any]) -> None:
+    rows = [
+        {"id": n, "question": f"What is {n}?", **row, "prediction": "ABCC"[n % 4]} for n in range(8)
+    ]
+    Path("known.jsonl").write_text(as_lines(rows))
+    assert sn.score("known.jsonl").value() == pytest.approx(0.5)

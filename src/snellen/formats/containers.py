@@ -148,7 +148,7 @@ def _in_columns(content: Object) -> Records:
             columns[name] = list(value.values())
         elif isinstance(value, list):
             columns[name] = value
-        else:
+        elif not _is_plain(value):
             return []
     lengths = {len(column) for column in columns.values()}
     if len(columns) < 2 or len(lengths) > 1:

@@ -57,6 +57,7 @@ LETTERS_IN_PROSE = 0.6
 _SOLUTION_END = re.compile(r"^#{4}\s*(\S.*?)\s*$", re.MULTILINE)
 """The last line of a worked solution of GSM8K: `#### 42`."""
 _BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
+_TAGGED = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL | re.IGNORECASE)
 EXPRESSIONS = 0.1
 """The share of mathematical answers that are expressions in LaTeX, at least; the others are numbers."""
 _LATEX = re.compile(
@@ -140,13 +141,13 @@ def answer_type(references: Sequence[Sequence[str]]) -> AnswerType:
 
 
 def final_answer(solution: str) -> str:
-    """Return the answer that a worked solution ends in: behind `####`, or in its last `\\boxed{}`; else the text.
+    """Return the answer that a worked solution ends in: behind `####`, in its last `\\boxed{}` or tag; else the text.
 
     Examples:
         >>> final_answer("Half of 84 is 84 / 2 = <<84/2=42>>42.\\n#### 42")
         '42'
     """
-    for ending in (_SOLUTION_END, _BOXED):
+    for ending in (_SOLUTION_END, _BOXED, _TAGGED):
         answers: list[str] = ending.findall(solution)
         if answers and answers[-1].strip():
             return answers[-1].strip()

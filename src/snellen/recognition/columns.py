@@ -191,6 +191,8 @@ def usual_names() -> Mapping[str, tuple[str, ...]]:
     return packaged_toml("snellen.recognition", "names.toml", dict[str, tuple[str, ...]])
 
 
+SUREST_OPTIONS = 3
+"""Usual names of options, the most certain ones, that an object may have which holds their texts and letters."""
 GROUND_TRUTH = "gt"
 """Prefix in names of columns with the ground truth: `gt_gender`."""
 _MARK_OF_GOLD = r"(?:gt|gold(?:en)?|ground_?truth|true|correct|right|refs?|references?|expected|target|standard|official)"
@@ -212,8 +214,15 @@ def name_score(role: str, column: str) -> float:
 
     A usual name of the role scores from 0.7 to 1, a name with a usual name as a part scores `PARTLY`.
     """
-    name = folded_name(_BRACKETS.sub(" ", column).rpartition(".")[2])
+    outer, _, last = _BRACKETS.sub(" ", column).rpartition(".")
+    name = folded_name(last)
     names = usual_names()[role]
+    if folded_name(outer.rpartition(".")[2]) in usual_names()["options"][:SUREST_OPTIONS]:
+        # Of `choices`, an object as in ARC, `text` has the options, and `label` their letters.
+        if role == "options" and name in ("text", "texts"):
+            return 1.0
+        if role == "answer":
+            return 0.0
     if name in names:
         return 1 - 0.3 * names.index(name) / len(names)
     parts = set(name.split("_"))
@@ -352,6 +361,8 @@ def option_columns(
         ).items()
         if len(chain) > 1 and not name_score("image", stem) and chain[0][-1] != "2"
     }
+    if not chains:
+        chains = _lettered_at_the_end([name for name, profile in free.items() if profile.is_scalar])
     named_chains = {
         stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem
     }
@@ -372,6 +383,22 @@ def option_columns(
     if len(unnamed) == 1:
         return (unnamed[0],), None
     return (), None
+
+
+def _lettered_at_the_end(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return columns whose names differ in a last small letter from a on, at least three: `opa`, `opb`, `opc`."""
+    chains: dict[str, tuple[str, ...]] = {}
+    for first in names:
+        if len(first) < 2 or not first.endswith("a"):
+            continue
+        members = {name[-1].upper(): name for name in names if name[:-1] == first[:-1]}
+        chain = tuple(members[letter] for letter in LETTERS[: _run(LETTERS, members)])
+        if len(chain) >= FEWEST_LETTERED:
+            chains[folded_name(first[:-1])] = chain
+    return chains
+
+
+FEWEST_LETTERED = 3
 
 
 def distractor_columns(
@@ -618,7 +645,8 @@ def reply_columns(
 def _of_models(reply: str, profiles: Iterable[str]) -> tuple[str, ...]:
     """Return a column of replies with those of the other models in the table: `base_output` and `tuned_output`.
 
-    A prefix is the name of a model if there is a column of verdicts for it too: `base_correct` and `tuned_correct`.
+    A prefix is the name of a model if there is a column of verdicts for it too (`base_correct` and `tuned_correct`), or if
+    it is that of a known family of models.
     """
     columns = list(profiles)
     verdicts = usual_names()["verdict"]
@@ -630,7 +658,19 @@ def _of_models(reply: str, profiles: Iterable[str]) -> tuple[str, ...]:
         if name.partition("_")[2] == suffix and name.partition("_")[0] in judged
     ]
     is_one_of_several = suffix and reply in of_models and len(of_models) > 1
-    return tuple(of_models) if is_one_of_several else (reply,)
+    if is_one_of_several:
+        return tuple(of_models)
+    named = [name for name in columns if _names_model_of_reply(name)]
+    return tuple(named) if reply in named and len(named) > 1 else (reply,)
+
+
+def _names_model_of_reply(name: str) -> bool:
+    """Return whether a name is that of a model with a word for replies: `llava_response`, `pred_gpt-4o`."""
+    before, _, last = name.rpartition("_")
+    first, _, after = name.partition("_")
+    usual = usual_names()["reply"]
+    is_last = last.casefold() in usual and _MODELS.fullmatch(before) is not None
+    return is_last or (first.casefold() in usual and _MODELS.fullmatch(after) is not None)
 
 
 _MODELS = re.compile(

@@ -18,11 +18,40 @@ _MAY_BE_ANSWERS = frozenset("result status outcome eval evaluation".split())
 """Names of columns that may also hold what was read in replies: `PASS` where that is a right answer."""
 _WORDS = {
     **dict.fromkeys(
-        ("true", "yes", "correct", "right", "pass", "passed", "success", "✓", "✔", "√"), 1.0
+        (
+            "true",
+            "yes",
+            "correct",
+            "right",
+            "pass",
+            "passed",
+            "success",
+            "是",
+            "对",
+            "正确",
+            "✓",
+            "✔",
+            "√",
+        ),
+        1.0,
     ),
     **dict.fromkeys(("partial", "partially correct", "partially_correct"), 0.5),
     **dict.fromkeys(
-        ("false", "no", "incorrect", "wrong", "fail", "failed", "failure", "✗", "×"), 0.0
+        (
+            "false",
+            "no",
+            "incorrect",
+            "wrong",
+            "fail",
+            "failed",
+            "failure",
+            "否",
+            "错",
+            "错误",
+            "✗",
+            "×",
+        ),
+        0.0,
     ),
     **dict.fromkeys(("not attempted", "not_attempted"), 0.0),
 }

@@ -51,7 +51,7 @@ from snellen.recognition.columns import (
 )
 from snellen.recognition.folding import folded_name, whole_number
 from snellen.recognition.tables import MESSAGES, TableRoles, prediction_roles
-from snellen.recognition.verdicts import is_judged, plain_verdict
+from snellen.recognition.verdicts import is_judged, plain_verdict, verdict_column
 
 TABLE = "table"
 """The name of this form, for `--as`."""
@@ -343,17 +343,18 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
     metrics, of_metrics = _metrics_of_columns(reading)
     files: list[PredictionFile] = []
     for column in by_column:
-        reader = RowReader(reading, column or first_column(roles, "reply"))
+        of_model = _with_verdicts_of(reading, column) if column else reading
+        reader = RowReader(of_model, column or first_column(roles, "reply"))
         rows_by_model: dict[str, list[PredictedRow]] = defaultdict(list)
         for row in reading.rows:
             model = text_in_cell(row.cells.get(models)) if models else ""
             outer, _, field = column.partition(".")
-            is_field = is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
+            is_field = field and is_name_of_reply(outer)  # `replies.gpt-4.1` are those of gpt-4.1
             of_column = field if is_field else column
             rows_by_model[of_column or model].extend(reader.predicted(row))
         for model, rows in rows_by_model.items():
             presentations = any(row.presentation for row in rows)
-            recorded = _recorded_verdicts(rows, first_column(roles, "verdict"))
+            recorded = _recorded_verdicts(rows, of_model.column("verdict"))
             of_readings: tuple[str, ...] = ()
             whole = _with_base_ids(_without_placeholders(rows))
             if not _are_options_shown(whole):
@@ -365,7 +366,7 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
                     title=title,
                     model=model,
                     metrics=metrics,
-                    judged=_column_of_judge(reading) if recorded else "",
+                    judged=_column_of_judge(of_model) if recorded else "",
                     notes=(
                         *of_metrics,
                         *reading.notes,
@@ -380,6 +381,18 @@ def read_predictions(reading: TableReading) -> list[PredictionFile]:
         reasons = "; ".join(note for file in files for note in file.notes) or "it is empty"
         raise DataError(f"{path}: no row can be used ({reasons})")
     return files
+
+
+def _with_verdicts_of(reading: TableReading, reply: str) -> TableReading:
+    """Return a reading with the verdicts on one of several models: `base_correct` for `base_output`, or with none."""
+    model, _, _ = reply.partition("_")
+    of_model = {
+        name: profile
+        for name, profile in reading.roles.profiles.items()
+        if name.partition("_")[0] == model and name != reply
+    }
+    roles = {**reading.roles.roles, "verdict": verdict_column(of_model)}
+    return replace(reading, roles=replace(reading.roles, roles=roles))
 
 
 def _column_of_conditions(reading: TableReading) -> str:
