@@ -515,7 +515,10 @@ async def ratings_page(
     slices = standing.slices if standing else ()
     chosen_slice = next((rated for rated in slices if rated.address == by), None)
     if by and chosen_slice is None:
-        raise HTTPException(404, "there are no such ratings; go back to /arena/ratings")
+        raise HTTPException(
+            404,
+            "this part of the votes has no ratings now; /arena/ratings has those that there are",
+        )
     values = {
         "slices": slices,
         "slice": chosen_slice,

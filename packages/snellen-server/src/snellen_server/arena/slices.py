@@ -22,7 +22,7 @@ from snellen_server.arena_ratings.rating import (
     ModelRating,
     Term,
     counted_votes,
-    is_settled,
+    ranked_when_settled,
     rate_votes,
 )
 from snellen_server.arena_ratings.style import has_style
@@ -90,5 +90,5 @@ def _rated_slice(
         rating = rate_votes(log, settings)
     except DataError:  # no vote is left, or no two models can be compared
         return None
-    models = tuple(row for row in rating.models if is_settled(row))
+    models = ranked_when_settled(rating.models)
     return RatingSlice(kind, name, rating.votes, models, rating.terms) if models else None

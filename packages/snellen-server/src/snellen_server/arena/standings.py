@@ -30,8 +30,8 @@ from snellen_server.arena_ratings.rating import (
     ModelRating,
     counted_votes,
     encode_snapshot,
-    is_settled,
     provisional_ratings,
+    ranked_when_settled,
     rate_votes,
 )
 from snellen_server.arena_ratings.trust import TrustShare, trust_shares, within_shares
@@ -220,15 +220,7 @@ class Standing(Struct, frozen=True):
     @property
     def ranked_models(self) -> tuple[ModelRating, ...]:
         """Models on which enough people have voted, ranked among themselves within each group."""
-        rows = [row for row in self.rating.models if is_settled(row)] if self.rating else []
-        lows = [(row.group, row.low or 0.0) for row in rows]
-        ranks = [
-            1 + sum(group == row.group and low > (row.high or 0.0) for group, low in lows)
-            for row in rows
-        ]
-        return tuple(
-            msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)
-        )
+        return ranked_when_settled(self.rating.models) if self.rating else ()
 
     @property
     def provisional(self) -> tuple[ModelRating, ...]:

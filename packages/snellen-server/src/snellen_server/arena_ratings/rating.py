@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -638,6 +638,20 @@ def is_settled(row: ModelRating) -> bool:
     return (
         row.low is not None and share.n >= SETTLED_VOTES and (share.groups or 0) >= SETTLED_VOTERS
     )
+
+
+def ranked_when_settled(rows: Iterable[ModelRating]) -> tuple[ModelRating, ...]:
+    """Return the settled ones of some ratings, ranked among themselves within each group."""
+    settled = [row for row in rows if is_settled(row)]
+    ranked = []
+    for row in settled:
+        above = [
+            other
+            for other in settled
+            if other.group == row.group and (other.low or 0.0) > (row.high or 0.0)
+        ]
+        ranked.append(msgspec.structs.replace(row, rank=1 + len(above)))
+    return tuple(ranked)
 
 
 def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRating, ...]:

@@ -51,6 +51,8 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Which features are shown; empty is all that are installed."""
     moderators: tuple[str, ...] = ()
     moderation_seconds: float = 10.0
+    blocked_texts: tuple[str, ...] | None = None
+    """Regular expressions of texts that are refused, regardless of case; None for those that ship with the server."""
     registration: Literal["closed", "open"] = "closed"
     session_days: int = 14
     visitor_days: int = 365
@@ -132,6 +134,13 @@ def _check(configuration: Configuration, where: str) -> None:
             "before the server (deploy/) and write https://HOST"
         )
     parse_networks(configuration.trusted_proxies, f"{where}: trusted_proxies")
+    for pattern in configuration.blocked_texts or ():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise DataError(
+                f"{where}: blocked_texts: {pattern!r} is no regular expression ({error})"
+            ) from None
     parse_networks(configuration.metrics_networks, f"{where}: metrics_networks")
     if configuration.identity_header and not _HEADER.fullmatch(configuration.identity_header):
         raise DataError(

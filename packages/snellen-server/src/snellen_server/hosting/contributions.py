@@ -8,6 +8,7 @@ import inspect
 import io
 import os
 import re
+import unicodedata
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,10 +146,25 @@ Moderator = Callable[[Contribution], ModerationVerdict | Awaitable[ModerationVer
 UNAVAILABLE = ModerationVerdict(False, "it could not be checked; try again later")
 
 
-class Moderation:
-    """The moderators of a server. Without any, everything passes."""
+_CHILD = r"(child|children|kids?|minors?|toddlers?|preteens?|underage|(under|\b1[0-7])[ -]?(year|yr)s?[ -]?old|schoolgirls?|schoolboys?)"
+_SEXUAL = r"(sex(ual|ually)?|nudes?|naked|undress(ed|ing)?|porn(ography)?|erotic)"
+BLOCKED_TEXTS = (
+    rf"\b{_CHILD}\b.{{0,60}}\b{_SEXUAL}\b",
+    rf"\b{_SEXUAL}\b.{{0,60}}\b{_CHILD}\b",
+    r"\b(undress|nudify|strip (her|him|them)|remove (her|his|their) cloth(es|ing))\b",
+)
+"""Patterns of texts that a server refuses unless its operator sets others: sexual texts about children, and questions to
+undress people in images. They are a first line for texts in English, and no substitute for a moderation service."""
+BLOCKED = ModerationVerdict(False, "this server does not accept such texts")
 
-    def __init__(self, names: Sequence[str], seconds: float) -> None:
+
+class Moderation:
+    """The moderators of a server: patterns of texts that it refuses, then those that the operator has named."""
+
+    def __init__(
+        self, names: Sequence[str], seconds: float, blocked_texts: Sequence[str] = ()
+    ) -> None:
+        self._blocked = [re.compile(text, re.IGNORECASE | re.DOTALL) for text in blocked_texts]
         self._moderators: Mapping[str, Moderator] = {
             name: find("moderators", name) for name in names
         }
@@ -157,6 +173,11 @@ class Moderation:
     async def judge(self, contribution: Contribution) -> ModerationVerdict:
         """The first refusal, or that it is allowed. A moderator that raises, takes too long, or answers with anything
         but a ModerationVerdict refuses."""
+        if contribution.kind == "text":
+            # Full-width and other look-alike letters are compared as plain ones.
+            plain_text = unicodedata.normalize("NFKC", contribution.text)
+            if any(pattern.search(plain_text) for pattern in self._blocked):
+                return BLOCKED
         for name, moderator in self._moderators.items():
             verdict = await self._ask(name, moderator, contribution)
             if not verdict.is_allowed:

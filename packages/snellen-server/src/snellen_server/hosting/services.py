@@ -35,7 +35,7 @@ from snellen_server.hosting.configuration import (
     Configuration,
     LimitRates,
 )
-from snellen_server.hosting.contributions import Moderation, PictureStore
+from snellen_server.hosting.contributions import BLOCKED_TEXTS, Moderation, PictureStore
 from snellen_server.hosting.credentials import Passwords, Signer, new_id, open_key
 from snellen_server.hosting.database import Database, UnavailableError, migrate
 from snellen_server.hosting.features import (
@@ -340,7 +340,11 @@ def open_services(configuration: Configuration) -> Services:
         database=database,
         signer=Signer(open_key(configuration.folder / KEY_FILE)),
         pictures=PictureStore(configuration.folder / PICTURES, configuration.image_pixels),
-        moderation=Moderation(configuration.moderators, configuration.moderation_seconds),
+        moderation=Moderation(
+            configuration.moderators,
+            configuration.moderation_seconds,
+            BLOCKED_TEXTS if configuration.blocked_texts is None else configuration.blocked_texts,
+        ),
         pages=Pages(features),
         passwords=Passwords(),
         jobs=Jobs([job for feature in features for job in feature.jobs]),
