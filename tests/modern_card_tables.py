@@ -405,5 +405,18 @@ TABLES: dict[str, list[Table]] = {
         ]
         for language in MMMB_LANGUAGES
     },
+    **{
+        f"mmbench-multilingual-{language}": [
+            Table(
+                f"mmbench/mmbench_dev_{language}.tsv",
+                columns("index question A B C D answer category image"),
+                mmmb,
+            )
+        ]
+        for language in MMMB_LANGUAGES
+    },
+    "r-bench-dis": [
+        Table("R-bench-dis.tsv", columns("index question A B C D answer category image"), mmmb)
+    ],
 }
 """By the short name of the entry: the files that it reads."""

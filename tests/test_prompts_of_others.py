@@ -111,6 +111,8 @@ READ_ONLY = (
     *("mme-realworld", "mme-realworld-cn", "mme-realworld-lite", "mmsi-bench", "mtvqa"),
     *("omnispatial", "viewspatial", "visualpuzzles"),
     *(f"mmmb-{language}" for language in ("ar", "cn", "en", "pt", "ru", "tr")),
+    *(f"mmbench-multilingual-{language}" for language in ("ar", "cn", "en", "pt", "ru", "tr")),
+    "r-bench-dis",
 )
 """Sets that were written from the others' code by reading it; what it sends is not recorded yet."""
 
