@@ -48,7 +48,7 @@ def card_command(
       snellen card runs/x runs/y -o card.md -o card.tex
 
     A row has the benchmark, how it was asked, and each number with its 95% interval. A star marks Snellen's own number:
-    a benchmark of which no printed figure was reproduced. See docs/reproductions.md.
+    a benchmark of which no printed figure was reproduced, a dagger one of which some were. See docs/reproductions.md.
     """
     scoring = scoring_from_flags(flags)
     judge = judge_from_flags(flags)
