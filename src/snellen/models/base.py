@@ -238,7 +238,7 @@ class WithdrawsAnswers(Protocol):
 class PrefetchesImages(Protocol):
     """A model that prepares images before the requests that show them."""
 
-    def expect(self, pictures: Sequence[ImageRef], images: Images) -> None:
+    def expect(self, expected: Sequence[ImageRef], images: Images) -> None:
         """Receive images of coming requests. Returns at once, and raises nothing for a damaged image."""
         ...
 

@@ -78,7 +78,7 @@ class FunctionModel:
         """Return the replies of the function. A request whose images cannot be read fails on its own."""
         responses: dict[int, Response] = {}
         questions: list[str] = []
-        pictures: list[list[Any]] = []
+        decoded_images: list[list[Any]] = []
         places: list[int] = []
         for place, request in enumerate(requests):
             try:
@@ -88,8 +88,8 @@ class FunctionModel:
                 continue
             places.append(place)
             questions.append(prompt_text(request))
-            pictures.append(decoded)
-        for place, reply in zip(places, self._replies(questions, pictures), strict=True):
+            decoded_images.append(decoded)
+        for place, reply in zip(places, self._replies(questions, decoded_images), strict=True):
             responses[place] = Response(text=reply, finish="stop")
         return [responses[place] for place in range(len(requests))]
 
@@ -110,10 +110,10 @@ class FunctionModel:
     def _replies_of_call(self, pairs: Sequence[tuple[str, list[Any]]]) -> list[str]:
         """Return the replies to the questions and images of one call of the function."""
         if not self._takes_several:
-            [(question, pictures)] = pairs
-            return [self._checked(self._call(question, self._only_image(pictures)))]
+            [(question, decoded_images)] = pairs
+            return [self._checked(self._call(question, self._only_image(decoded_images)))]
         questions = [question for question, _ in pairs]
-        replies = self._call(questions, [pictures for _, pictures in pairs])
+        replies = self._call(questions, [decoded_images for _, decoded_images in pairs])
         if isinstance(replies, str) or not isinstance(replies, Iterable):
             raise ModelError(
                 f"{self.name} returned {replies!r:.100} for {len(questions)} questions; return a list with a reply for "

@@ -69,8 +69,10 @@ class ModelInHand:
                 )
             return self.model.generate(image, question)  # type: ignore[union-attr]
         given = image if isinstance(image, (list, tuple)) else [image]
-        pictures = ShownImages()
-        content: list[Part] = [ImagePart(pictures.add(each)) for each in given if each is not None]
+        shown_images = ShownImages()
+        content: list[Part] = [
+            ImagePart(shown_images.add(each)) for each in given if each is not None
+        ]
         content.append(TextPart(question))
         request = Request(
             "question",
@@ -79,7 +81,7 @@ class ModelInHand:
             (Message("user", tuple(content)),),
             decoding=Decoding(max_new_tokens=max_new_tokens, temperature=temperature),
         )
-        response = _respond(self.model, request, pictures)
+        response = _respond(self.model, request, shown_images)
         if response.error is not None:
             raise ModelError(f"{self.model.name} did not reply: {response.error.detail}")
         return response.text or ""

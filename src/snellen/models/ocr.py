@@ -123,29 +123,34 @@ class OcrModel(ShownByName):
         ]
 
     def _answer(self, request: Request, images: Images) -> Response:
+        """Return all text in the images of a request."""
         if not request.images:
             return failed("bad_request", "the request has no image, so there is no text to read")
-        texts, notes = list[str](), [WHATEVER]
+        texts: list[str] = []
+        notes = [WHATEVER]
         for image in request.images:
             try:
-                picture = decode_image(images.read(image), f"image {image.digest[:12]}")
+                decoded = decode_image(images.read(image), f"image {image.digest[:12]}")
             except (DataError, OSError, MemoryError) as error:
                 return failed("bad_request", f"{error}" or type(error).__name__)
-            texts += self._lines(picture.upright)
-            notes += picture.notes
+            texts += self._lines(decoded.upright)
+            notes += decoded.notes
         return Response(text=" ".join(texts), finish="stop", notes=tuple(notes))
 
-    def _lines(self, picture: Any) -> list[str]:
-        """The lines of text in an image that the recogniser is sure enough of, from top to bottom."""
+    def _lines(self, image: Any) -> list[str]:
+        """Return the lines of text in an image that the recogniser is sure enough of, from top to bottom.
+
+        Unless `mode` says otherwise, an image in which no lines are found is read as a single line.
+        """
         import numpy
 
-        pixels = numpy.asarray(picture)[:, :, ::-1]  # the engine takes blue first
-        lines: list[str] = (
-            [] if self._options.mode == "line" else self._read(pixels, find_lines=True)
-        )
-        return (
-            lines if lines or self._options.mode == "page" else self._read(pixels, find_lines=False)
-        )
+        pixels = numpy.asarray(image)[:, :, ::-1]  # the engine takes blue first
+        lines: list[str] = []
+        if self._options.mode != "line":
+            lines = self._read(pixels, find_lines=True)
+        if not lines and self._options.mode != "page":
+            lines = self._read(pixels, find_lines=False)
+        return lines
 
     def _read(self, pixels: Any, *, find_lines: bool) -> list[str]:
         # The engine keeps what it was told last, so each call says everything.

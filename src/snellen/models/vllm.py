@@ -176,7 +176,7 @@ class VllmModel(ShownByName):
         `LLM.chat` takes one setting for the end of all conversations, so open ones need a separate call.
         """
 
-        def picture(image: ImageRef) -> msgspec.Raw:
+        def encode_image(image: ImageRef) -> msgspec.Raw:
             media_type, content = to_plain_file(image, images.read(image))
             url = data_uri(media_type, content)
             return msgspec.Raw(
@@ -192,7 +192,7 @@ class VllmModel(ShownByName):
                         conversations.append(
                             msgspec.json.decode(
                                 msgspec.json.encode(
-                                    chat.write_messages(self._as_text(messages), picture)
+                                    chat.write_messages(self._as_text(messages), encode_image)
                                 )
                             )
                         )

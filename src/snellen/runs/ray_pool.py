@@ -81,12 +81,12 @@ class AnsweredBatch(Struct, frozen=True):
 class SentImages:
     """The images that were sent with a batch."""
 
-    def __init__(self, pictures: Mapping[str, SentImage]) -> None:
-        self._pictures = pictures
+    def __init__(self, sent_images: Mapping[str, SentImage]) -> None:
+        self._images = sent_images
 
     def read(self, image: ImageRef) -> bytes:
         """Return the bytes of an image. Raises DataError if the sender could not read it."""
-        content = self._pictures[image.digest]
+        content = self._images[image.digest]
         if isinstance(content, str):
             raise DataError(content)
         return content
