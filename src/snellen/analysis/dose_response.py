@@ -133,26 +133,34 @@ def _half_dose(
     keys: Sequence[tuple[str, int]],
     chance: float,
 ) -> HalfDose:
-    """Return the half dose with its bootstrap interval, on the questions `keys` that have a value at every dose.
+    """Return the half dose, at which half of the accuracy above chance is lost, with its bootstrap interval.
 
-    `doses` and `curves` begin with the clean images.
+    Args:
+        doses: Doses of a degradation, the clean images first.
+        curves: Values of the questions at each dose.
+        keys: The questions that have a value at every dose.
+        chance: Accuracy of guessing.
     """
+    clean = curves[0]
     if not keys or any(curve.counted_by or curve.censored for curve in curves):
         return HalfDose(why_not="only of a mean over questions that were answered at every dose")
-    groups: dict[str, list[tuple[str, int]]] = defaultdict(list)
+
+    keys_by_group: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for key in keys:
-        groups[curves[0].group(key)].append(key)
-    sums = [
-        ([math.fsum(curve.values[key] for key in members) for curve in curves], len(members))
-        for members in groups.values()
-    ]
-    rng = rng_for(
-        curves[0].scored.spec.name, "", f"half dose {curves[0].protocol} {curves[0].metric}", 0
-    )
-    resampled = [
-        _crossing(doses, _means(rng.choices(sums, k=len(sums))), chance) for _ in range(RESAMPLES)
-    ]
-    half_doses = [half_dose for half_dose in resampled if half_dose is not None]
+        keys_by_group[clean.group(key)].append(key)
+    sums_by_group: list[tuple[list[float], int]] = []  # sum at each dose, and number of questions
+    for group_keys in keys_by_group.values():
+        sums = [math.fsum(curve.values[key] for key in group_keys) for curve in curves]
+        sums_by_group.append((sums, len(group_keys)))
+
+    purpose = f"half dose {clean.protocol} {clean.metric}"
+    rng = rng_for(clean.scored.spec.name, "", purpose, 0)
+    half_doses: list[float] = []
+    for _ in range(RESAMPLES):
+        resampled_groups = rng.choices(sums_by_group, k=len(sums_by_group))
+        half_dose = _crossing(doses, _means(resampled_groups), chance)
+        if half_dose is not None:
+            half_doses.append(half_dose)
     if len(half_doses) < CERTAIN * RESAMPLES:
         return HalfDose(why_not="not surely above chance on clean images")
 
@@ -160,7 +168,7 @@ def _half_dose(
     half_doses.sort(key=lambda dose: abs(dose - doses[0]) if math.isfinite(dose) else math.inf)
     last = len(half_doses) - 1
     return HalfDose(
-        value=_finite(_crossing(doses, _means(sums), chance)),
+        value=_finite(_crossing(doses, _means(sums_by_group), chance)),
         low=_finite(half_doses[round(0.025 * last)]),
         high=_finite(half_doses[round(0.975 * last)]),
     )

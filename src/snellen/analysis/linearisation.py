@@ -113,21 +113,29 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
 
 
 def round_trend(accuracies: Sequence[float]) -> tuple[float | None, float]:
-    """Pearson's r of the accuracy with the number of the round, None where all are the same, and the least-squares
-    change of accuracy per round (ReForm-Eval, appendix A.8 and Table 21, which prints r alone), rounds unweighted.
+    """Describe how accuracy changes over the rounds of a dialogue (ReForm-Eval, appendix A.8 and Table 21).
 
-    accuracies[i] is the mean over all tests of round i + 1.
+    Args:
+        accuracies: Mean accuracy of each round over all tests. Rounds have equal weight.
+
+    Returns:
+        Pearson's r of the accuracy with the number of the round, None if all accuracies are equal; and the least-squares
+        change of accuracy per round. The paper prints r alone.
     """
-    n = len(accuracies)
-    middle, mean = (n + 1) / 2, math.fsum(accuracies) / n
-    across = math.fsum((number - middle) ** 2 for number in range(1, n + 1))
-    up = math.fsum((value - mean) ** 2 for value in accuracies)
-    co_moment = math.fsum(
-        (number - middle) * (value - mean) for number, value in enumerate(accuracies, start=1)
-    )
-    if max(accuracies) == min(accuracies) or up == 0.0:
+    n_rounds = len(accuracies)
+    mean_round = (n_rounds + 1) / 2
+    mean_accuracy = math.fsum(accuracies) / n_rounds
+    round_offsets = [number - mean_round for number in range(1, n_rounds + 1)]
+    accuracy_offsets = [accuracy - mean_accuracy for accuracy in accuracies]
+    round_squares = math.fsum(offset**2 for offset in round_offsets)
+    accuracy_squares = math.fsum(offset**2 for offset in accuracy_offsets)
+    if max(accuracies) == min(accuracies) or accuracy_squares == 0.0:
         return None, 0.0
-    return max(-1.0, min(1.0, co_moment / math.sqrt(across * up))), co_moment / across
+
+    products = math.fsum(map(mul, round_offsets, accuracy_offsets))
+    correlation = products / math.sqrt(round_squares * accuracy_squares)
+    slope = products / round_squares
+    return max(-1.0, min(1.0, correlation)), slope
 
 
 def document_field(sample: Sample) -> str:
@@ -216,7 +224,14 @@ def linearised_deviations(
 def linear_estimate(
     linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds
 ) -> Estimate:
-    """A value with its interval, from how each question's deviation changes it."""
+    """A value with its interval, from how each question's deviation changes it.
+
+    Examples:
+        >>> groups = ["a", "a", "b", "c"]
+        >>> estimate = linear_estimate((0.5, [0.5, -0.5, 0.5, -0.5]), groups, (0.0, 1.0))
+        >>> estimate.value, estimate.n, estimate.groups
+        (0.5, 4, 3)
+    """
     value, deviations = linearised
     spread = group_spread(deviations, groups)
     low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)

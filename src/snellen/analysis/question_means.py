@@ -87,21 +87,36 @@ def is_censored(scores: Sequence[Score]) -> bool:
 
 
 def censored_mean(parts: Sequence[Sequence[Score]]) -> CensoredMean | None:
-    """Return the mean over all scores, corrected for rows of answers that broke off; None if no score has a value.
+    """Return the mean over all scores, corrected for rows of answers that broke off.
 
-    `parts` has the scores of each benchmark. The probabilities of an answer are estimated for each benchmark. The
-    deviations include the error of these estimates (for verdicts they give Greenwood's variance).
+    Args:
+        parts: The scores of each benchmark. The probabilities of an answer are estimated for each benchmark separately.
+
+    Returns:
+        The mean and the deviation of each score, which includes the error of the estimated probabilities (for verdicts,
+        they give Greenwood's variance); None if no score has a value.
     """
     rows_by_part = [_Rows(scores) for scores in parts]
-    weighted = [pair for rows in rows_by_part for pair in rows.weighted_values()]
-    total = math.fsum(weight for weight, _ in weighted)
-    if not total:
+    weights: list[float] = []
+    weighted_values: list[float] = []
+    for rows in rows_by_part:
+        for weight, value in rows.weighted_values():
+            weights.append(weight)
+            weighted_values.append(weight * value)
+    total_weight = math.fsum(weights)
+    if not total_weight:
         return None
-    mean = math.fsum(weight * value for weight, value in weighted) / total
-    deviations = [shift / total for rows in rows_by_part for shift in rows.shifts(mean)]
-    unknown = math.fsum(rows.unknown_weight for rows in rows_by_part) / total
-    doubtful = math.fsum(rows.doubtful_weight for rows in rows_by_part) / total
-    return CensoredMean(mean, deviations, unknown, doubtful)
+
+    mean = math.fsum(weighted_values) / total_weight
+    deviations: list[float] = []
+    for rows in rows_by_part:
+        for shift in rows.shifts(mean):
+            deviations.append(shift / total_weight)
+    unknown_weight = math.fsum(rows.unknown_weight for rows in rows_by_part)
+    doubtful_weight = math.fsum(rows.doubtful_weight for rows in rows_by_part)
+    return CensoredMean(
+        mean, deviations, unknown_weight / total_weight, doubtful_weight / total_weight
+    )
 
 
 def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:

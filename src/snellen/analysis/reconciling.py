@@ -139,6 +139,16 @@ def reconcile(
 
     Raises:
         ValueError: The sides do not share any question.
+
+    Examples:
+        >>> from snellen.plugin_api import side_of_file
+        >>> row = {"question": "What is it?", "A": "cat", "B": "dog", "answer": "B", "id": "q1"}
+        >>> for name, reply, hit in (("one.jsonl", "B", 1), ("two.jsonl", "A", 0)):
+        ...     _ = Path(name).write_text(json.dumps({**row, "prediction": reply, "hit": hit}))
+        >>> first, second = side_of_file(Path("one.jsonl")), side_of_file(Path("two.jsonl"))
+        >>> found = reconcile(first.items, second.items)
+        >>> float(found.first_number), float(found.second_number)
+        (1.0, 0.0)
     """
     pairs, only_first, only_second = joined_items(first, second)
     if not pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,6 +27,10 @@ NEVER: Shortfall = ("not asked", "")
 def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
     """Restrict runs to the questions that meet a condition on tags and facts, as in `snellen run --where`.
 
+    Args:
+        runs: The runs.
+        text: The condition, such as `l2 == 'counting'`. A tag is a label of a sample, a fact one of its benchmark.
+
     Raises:
         DataError: No benchmark has a fact in the condition, or no question of a run meets it.
 
@@ -38,35 +43,37 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
         4
     """
     condition = Condition(text)
-    facts = {scored.spec.name: scored.spec.facts() for run in runs for scored in run.benchmarks}
-    tags = {
-        name
-        for run in runs
-        for scored in run.benchmarks
-        for sample in scored.samples.values()
-        for name in sample.tags
-    }
-    known_names = {*tags, *(name for benchmark_facts in facts.values() for name in benchmark_facts)}
-    if unknown := condition.names - known_names:
-        where = for_caller("--where", "where")
-        raise DataError(f"{where}: {registry.unknown_name('fact', min(unknown), known_names)}")
-    narrowed = []
+    facts_by_benchmark: dict[str, dict[str, Any]] = {}
+    known_names: set[str] = set()
     for run in runs:
-        keys = {
-            (scored.spec.name, sample.id)
-            for scored in run.benchmarks
-            for sample in scored.samples.values()
-            if condition.holds({**facts[scored.spec.name], **sample.tags})
-        }
+        for scored in run.benchmarks:
+            facts = scored.spec.facts()
+            facts_by_benchmark[scored.spec.name] = facts
+            known_names.update(facts)
+            for sample in scored.samples.values():
+                known_names.update(sample.tags)
+    unknown_names = condition.names - known_names
+    if unknown_names:
+        where = for_caller("--where", "where")
+        suggestion = registry.unknown_name("fact", min(unknown_names), known_names)
+        raise DataError(f"{where}: {suggestion}")
+
+    narrowed_runs = []
+    for run in runs:
+        keys: set[tuple[str, str]] = set()
+        for scored in run.benchmarks:
+            facts = facts_by_benchmark[scored.spec.name]
+            for sample in scored.samples.values():
+                if condition.holds({**facts, **sample.tags}):
+                    keys.add((scored.spec.name, sample.id))
         if not keys:
             raise DataError(
                 f"no question of {run.folder} meets the condition "
                 f"{setting('where', text, is_quoted=True)}"
             )
-        narrowed.append(
-            _noted(narrow_run(run, keys), f"only questions where {text}: {len(keys):,}")
-        )
-    return narrowed
+        note = f"only questions where {text}: {len(keys):,}"
+        narrowed_runs.append(_noted(narrow_run(run, keys), note))
+    return narrowed_runs
 
 
 def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
@@ -79,34 +86,34 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
         DataError: The runs are on different builds of a benchmark, or no question was answered by all.
     """
     check_same_builds(runs)
-    reasons = [_reasons(run) for run in runs]
-    everything = dict.fromkeys(
-        (scored.spec.name, sample)
-        for run in runs
-        for scored in run.benchmarks
-        for sample in scored.samples
-    )
-    common = {
-        key
-        for key in everything
-        if all(shortfalls.get(key, NEVER) is None for shortfalls in reasons)
-    }
-    if not common:
+    shortfalls_by_run = [_reasons(run) for run in runs]
+    all_keys: dict[tuple[str, str], None] = {}
+    for run in runs:
+        for scored in run.benchmarks:
+            for sample_id in scored.samples:
+                all_keys[scored.spec.name, sample_id] = None
+
+    common_keys = set()
+    for key in all_keys:
+        # A question without an entry was never asked; None stands for an answer.
+        if all(shortfalls.get(key, NEVER) is None for shortfalls in shortfalls_by_run):
+            common_keys.add(key)
+    if not common_keys:
         raise DataError(
             f"no question was answered by all of the runs; remove a run, or select abilities with {setting('where')}"
         )
-    note = f"only the {len(common):,} of {len(everything):,} questions that all {len(runs)} runs answered"
-    return [
-        replace(
-            _noted(narrow_run(run, common), note),
-            left_out=tuple(
-                ExcludedQuestion(*key, *(shortfalls.get(key, NEVER) or (None, "")))
-                for key in everything
-                if key not in common
-            ),
-        )
-        for run, shortfalls in zip(runs, reasons, strict=True)
-    ]
+
+    note = f"only the {len(common_keys):,} of {len(all_keys):,} questions that all {len(runs)} runs answered"
+    restricted_runs = []
+    for run, shortfalls in zip(runs, shortfalls_by_run, strict=True):
+        left_out: list[ExcludedQuestion] = []
+        for key in all_keys:
+            if key not in common_keys:
+                reason, detail = shortfalls.get(key, NEVER) or (None, "")
+                left_out.append(ExcludedQuestion(*key, reason, detail))
+        restricted_run = _noted(narrow_run(run, common_keys), note)
+        restricted_runs.append(replace(restricted_run, left_out=tuple(left_out)))
+    return restricted_runs
 
 
 def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
@@ -149,13 +156,22 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
 
 
 def _narrowed(scored: ScoredBenchmark, ids: Collection[str]) -> ScoredBenchmark:
+    """Return a scored benchmark with only the samples whose identifiers are in `ids`."""
+    samples = {name: sample for name, sample in scored.samples.items() if name in ids}
+    predictions = [prediction for prediction in scored.predictions if prediction.sample_id in ids]
+    scores = [score for score in scored.scores if score.sample_id in ids]
+    answers = {}
+    for (sample_id, turn), answer in scored.answers.items():
+        if sample_id in ids:
+            answers[sample_id, turn] = answer
+    tallies = [tally for tally in scored.tallies if tally.sample_id in ids]
     return replace(
         scored,
-        samples={name: sample for name, sample in scored.samples.items() if name in ids},
-        predictions=tuple(p for p in scored.predictions if p.sample_id in ids),
-        score_rows=by_row(score for score in scored.scores if score.sample_id in ids),
-        answers={key: answer for key, answer in scored.answers.items() if key[0] in ids},
-        tallies=tuple(tally for tally in scored.tallies if tally.sample_id in ids),
+        samples=samples,
+        predictions=tuple(predictions),
+        score_rows=by_row(scores),
+        answers=answers,
+        tallies=tuple(tallies),
     )
 
 

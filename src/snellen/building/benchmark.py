@@ -96,7 +96,13 @@ class ItemCheck(Struct, frozen=True, omit_defaults=True):
 
 
 class ErrorBound(Struct, frozen=True, omit_defaults=True):
-    """Upper bound on the share of bad questions, from labels by people."""
+    """Upper bound on the share of bad questions, from labels by people.
+
+    Examples:
+        >>> bound = ErrorBound(sample_size=150, population_size=1000, bad=0, at_most=0.02, raters=("ann",))
+        >>> bound.sentence
+        'At most 2% of the questions are bad, with 95% confidence: 150 of 1,000 were drawn, 0 of them bad, according to ann.'
+    """
 
     sample_size: int = field(name="drawn")
     """Questions that were drawn at random and labelled."""
@@ -180,7 +186,13 @@ class BuildInfo(Struct, frozen=True, omit_defaults=True):
 
 
 class BenchmarkManifest(Struct, frozen=True):
-    """Manifest of a built folder."""
+    """Manifest of a built folder.
+
+    Examples:
+        >>> manifest = Benchmark(sn.load_benchmark("eyechart/colour").folder).manifest
+        >>> manifest.counts.questions
+        300
+    """
 
     format: int
     """Format of the folder's files."""
@@ -237,6 +249,11 @@ class ChosenPart(Struct, frozen=True, tag="chosen"):
     """Samples of a benchmark that a procedure chose one by one, depending on earlier replies.
 
     Their mean is no estimate for the benchmark.
+
+    Examples:
+        >>> part = ChosenPart(("q1", "q2"), total_samples=10, rule="most informative")
+        >>> str(part)
+        '2 of 10 questions, chosen adaptively (most informative)'
     """
 
     samples: tuple[str, ...]

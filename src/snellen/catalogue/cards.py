@@ -124,6 +124,12 @@ def benchmarks_seen(
     """The benchmarks whose annotations any of the models was trained on.
 
     Raises UnknownNameError, and DataError for a card that does not say what its model was trained on.
+
+    Examples:
+        >>> from snellen.plugin_api import matching_specs
+        >>> [seen] = benchmarks_seen(matching_specs("reform-eval/vqav2"), ["llava-1.5-7b"])
+        >>> seen.benchmark
+        'reform-eval/vqav2'
     """
     trained = {
         model: _training_data(model, model_cards() if cards is None else cards) for model in models

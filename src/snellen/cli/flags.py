@@ -308,6 +308,12 @@ def field_flags(
         prefix: Prefix of the flags and of the parameters of the command, such as `judge_`.
         unless: What holds without the flag, for its help. By default the default of the record.
         has_negations: Whether switches have a negation (`--no-strict`), which fields need that a file may set.
+
+    Examples:
+        >>> @field_flags(ScoringSpec, ("metrics",))
+        ... def command(metrics: tuple[str, ...]) -> None: ...
+        >>> [option.name for option in command.__click_params__]
+        ['metrics']
     """
     fields = [
         field
@@ -438,6 +444,10 @@ def flags_given(flags: Mapping[str, Any]) -> dict[str, Any]:
 
     Those for scoring and judges are in tables: `{"limit": 4, "scoring": {"metrics": ("anls",)}}`. Code that the flags for
     scoring name (`my_metrics.py:NAME`) is imported.
+
+    Examples:
+        >>> flags_given({"limit": 4, "metrics": ("anls",), "seed": None})
+        {'limit': 4, 'scoring': {'metrics': ('anls',)}}
     """
     fields: dict[str, Any] = {}
     scoring: dict[str, Any] = {}

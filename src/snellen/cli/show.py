@@ -46,6 +46,12 @@ def run_progress() -> Iterator[ProgressListener]:
 
     Yields:
         The listener for the runs.
+
+    Examples:
+        >>> with run_progress() as progress:
+        ...     results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False, progress=progress)
+        >>> results.value()
+        1.0
     """
     latest: RunProgress | None = None
     try:
@@ -80,7 +86,11 @@ def _progress_listener() -> AbstractContextManager[ProgressListener]:
 
 
 def announce(line: str) -> None:
-    """Print a note on stderr."""
+    """Print a note on stderr.
+
+    Examples:
+        >>> announce("12 of 40 replies match")  # on stderr
+    """
     error_console.print(short_name(line), style="dim", soft_wrap=True)
 
 
@@ -171,6 +181,11 @@ def print_tables(tables: Iterable[Table]) -> None:
     """Print tables, or only the title of a table without rows.
 
     If a terminal is too narrow for all columns, the last ones are left out and named below the table.
+
+    Examples:
+        >>> from snellen.plugin_api import Table
+        >>> print_tables([Table("No songs", ("bird", "songs"), ())])
+        No songs
     """
     from snellen.report.terminal import plain_table, shown_words
 
@@ -204,6 +219,12 @@ def show_table(
         header: Names of its columns.
         rows: Cells of its rows.
         as_json: Print one JSON object per row instead.
+
+    Examples:
+        >>> show_table("Birds", ("bird", "songs"), [("wren", "3")], as_json=False)
+        Birds
+        bird  songs
+        wren  3
     """
     if as_json:
         print_records(dict(zip(header, row, strict=True)) for row in rows)
@@ -295,6 +316,12 @@ def print_built(benchmark: Benchmark, *, with_verification: bool = False) -> Non
     Args:
         benchmark: The benchmark.
         with_verification: Also print the checks that its questions had to pass.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> print_built(open_benchmark("eyechart/colour"))
+        built eyechart/colour version ...: 300 questions, 300 images
+        ...
     """
     counts = benchmark.manifest.counts
     contents = f"{counts.questions:,} questions, "

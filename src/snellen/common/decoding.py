@@ -101,6 +101,13 @@ def opened_image(content: bytes, where: str) -> Iterator[Any]:
         DataError: The image cannot be opened, has too many pixels or an unsupported format, or decoding it in the body
             of the `with` statement fails.
         BuildLimitError: The images of a build have too many pixels in total.
+
+    Examples:
+        >>> file = io.BytesIO()
+        >>> Image.new("RGB", (8, 4)).save(file, "PNG")
+        >>> with opened_image(file.getvalue(), "the drawing") as image:
+        ...     print(image.size)
+        (8, 4)
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -362,6 +369,14 @@ def to_plain_file(
 
     Raises:
         DataError: The image can be opened but not decoded.
+
+    Examples:
+        >>> file = io.BytesIO()
+        >>> Image.new("RGB", (8, 4)).save(file, "PNG")
+        >>> content = file.getvalue()
+        >>> media_type, same = to_plain_file(inspect_image(content, "the drawing"), content)
+        >>> media_type, same == content
+        ('image/png', True)
     """
     where = f"image {image.digest[:12]}"
     try:

@@ -38,7 +38,15 @@ class Images(Protocol):
 
 
 class ImageStore:
-    """Folder of images named by digest: `ab/abcdef...`."""
+    """Folder of images named by digest: `ab/abcdef...`.
+
+    Examples:
+        >>> Image.new("RGB", (8, 4)).save("drawing.png")
+        >>> store = ImageStore(Path("images"))
+        >>> image = store.put(Path("drawing.png").read_bytes(), "drawing.png")
+        >>> store.read(image) == Path("drawing.png").read_bytes()
+        True
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -69,12 +69,15 @@ def _is_denied_behind(tokens: list[Token], mention: Mention, end: int) -> bool:
 
 
 def _is_denied_densely(tokens: list[Token], mention: Mention, start: int, end: int) -> bool:
-    """Return whether Chinese, Japanese or Korean characters next to a mention deny it."""
+    """Return whether Chinese, Japanese or Korean characters next to a mention deny it.
+
+    Only five tokens before the mention and six characters behind it count, within tokens `start` to `end`.
+    """
     tokens_before = tokens[max(start, mention.first - 5) : mention.first]
     tokens_behind = tokens[mention.last + 1 : min(end, mention.last + 9)]
-    before = "".join(token.raw for token in tokens_before)
-    behind = "".join(token.raw for token in tokens_behind)[:6]
-    return any(before.endswith(word) or word in behind for word in _dense_denials())
+    text_before = "".join(token.raw for token in tokens_before)
+    text_behind = "".join(token.raw for token in tokens_behind)[:6]
+    return any(text_before.endswith(denial) or denial in text_behind for denial in _dense_denials())
 
 
 @cache

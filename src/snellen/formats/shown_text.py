@@ -33,7 +33,12 @@ def whole_characters(text: str) -> str:
 
 
 def short_name(text: str) -> str:
-    """`text` for use inline, also without the characters that change writing direction."""
+    """`text` for use inline, also without the characters that change writing direction.
+
+    Examples:
+        >>> short_name("red: \\x1b[31m")
+        'red: �[31m'
+    """
     return _DIRECTIONS.sub("\ufffd", strip_controls(text))
 
 

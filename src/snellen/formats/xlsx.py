@@ -66,6 +66,12 @@ def read_sheet(
 
     Raises:
         DataError: The file is not an .xlsx file, is damaged, or is too large.
+
+    Examples:
+        >>> from snellen.plugin_api import write_text_table
+        >>> write_text_table(Path("birds.xlsx"), ("bird", "songs"), [{"bird": "wren", "songs": "3"}])
+        >>> len(read_sheet(Path("birds.xlsx")).lines)
+        2
     """
     with _open_pack(path, largest) as pack:
         return _read_sheet(pack, number, as_shown=as_shown)

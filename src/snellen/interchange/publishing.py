@@ -56,6 +56,12 @@ def pack_predictions(
 
     Raises StoreError for a folder that is not a run, and DataError for a protocol that the run does not have or whose
     answers are not replies, for benchmarks that were not asked by it, and for questions without a reply.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> folder = results.runs[0].folder
+        >>> pack_predictions(folder).protocol
+        'vanilla'
     """
     manifest = read_manifest(run)
     label = _chosen(manifest, protocol)

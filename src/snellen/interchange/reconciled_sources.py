@@ -62,6 +62,12 @@ def side_of_file(path: Path, reading: FileReading = NOTHING_SAID, rule: str = ""
 
     Raises:
         DataError: The file cannot be read, has several models, or neither verdicts nor right answers.
+
+    Examples:
+        >>> row = {"question": "What is it?", "A": "cat", "B": "dog", "answer": "B", "id": "q1"}
+        >>> _ = Path("one.jsonl").write_text(json.dumps({**row, "prediction": "B", "hit": 1}))
+        >>> side_of_file(Path("one.jsonl")).items[0].verdict == 1
+        True
     """
     files = taken_files(path, reading)
     if len(files) > 1:

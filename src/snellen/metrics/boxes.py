@@ -51,9 +51,16 @@ def read_point(text: str) -> Point | None:
 
 
 def _runs(text: str) -> list[list[float]]:
-    """The numbers that stand together, with no words between them but names (`x=`, `"bbox_2d":`) and tags."""
-    plain = _KEY.sub(" ", _TAG.sub(" ", text).replace(">", " "))
-    return [[float(figure) for figure in _FIGURE.findall(run[0])] for run in _RUN.finditer(plain)]
+    """Return the groups of numbers in a text.
+
+    The numbers of a group have no words between them but names, as in `x=` and `"bbox_2d":`, and tags.
+    """
+    without_tags = _TAG.sub(" ", text).replace(">", " ")
+    without_names = _KEY.sub(" ", without_tags)
+    groups = []
+    for group in _RUN.finditer(without_names):
+        groups.append([float(number) for number in _FIGURE.findall(group[0])])
+    return groups
 
 
 def iou(first: Corners, second: Corners) -> float:

@@ -10,10 +10,9 @@ import importlib.util
 import math
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain
-from operator import mul
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -78,17 +77,28 @@ def bleu_counts(
 
 
 def bleu_from_sums(sums: Sequence[float]) -> tuple[float, ...]:
-    """BLEU of the orders 1, 2, 3 and 4 (Papineni et al. 2002, section 2.3), in [0, 1], from summed counts.
+    """Return BLEU of the orders 1, 2, 3 and 4 (Papineni et al. 2002, section 2.3), in [0, 1].
 
-    Geometric mean of the clipped n-gram precisions for n = 1..order, times exp(1 - r / c) when the
-    replies (c words) are shorter than the references of nearest length (r words). Constants as in the
-    COCO evaluation, 1e-15 above and 1e-9 below the fraction.
+    BLEU is the geometric mean of the clipped n-gram precisions for n = 1 to the order. It is multiplied by
+    exp(1 - r / c) if the replies (c words) are shorter than the references of nearest length (r words). The constants
+    that avoid divisions by zero are those of the COCO evaluation.
+
+    Args:
+        sums: Summed counts: the correct n-grams for n = 1 to 4, all n-grams for n = 1 to 4, c and r.
     """
-    length, nearest = sums[8:]
-    brevity = math.exp(1 - 1 / min(1.0, (length + _TINY) / (nearest + _SMALL)))
-    shares = ((right + _TINY) / (n + _SMALL) for right, n in zip(sums[:4], sums[4:8], strict=True))
-    precisions: Iterable[float] = accumulate(shares, mul)
-    return tuple(product ** (1 / order) * brevity for order, product in enumerate(precisions, 1))
+    correct_ngrams = sums[:4]
+    all_ngrams = sums[4:8]
+    reply_length, reference_length = sums[8:]
+    length_ratio = (reply_length + _TINY) / (reference_length + _SMALL)
+    brevity_penalty = math.exp(1 - 1 / min(1.0, length_ratio))
+
+    scores = []
+    product = 1.0
+    for order, (n_correct, n_all) in enumerate(zip(correct_ngrams, all_ngrams, strict=True), 1):
+        precision = (n_correct + _TINY) / (n_all + _SMALL)
+        product *= precision
+        scores.append(product ** (1 / order) * brevity_penalty)
+    return tuple(scores)
 
 
 def rouge_l(

@@ -675,7 +675,13 @@ Golds = Sequence[Sequence[str]]
 
 
 class SummedMetric(Metric, frozen=True, kw_only=True):
-    """A metric computed from summed counts, whatever they are counted on."""
+    """A metric computed from summed counts, whatever they are counted on.
+
+    Examples:
+        >>> metric = find_metric("bleu_4")
+        >>> isinstance(metric, SummedMetric), metric.names
+        (True, ('bleu_4',))
+    """
 
     compute: Callable[[Counts], tuple[float | None, ...]]
     """Summed counts -> one value per row; None where undefined."""

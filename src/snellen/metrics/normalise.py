@@ -93,8 +93,13 @@ _VQA_NUMBERS = {"none": "0"} | {
 }
 
 
-def _without_one_apostrophe(form: str) -> list[str]:
-    return [form[:place] + form[place + 1 :] for place, sign in enumerate(form) if sign == "'"]
+def _without_one_apostrophe(word: str) -> list[str]:
+    """Return each form of a word that lacks one of its apostrophes: `y'all've` gives `yall've` and `y'allve`."""
+    forms = []
+    for place, character in enumerate(word):
+        if character == "'":
+            forms.append(word[:place] + word[place + 1 :])
+    return forms
 
 
 # The forms of the official table. Words that are also words without the apostrophe (were, shed, well) are

@@ -23,7 +23,12 @@ OF_LAB = ("acuity",)
 
 
 class AdaptiveComparison(Struct, frozen=True):
-    """A comparison of runs of one procedure."""
+    """A comparison of runs of one procedure.
+
+    Examples:
+        >>> AdaptiveComparison(tables=(), records=()).tables
+        ()
+    """
 
     tables: tuple[Table, ...]
     records: tuple[str, ...]
@@ -31,7 +36,17 @@ class AdaptiveComparison(Struct, frozen=True):
 
 
 class AdaptiveProcedure(Struct, frozen=True, kw_only=True):
-    """How the runs of a procedure are summarised and compared."""
+    """How the runs of a procedure are summarised and compared.
+
+    Examples:
+        >>> procedure = AdaptiveProcedure(
+        ...     measures="thresholds",
+        ...     summarise=lambda run: [("smallest letter", "12 px")],
+        ...     compare=lambda runs: AdaptiveComparison(tables=(), records=()),
+        ... )
+        >>> procedure.measures
+        'thresholds'
+    """
 
     measures: str
     """What the procedure measures, in the plural: `thresholds`."""

@@ -144,12 +144,15 @@ def _head_lines(prepared: PageTable, n_labels: int) -> list[str]:
 
 
 def _body_lines(prepared: PageTable) -> list[str]:
-    n_columns = max((sum(cell.columns for cell in row) for row in prepared.rows), default=0)
+    """Return the rows of a table as lines of LaTeX."""
+    widths = [sum(cell.columns for cell in row) for row in prepared.rows]
+    n_columns = max(widths, default=0)
     lines: list[str] = []
     for row in prepared.rows:
         # A cell that spans rows is only in the first of them.
-        spanned = [""] * (n_columns - len(row))
-        lines.append(_table_line([*spanned, *(_cell_text(cell) for cell in row)]))
+        texts = [""] * (n_columns - len(row))
+        texts += [_cell_text(cell) for cell in row]
+        lines.append(_table_line(texts))
     return lines
 
 

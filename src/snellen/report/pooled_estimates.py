@@ -71,6 +71,14 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
     """Return the accuracy of presentations by template, such as `{"choice.1": ..., "choice.2": ...}`.
 
     The family of a template is its name up to the last dot. Families of which one template was used are left out.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> from snellen.plugin_api import run_views
+        >>> [view] = run_views(results.runs, results.rows)
+        >>> [line] = view.method_rows
+        >>> accuracy_by_template(line)  # one template was used
+        {}
     """
     pools: dict[str, ValuePool] = defaultdict(ValuePool)
     groups = Groups()
@@ -95,7 +103,16 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
 
 
 def by_option_position(line: ModelMethodRow) -> PositionEstimates:
-    """Return estimates by option position, from replies only: likelihoods do not depend on position."""
+    """Return estimates by option position, from replies only: likelihoods do not depend on position.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> from snellen.plugin_api import run_views
+        >>> [view] = run_views(results.runs, results.rows)
+        >>> [line] = view.method_rows
+        >>> round(sum(share.value for share in by_option_position(line).choice_rate.values()), 6)
+        1.0
+    """
     chosen: dict[int, ValuePool] = defaultdict(ValuePool)  # positions, by number of options
     correct: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
     labels: dict[int, set[tuple[str, ...]]] = defaultdict(set)

@@ -307,7 +307,15 @@ class HeadlineEstimate(Struct, frozen=True):
 
 
 class ModelMethodRow(Struct, frozen=True, dict=True):
-    """One model under one method; `protocols` are in order of preference."""
+    """One model under one method; `protocols` are in order of preference.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> [view] = run_views(results.runs, results.rows)
+        >>> [line] = view.method_rows
+        >>> line.lookup("accuracy", "eyechart/colour").estimate.value
+        1.0
+    """
 
     view: RunView
     method: Method
@@ -493,11 +501,20 @@ def benchmarks_of(views: Sequence[RunView]) -> list[str]:
 
 
 def pools_of(views: Sequence[RunView]) -> list[str]:
-    """Return the names of the pools of benchmarks that have rows of their own."""
+    """Return the names of the pools of benchmarks that have rows of their own.
+
+    A pool joins the questions of several benchmarks, so no view has a benchmark of its name.
+    """
     names: dict[str, None] = {}
     for view in views:
-        names.update(dict.fromkeys(row.benchmark for row in view.rows if row.benchmark != OVERALL))
-    return [name for name in names if all(view.benchmark(name) is None for view in views)]
+        for row in view.rows:
+            if row.benchmark != OVERALL:
+                names[row.benchmark] = None
+    pools = []
+    for name in names:
+        if all(view.benchmark(name) is None for view in views):
+            pools.append(name)
+    return pools
 
 
 def overall_label(lines: Sequence[ModelMethodRow]) -> str:

@@ -36,6 +36,13 @@ def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
     SQLite's own timeout does not apply here: a process that reads the mode while another changes it fails at once.
 
     Raises sqlite3.Error if the file is not a database or stays locked.
+
+    Examples:
+        >>> connection = sqlite3.connect("index.sqlite")
+        >>> write_ahead(connection, seconds=5)
+        >>> connection.execute("PRAGMA journal_mode").fetchone()
+        ('wal',)
+        >>> connection.close()
     """
     until = time.monotonic() + seconds
     while True:

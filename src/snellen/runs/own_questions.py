@@ -140,7 +140,17 @@ def _places(use: BenchmarkUse, run: Path) -> Iterator[Path]:
 
 
 class RunImages(JoinedImages):
-    """The images of one benchmark of a run and of its few-shot examples, from any folder that still has them."""
+    """The images of one benchmark of a run and of its few-shot examples, from any folder that still has them.
+
+    Examples:
+        >>> from snellen.plugin_api import read_manifest
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> folder = results.runs[0].folder
+        >>> [use] = read_manifest(folder).benchmarks
+        >>> image = next(sn.load_benchmark("eyechart/colour").benchmark.samples()).images[0]
+        >>> len(RunImages(use, folder).read(image)) > 0
+        True
+    """
 
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
         example_folders = [Path(use.examples_from)] if use.examples_from else []

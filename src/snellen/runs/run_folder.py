@@ -43,7 +43,13 @@ RECEIVED = "received"
 
 
 class BenchmarkUse(Struct, frozen=True):
-    """A benchmark as it takes part in a run."""
+    """A benchmark as it takes part in a run.
+
+    Examples:
+        >>> use = BenchmarkUse("animals", version="5f1c", folder="benchmarks/animals", limit=10)
+        >>> use.selection.limit
+        10
+    """
 
     name: str
     version: str

@@ -45,7 +45,13 @@ logger = logging.getLogger("snellen")
 
 
 class RunOutcome(Struct, frozen=True):
-    """What one session of a run did."""
+    """What one session of a run did.
+
+    Examples:
+        >>> outcome = RunOutcome(Path("runs/a"), answered={"": 40}, failed={"": 2})
+        >>> outcome.answered[""]
+        40
+    """
 
     folder: Path
     answered: dict[str, int]

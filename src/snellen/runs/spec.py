@@ -467,7 +467,13 @@ class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All settings of a run."""
+    """All settings of a run.
+
+    Examples:
+        >>> spec = RunSpec().with_question(models=("snellen:oracle",), benchmarks=("eyechart/colour",))
+        >>> spec.question.models
+        ('snellen:oracle',)
+    """
 
     question: QuestionSpec = QuestionSpec()
     execution: ExecutionSpec = ExecutionSpec()

@@ -92,6 +92,11 @@ class JudgeEnsemble:
 
     Raises:
         DataError: A judge is named twice.
+
+    Examples:
+        >>> judge = sn.load_model("snellen:oracle").model
+        >>> JudgeEnsemble([judge], Path("run")).name
+        'snellen:oracle'
     """
 
     def __init__(

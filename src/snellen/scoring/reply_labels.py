@@ -32,7 +32,15 @@ ReplyKey = tuple[str, str, str, Variant]
 
 
 class LabelItem(Struct, frozen=True):
-    """A reply to label, with its question as it was shown."""
+    """A reply to label, with its question as it was shown.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> folder = results.runs[0].folder
+        >>> item = next(label_items(folder))
+        >>> item.option_labels
+        ('A', 'B', 'C', 'D')
+    """
 
     id: str
     """Digest of question, options, option labels and reply: equal text needs one label."""

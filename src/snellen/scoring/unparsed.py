@@ -33,7 +33,16 @@ RANDOM_VERSION = "legacy-random-1"
 
 
 class UnparsedReply(Struct, frozen=True, gc=False):
-    """A reply that gives no answer so far, or whose reading is not certain."""
+    """A reply that gives no answer so far, or whose reading is not certain.
+
+    Examples:
+        >>> from snellen.plugin_api import Prediction, Turn, Variant
+        >>> variant = Variant(order=(1, 0), labels=("A", "B"))
+        >>> prediction = Prediction("animals", "generation", "vanilla", "q1", variant, "", reason="no match")
+        >>> unparsed = UnparsedReply(prediction, Turn("What is it?", ("cat", "dog")), "Hard to say.")
+        >>> unparsed.displayed_options
+        ('dog', 'cat')
+    """
 
     prediction: Prediction
     turn: Turn
@@ -145,6 +154,12 @@ def stored_readings(
     Yields:
         For each judge and each prompt, its name (`judge (prompt version)`) and its verdict on each reply, None if it
         gave none.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> folder = results.runs[0].folder
+        >>> list(stored_readings(folder, []))  # no judge was asked
+        []
     """
     for path in sorted(run.glob(f"judge-*/{JUDGE}")):
         judge = read_judge(path.parent)

@@ -22,7 +22,14 @@ _SIGNS = re.compile(r"[<>=≤≥≠*/^%$€£°±×÷~&|]|(?<!\w)[-−](?=[\d.])
 
 
 class LintQuestion(Struct, frozen=True, gc=False):
-    """One question with its gold. `gold` and `texts` are empty for a hidden answer."""
+    """One question with its gold. `gold` and `texts` are empty for a hidden answer.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> question = LintMaterial.of(open_benchmark("eyechart/colour")).questions[0]
+        >>> question.chance
+        0.25
+    """
 
     n_folds: ClassVar[int] = 5
     """Number of parts into which questions fall by image; what is learned on four is tested on the fifth."""

@@ -210,7 +210,14 @@ class CheckOutcome(Struct, frozen=True):
 
 
 class CheckMaterial(Struct, frozen=True, dict=True):
-    """What checks look at."""
+    """What checks look at.
+
+    Examples:
+        >>> from snellen.plugin_api import open_benchmark
+        >>> material = CheckMaterial(open_benchmark("eyechart/colour"))
+        >>> len(material.lint.questions)
+        300
+    """
 
     benchmark: Benchmark
     solvers: Solvers = Solvers()

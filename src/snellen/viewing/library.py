@@ -104,7 +104,14 @@ class ShownRun(Struct, frozen=True):
 
 
 class RunLibrary:
-    """All runs in some folders and their subfolders, and their index. Safe for several threads."""
+    """All runs in some folders and their subfolders, and their index. Safe for several threads.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> library = RunLibrary([Path("runs")])
+        >>> len(library.runs())
+        1
+    """
 
     def __init__(
         self,

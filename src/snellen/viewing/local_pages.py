@@ -72,7 +72,14 @@ REPORT_HEADERS = {
 
 
 class LocalPages(ViewPages):
-    """All pages of `snellen view`; with `read_only` none that changes anything."""
+    """All pages of `snellen view`; with `read_only` none that changes anything.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> pages = LocalPages(RunLibrary([Path("runs")]), read_only=True)
+        >>> type(pages.application()).__name__
+        'Starlette'
+    """
 
     def __init__(self, library: RunLibrary, *, read_only: bool = False) -> None:
         super().__init__(library)

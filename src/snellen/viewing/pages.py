@@ -122,7 +122,12 @@ def _talk_without_faults(exchange: Exchange) -> ShownTalk:
 
 
 class ViewLook(Struct, frozen=True):
-    """Location and options of the pages."""
+    """Location and options of the pages.
+
+    Examples:
+        >>> ViewLook(root="/explorer", has_answers=False).is_local
+        True
+    """
 
     root: str = ""
     """Prefix of the path of each page."""
@@ -138,7 +143,14 @@ class ViewLook(Struct, frozen=True):
 
 
 class ViewPages:
-    """The pages of a library. Each method answers a request, in any thread, or raises an error for `not_there`."""
+    """The pages of a library. Each method answers a request, in any thread, or raises an error for `not_there`.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> pages = ViewPages(RunLibrary([Path("runs")]), ViewLook(root="/explorer"))
+        >>> len(pages.library.runs())
+        1
+    """
 
     def __init__(self, library: RunLibrary, look: ViewLook | None = None) -> None:
         self.library, self._progress, self._look = library, Progress(), look or ViewLook()

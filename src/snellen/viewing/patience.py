@@ -133,5 +133,9 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 def http_protocol(is_exempt: Exempt = lambda address: False) -> Callable[..., PatientProtocol]:
-    """What `uvicorn.Config` takes as `http`. An exempt address may have any number of connections, as a proxy has."""
+    """What `uvicorn.Config` takes as `http`. An exempt address may have any number of connections, as a proxy has.
+
+    Examples:
+        >>> settings = {"http": http_protocol()}  # uvicorn.Config(application, **settings)
+    """
     return partial(PatientProtocol, open_connections=Counter(), is_exempt=is_exempt)

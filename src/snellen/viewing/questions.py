@@ -167,13 +167,21 @@ def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]
 
 
 def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
-    """Return whether the replies under this protocol are a reason why the question was chosen."""
-    cells = {run: cell for (run, label), cell in line.cells.items() if label == protocol}
-    verdicts = {cell.outcome == "right" for cell in cells.values() if cell.outcome in VERDICTS}
-    is_fitting = chosen.is_by_entry and any(
-        _fits(cell, chosen) for run, cell in cells.items() if run == (chosen.run or run)
-    )
-    return is_fitting or (chosen.disagree and len(verdicts) == 2)
+    """Return whether the replies under this protocol are a reason why the question was chosen.
+
+    They are if one of them fits the filter, or if the filter asks for disagreement and some are right and some are not.
+    """
+    has_right = False
+    has_wrong = False
+    for (run, label), cell in line.cells.items():
+        if label != protocol:
+            continue
+        if chosen.is_by_entry and chosen.run in ("", run) and _fits(cell, chosen):
+            return True
+        if cell.outcome in VERDICTS:
+            has_right |= cell.outcome == "right"
+            has_wrong |= cell.outcome != "right"
+    return chosen.disagree and has_right and has_wrong
 
 
 def _fits(cell: Cell, chosen: QuestionFilter) -> bool:

@@ -26,7 +26,13 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Middleware: every answer has `HEADERS` and `others`, unless it sets one of them itself."""
+    """Middleware: every answer has `HEADERS` and `others`, unless it sets one of them itself.
+
+    Examples:
+        >>> from starlette.applications import Starlette
+        >>> from starlette.middleware import Middleware
+        >>> application = Starlette(middleware=[Middleware(SecurityHeaders)])
+    """
 
     def __init__(
         self, app: ASGIApp, more_headers: Mapping[str, str] = MappingProxyType({})
@@ -53,7 +59,13 @@ LOOPBACK = "127.0.0.1"
 
 
 def open_listener(port: int, host: str = LOOPBACK) -> socket.socket:
-    """A socket on a port, 0 for a free one, of this machine alone unless a host is given. Raises StoreError."""
+    """A socket on a port, 0 for a free one, of this machine alone unless a host is given. Raises StoreError.
+
+    Examples:
+        >>> with open_listener(0) as listener:
+        ...     listener.getsockname()[0]
+        '127.0.0.1'
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Said to be TCP, which asyncio wants to know before it sends small answers at once (TCP_NODELAY).
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

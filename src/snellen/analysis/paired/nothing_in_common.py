@@ -13,21 +13,27 @@ from snellen.scoring.scored_run import ScoredRun, run_labels
 def nothing_in_common(runs: Sequence[ScoredRun]) -> str:
     """Return why no number of these runs can be compared, with what to do, as a sentence."""
     labels = run_labels(runs)
-    rows = [[row for row in aggregate_run(run) if row.benchmark != "*"] for run in runs]
-    benchmarks = [_distinct(each, "benchmark") for each in rows]
-    shared = _shared(benchmarks)
-    if not shared:
+    rows_by_run = []
+    for run in runs:
+        rows_by_run.append([row for row in aggregate_run(run) if row.benchmark != "*"])
+
+    benchmarks = [_distinct(rows, "benchmark") for rows in rows_by_run]
+    shared_benchmarks = _shared(benchmarks)
+    if not shared_benchmarks:
         return f"these runs have no benchmark in common: {_told(labels, benchmarks)}; run the models on the same benchmarks"
-    of_shared = [[row for row in each if row.benchmark in shared] for each in rows]
-    protocols = [_distinct(each, "protocol") for each in of_shared]
-    names = ", ".join(sorted(shared))
+
+    comparable_rows_by_run = []
+    for rows in rows_by_run:
+        comparable_rows_by_run.append([row for row in rows if row.benchmark in shared_benchmarks])
+    protocols = [_distinct(rows, "protocol") for rows in comparable_rows_by_run]
+    names = ", ".join(sorted(shared_benchmarks))
     if not _shared(protocols):
-        wanted = setting("protocols", protocols[0][0])
+        suggestion = setting("protocols", protocols[0][0])
         return (
             f"these runs asked {names} under different protocols: {_told(labels, protocols)}; run both under the same "
-            f"one ({wanted})"
+            f"one ({suggestion})"
         )
-    metrics = [_distinct(each, "metric") for each in of_shared]
+    metrics = [_distinct(rows, "metric") for rows in comparable_rows_by_run]
     return (
         f"these runs have no benchmark, protocol and metric in common: {names} is scored by {_told(labels, metrics)}; "
         "score all of them by the same rules"

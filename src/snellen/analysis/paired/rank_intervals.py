@@ -47,70 +47,102 @@ def rank_intervals(
     resamples: int,
     seed: int,
 ) -> list[RankInterval]:
-    """Ranks of several runs on each benchmark, in each dimension, and on average over the dimensions.
+    """Rank several runs on each benchmark, in each dimension, and on average over the dimensions.
 
-    `benchmarks` holds, for each benchmark, what all runs measured by the same metric and method, and `better`, by
-    benchmark (or `*`) and dimension, which run is shown to be better than which other one: these tests leave each run
-    some places, which are its interval, so that no rank says more than a difference does. How often a run is best, and
-    the interval of the average rank, come from resamples. Each image is drawn
-    a Poisson number of times, one on average (Hanley and MacGibbon 2006), the same for all runs; a value changes by the
-    sum of its questions' deviations, so that the total drawn need not be fixed.
+    The interval of a rank is what the tests of differences leave open, so that no rank says more than a difference does.
+    How often a run is best, and the interval of the average rank, come from resamples: each image is drawn a Poisson
+    number of times, one on average (Hanley and MacGibbon 2006), the same for all runs. A value changes by the sum of the
+    deviations of its questions, so the total number of draws need not be fixed.
+
+    Args:
+        labels: Labels of the runs.
+        benchmarks: For each benchmark, what all runs measured by the same metric and method.
+        better: By benchmark (or `*`) and dimension, pairs of labels: the first run is shown to be better than the second.
+        resamples: Number of resamples.
+        seed: Seed of the draws.
     """
-    resampled_benchmarks = [
-        resampled for measures in benchmarks if (resampled := _resample(measures, resamples, seed))
-    ]
-    ranked = [
-        interval
-        for resampled in resampled_benchmarks
-        for interval in _intervals(
+    resampled_benchmarks: list[_Resampled] = []
+    for measures in benchmarks:
+        resampled = _resample(measures, resamples, seed)
+        if resampled is not None:
+            resampled_benchmarks.append(resampled)
+
+    intervals: list[RankInterval] = []
+    for resampled in resampled_benchmarks:
+        sign = _sign(resampled)
+        point_ranks = _ranks(resampled.values[None], sign)
+        resampled_ranks = _ranks(resampled.resamples, sign)
+        name = resampled.measures[0].scored.spec.name
+        intervals += _intervals(
+            labels, point_ranks, resampled_ranks, resampled, name, better=better
+        )
+
+    benchmarks_by_dimension = _dimensions(resampled_benchmarks)
+    point_ranks_by_dimension: list[Array] = []
+    resampled_ranks_by_dimension: list[Array] = []
+    for dimension, members in benchmarks_by_dimension.items():
+        point_ranks, resampled_ranks = _mean_ranks(members)
+        point_ranks_by_dimension.append(point_ranks)
+        resampled_ranks_by_dimension.append(resampled_ranks)
+        intervals += _intervals(
+            labels, point_ranks, resampled_ranks, _joined(members), OVERALL, dimension, better
+        )
+    if len(benchmarks_by_dimension) > 1:
+        all_members = [
+            resampled for members in benchmarks_by_dimension.values() for resampled in members
+        ]
+        intervals += _intervals(
             labels,
-            _ranks(resampled.values[None], _sign(resampled)),
-            _ranks(resampled.resamples, _sign(resampled)),
-            resampled,
-            resampled.measures[0].scored.spec.name,
-            better=better,
+            np.mean(point_ranks_by_dimension, axis=0),
+            np.mean(resampled_ranks_by_dimension, axis=0),
+            _joined(all_members),
+            OVERALL,
+            OVERALL,
         )
-    ]
-    dimensions = _dimensions(resampled_benchmarks)
-    by_dimension = [(name, members, *_mean_ranks(members)) for name, members in dimensions.items()]
-    for name, members, points, draws in by_dimension:
-        ranked += _intervals(labels, points, draws, _joined(members), OVERALL, name, better)
-    if len(dimensions) > 1:
-        points, draws = (
-            np.mean(arrays, axis=0)
-            for arrays in zip(*(ranks[2:] for ranks in by_dimension), strict=True)
-        )
-        everything = _joined(
-            [resampled for members in dimensions.values() for resampled in members]
-        )
-        ranked += _intervals(labels, points, draws, everything, OVERALL, OVERALL)
-    return ranked
+    return intervals
 
 
 def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -> _Resampled | None:
-    """The values of one benchmark in each resample; None where one of the runs has no value."""
-    keys, groups = measures[0].questions(
-        frozenset.intersection(*(measure.keys for measure in measures))
-    )
-    spreads = [spread for measure in measures if (spread := measure.spread_over(keys))]
-    if len(spreads) < len(measures):
-        return None
-    sums = [sum_by_group(deviations, groups) for _, deviations in spreads]
-    shifts = np.array([[column[group] for column in sums] for group in sums[0]])
+    """Resample the values of all runs on one benchmark.
+
+    Args:
+        measures: What each run measured on the benchmark, by the same metric.
+        resamples: Number of resamples.
+        seed: Seed of the draws.
+
+    Returns:
+        The value of each run in each resample; None if one of the runs has no value.
+    """
+    common_keys = frozenset.intersection(*(measure.keys for measure in measures))
+    keys, groups = measures[0].questions(common_keys)
+    values: list[float] = []
+    deviations_by_group: list[dict[Any, float]] = []  # of each run
+    for measure in measures:
+        spread = measure.spread_over(keys)
+        if not spread:
+            return None
+        value, deviations = spread
+        values.append(value)
+        deviations_by_group.append(sum_by_group(deviations, groups))
+    group_names = list(deviations_by_group[0])
+    shifts = np.array([[run[group] for run in deviations_by_group] for group in group_names])
+
     spec = measures[0].scored.spec
     rng = np.random.default_rng(rng_for(spec.name, "rank intervals", str(seed)).getrandbits(64))
     if len(shifts) > UNITS:
-        lots = rng.permutation(len(shifts)) % UNITS
-        merged = np.zeros((UNITS, len(measures)))
-        np.add.at(merged, lots, shifts)
-        shifts = merged
-    values = np.array([value for value, _ in spreads])
+        # So many groups are resampled in bundles, which are drawn by lot.
+        bundles = rng.permutation(len(shifts)) % UNITS
+        bundled_shifts = np.zeros((UNITS, len(measures)))
+        np.add.at(bundled_shifts, bundles, shifts)
+        shifts = bundled_shifts
+
     draws = np.empty((resamples, len(measures)))
     for start in range(0, resamples, CHUNK):
-        rows = min(CHUNK, resamples - start)
-        times = _DRAWN[rng.integers(0, len(_DRAWN), (rows, len(shifts)), dtype=np.uint16)]
-        draws[start : start + rows] = values + times @ shifts.astype(np.float32)
-    return _Resampled(measures, values, draws, len(keys), len(sums[0]))
+        n_rows = min(CHUNK, resamples - start)
+        random_indexes = rng.integers(0, len(_DRAWN), (n_rows, len(shifts)), dtype=np.uint16)
+        times_drawn = _DRAWN[random_indexes]
+        draws[start : start + n_rows] = np.array(values) + times_drawn @ shifts.astype(np.float32)
+    return _Resampled(measures, np.array(values), draws, len(keys), len(group_names))
 
 
 def _ranks(values: Array, sign: int) -> Array:
@@ -142,16 +174,23 @@ def _share_scale(members: Sequence[_Resampled]) -> bool:
 
 
 def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
-    """Ranks by the mean over the benchmarks of a dimension, whose questions count alike if their suites say so."""
+    """Rank runs by their mean over the benchmarks of a dimension.
+
+    The questions of the benchmarks have equal weight if their suites say so; else the benchmarks have.
+
+    Returns:
+        The ranks of the values, and those of each resample.
+    """
     sign = _sign(members[0])
-    weights = benchmark_weights(
-        [benchmark.measures[0].scored.spec for benchmark in members],
-        [benchmark.measures[0].metric for benchmark in members],
-        [benchmark.n for benchmark in members],
-    )
-    means = np.average([benchmark.values for benchmark in members], axis=0, weights=weights)
-    draws = np.average([benchmark.resamples for benchmark in members], axis=0, weights=weights)
-    return _ranks(means[None], sign), _ranks(draws, sign)
+    specs = [benchmark.measures[0].scored.spec for benchmark in members]
+    metrics = [benchmark.measures[0].metric for benchmark in members]
+    sizes = [benchmark.n for benchmark in members]
+    weights = benchmark_weights(specs, metrics, sizes)
+    values = [benchmark.values for benchmark in members]
+    resamples = [benchmark.resamples for benchmark in members]
+    mean_values = np.average(values, axis=0, weights=weights)
+    mean_resamples = np.average(resamples, axis=0, weights=weights)
+    return _ranks(mean_values[None], sign), _ranks(mean_resamples, sign)
 
 
 def _joined(members: Sequence[_Resampled]) -> _Resampled:

@@ -76,6 +76,13 @@ def pack_runs(
         StoreError: A folder is not a run, or the file cannot be written.
         DataError: Images or answers are wanted and missing, two runs have folders of the same name, or the key cannot
             be used.
+
+    Examples:
+        >>> results = sn.evaluate("snellen:oracle", "eyechart/colour", limit=4, report=False)
+        >>> folder = results.runs[0].folder
+        >>> packed = pack_runs([folder], Path("runs.zip"))
+        >>> Path("runs.zip").exists()
+        True
     """
     if sign is not None:
         check_key(sign)

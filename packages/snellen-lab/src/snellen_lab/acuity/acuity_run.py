@@ -273,20 +273,26 @@ class PosteriorDifference(NamedTuple):
 
 
 def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDifference:
-    """Return the difference of two independent thresholds: the convolution of one posterior with the other's mirror.
+    """Return the difference of two independent thresholds, first minus second.
 
-    Both posteriors have the same grid.
+    Its distribution is the convolution of the first posterior with the mirrored second one. Both must have the same grid.
     """
     first_weights = first.weights.sum(axis=1)
     second_weights = second.weights.sum(axis=1)
     weights = np.convolve(second_weights, first_weights[::-1])
     step = first.grid.thresholds[1] - first.grid.thresholds[0]
-    values = step * (np.arange(len(weights)) - (len(first_weights) - 1))
-    edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
-    interval = Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(weights)], edges).tolist())
-    tie = weights[np.argmin(np.abs(values))]
-    first_better = float(weights[values > 0].sum() + tie / 2)
-    return PosteriorDifference(interval, first_better)
+    offsets = np.arange(len(weights)) - (len(first_weights) - 1)
+    differences = step * offsets
+
+    # Quantiles, by linear interpolation of the cumulative distribution between the edges of the steps.
+    last_edge = differences[-1] + step / 2
+    edges = np.concatenate([differences - step / 2, [last_edge]])
+    cumulative = [0.0, *np.cumsum(weights)]
+    median_and_ends = np.interp(MEDIAN_AND_ENDS, cumulative, edges).tolist()
+
+    tie_probability = weights[np.argmin(np.abs(differences))]
+    first_better = float(weights[differences > 0].sum() + tie_probability / 2)
+    return PosteriorDifference(Interval(*median_and_ends), first_better)
 
 
 def _in_levels(scale: LevelScale, interval: Interval) -> Interval:

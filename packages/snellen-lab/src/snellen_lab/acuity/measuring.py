@@ -131,10 +131,14 @@ def _question_pools(run: AdaptiveRun) -> dict[str, QuestionPool]:
 
 
 def _question_pool(benchmark: Benchmark) -> QuestionPool:
-    samples = list(benchmark.samples())
-    levels = [(sample.id, float(sample.tags[LEVEL])) for sample in samples]
-    chance = sum(1 / len(sample.options) for sample in samples) / len(samples)
-    return QuestionPool.of(declared_test(benchmark.spec), benchmark.name, levels, chance)
+    """Return the questions of an acuity test by level, with the mean probability that a guess is right."""
+    levels = []
+    chances = []
+    for sample in benchmark.samples():
+        levels.append((sample.id, float(sample.tags[LEVEL])))
+        chances.append(1 / len(sample.options))
+    mean_chance = sum(chances) / len(chances)
+    return QuestionPool.of(declared_test(benchmark.spec), benchmark.name, levels, mean_chance)
 
 
 def _measure_model(run: AdaptiveRun, effort: Effort) -> AcuityRun:

@@ -126,15 +126,21 @@ def _scatter_panels(spec: AnalysisSpec, members: Sequence[Member]) -> Iterator[C
 def _scatter_chart(
     spec: AnalysisSpec, method: str, unit: str, values_by_model: Mapping[Member, Sequence[float]]
 ) -> ChartDrawing:
+    """Draw the mean value of each model over the logarithm of its size; each group of models has a colour."""
     strata = list(dict.fromkeys(model.groups[1:] for model in values_by_model))
     points = []
+    sizes = []
+    means = []
     for model, values in values_by_model.items():
-        label = ", ".join((model.observation.model, *model.groups[1:]))
-        x = Estimate(math.log10(model.x or 1.0), None, None, None, 1)
+        stratum = model.groups[1:]
+        label = ", ".join((model.observation.model, *stratum))
+        size = math.log10(model.x or 1.0)
+        x = Estimate(size, None, None, None, 1)
         y = Estimate(mean_over_models(values).value, None, None, None, 1)
-        points.append(ScatterPoint(strata.index(model.groups[1:]), label, x, y))
-    x_values = [point.x.value or 0.0 for point in points]
+        sizes.append(size)
+        means.append(y)
+        points.append(ScatterPoint(strata.index(stratum), label, x, y))
     heading = f"log10 of {spec.groups[0].heading}"
-    x_axis = ChartAxis(heading, "1", max(x_values) + 0.2, min(x_values) - 0.2)
-    y_axis = _axis("mean", unit, [point.y for point in points])
+    x_axis = ChartAxis(heading, "1", max(sizes) + 0.2, min(sizes) - 0.2)
+    y_axis = _axis("mean", unit, means)
     return scatter_chart(f"{spec.title}, {method}", points, x_axis, y_axis)

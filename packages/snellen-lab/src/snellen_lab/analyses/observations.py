@@ -132,9 +132,14 @@ def _column(cell: PrintedValue) -> str:
 
 
 def _is_in_source(cell: PrintedValue, source: AnalysisSource) -> bool:
-    has_labels = all(cell.labels.get(label, text) == text for label, text in source.rows.items())
-    is_excluded = any(cell.labels.get(label) in texts for label, texts in source.without.items())
-    return has_labels and not is_excluded
+    """Return whether a printed number has all labels that a source requires, and none that it excludes."""
+    for label, text in source.rows.items():
+        if cell.labels.get(label, text) != text:
+            return False
+    for label, excluded_texts in source.without.items():
+        if cell.labels.get(label) in excluded_texts:
+            return False
+    return True
 
 
 def _printed_observation(

@@ -303,18 +303,22 @@ class _CellMembers:
         """For each labelled unit, the weights and the true counts of its members."""
 
     def cell(self) -> _SharedCell:
-        """Return the cell. The labels of a unit count as one label, their weighted mean."""
+        """Return the cell, with values scaled to the range from 0 to 1.
+
+        The labels of one unit count as a single label: their weighted mean.
+        """
         difference = self.highest - self.lowest
-        span = difference or 1.0
-        share = math.fsum(weight for weight, _ in self.read)
-        mean_read = math.fsum(weight * value for weight, value in self.read) / share
+        scale = difference or 1.0
+        total_weight = math.fsum(weight for weight, _ in self.read)
+        mean_reading = math.fsum(weight * value for weight, value in self.read) / total_weight
         labels = []
-        for members in self.labels.values():
-            weight = math.fsum(weight for weight, _ in members)
-            truth = math.fsum(weight * value for weight, value in members) / weight
-            labels.append((weight, (truth - self.lowest) / span))
-        cell = cell_of(share * difference, (mean_read - self.lowest) / span, labels)
-        return _SharedCell(cell.weight, cell.right, cell.labelled, cell.drawn, share)
+        for unit_labels in self.labels.values():
+            unit_weight = math.fsum(weight for weight, _ in unit_labels)
+            mean_truth = math.fsum(weight * value for weight, value in unit_labels) / unit_weight
+            labels.append((unit_weight, (mean_truth - self.lowest) / scale))
+        scaled_reading = (mean_reading - self.lowest) / scale
+        cell = cell_of(total_weight * difference, scaled_reading, labels)
+        return _SharedCell(cell.weight, cell.right, cell.labelled, cell.drawn, total_weight)
 
 
 def _reading_cells(

@@ -192,7 +192,15 @@ def most_misread(share: float, labelled: float) -> float:
     return high
 
 
-def _binomial(k: int, n: int, probability: float) -> float:
-    """Return the probability of k successes in n trials, by logarithms: n may be thousands."""
-    log_ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-    return math.exp(log_ways + k * math.log(probability) + (n - k) * math.log1p(-probability))
+def _binomial(successes: int, trials: int, probability: float) -> float:
+    """Return the probability of a number of successes in independent trials.
+
+    It is computed from logarithms, because thousands of trials would overflow the binomial coefficient.
+    """
+    failures = trials - successes
+    log_combinations = (
+        math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(failures + 1)
+    )
+    log_successes = successes * math.log(probability)
+    log_failures = failures * math.log1p(-probability)
+    return math.exp(log_combinations + log_successes + log_failures)

@@ -385,18 +385,25 @@ def _evaluated(
 
 
 def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]) -> _Computed:
-    """Compute the share of all questions from the shares of parts."""
+    """Compute the share of correct questions in several parts together from the shares of the parts.
+
+    Raises:
+        DataError: The derivation does not state how many questions a part has.
+    """
     counts = _by_label(derivation.counts, derivation, cell) or {}
     columns = [source.cells[0].column for source in sources]
-    missing = [column for column in columns if column not in counts]
-    if missing:
-        raise DataError(f"{derivation.figure}: counts lacks {', '.join(missing)} for {cell.place}")
+    missing_columns = [column for column in columns if column not in counts]
+    if missing_columns:
+        raise DataError(
+            f"{derivation.figure}: counts lacks {', '.join(missing_columns)} for {cell.place}"
+        )
     sizes = [counts[column] for column in columns]
-    computed = pooled_share([source.value for source in sources], sizes)
-    terms = []
+    share = pooled_share([source.value for source in sources], sizes)
+    fractions = []
     for source, size in zip(sources, sizes, strict=True):
-        terms.append(f"{round_half_up(source.value * size / 100, 0)}/{size}")
-    return _Computed(computed, f"questions right {' + '.join(terms)} = {_short(computed)}")
+        n_correct = round_half_up(source.value * size / 100, 0)
+        fractions.append(f"{n_correct}/{size}")
+    return _Computed(share, f"questions right {' + '.join(fractions)} = {_short(share)}")
 
 
 def _nearest_possible_share(derivation: Derivation, cell: PrintedValue) -> _Computed | None:

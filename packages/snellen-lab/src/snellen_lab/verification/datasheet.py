@@ -224,31 +224,34 @@ def _form(manifest: BenchmarkManifest) -> str:
 
 
 def _contents(material: LintMaterial) -> Iterator[Table]:
-    counts = material.benchmark.manifest.counts
-    groups = len({question.group for question in material.questions})
-    size = sum(
-        path.stat().st_size for path in material.benchmark.folder.rglob("*") if path.is_file()
-    )
+    """Yield the tables of what a benchmark contains: counts, positions, answers, tags and images."""
+    manifest = material.benchmark.manifest
+    counts = manifest.counts
+    groups = {question.group for question in material.questions}
+    n_bytes = 0
+    for path in material.benchmark.folder.rglob("*"):
+        if path.is_file():
+            n_bytes += path.stat().st_size
     rows: list[tuple[str, int | str]] = [
         ("questions", counts.questions),
         ("with a known answer", counts.answers),
         ("samples", counts.samples),
         ("images", counts.images),
-        ("independent images or dialogues", groups),
+        ("independent images or dialogues", len(groups)),
         ("examples set apart", counts.examples),
-        ("size on disk", f"{size / 2**20:,.1f} MiB"),
+        ("size on disk", f"{n_bytes / 2**20:,.1f} MiB"),
     ]
     yield Table("Counts", ("what", "count"), tuple(rows))
     if material.choices:
         yield _positions(material.choices)
-    golds = Counter(
-        text
-        for question in material.questions
-        for text in ([question.folded[place] for place in question.gold] or question.texts[:1])
-    )
-    if golds:
-        yield _frequencies("Answers", "answer", golds)
-    for tag, values in material.benchmark.manifest.tags.items():
+
+    answer_counts: Counter[str] = Counter()
+    for question in material.questions:
+        right_options = [question.folded[place] for place in question.gold]
+        answer_counts.update(right_options or question.texts[:1])
+    if answer_counts:
+        yield _frequencies("Answers", "answer", answer_counts)
+    for tag, values in manifest.tags.items():
         if values:
             yield _frequencies(f"By {tag}", tag, Counter(values))
     if material.pictures:
