@@ -65,6 +65,7 @@ class _Means(Struct, frozen=True):
     headlines: Sequence[Result]
 
     def rows(self) -> Iterator[Result]:
+        """Yield the mean of each dimension and task, then the mean over all."""
         by_dimension: dict[str, list[Result]] = defaultdict(list)
         for row in self.headlines:
             if row.dimension:
@@ -80,6 +81,7 @@ class _Means(Struct, frozen=True):
         yield self._overall(dimensions)
 
     def _tasks(self, members: Sequence[Result], dimension: str) -> Iterator[Result]:
+        """Yield the mean of each task of a dimension, if the dimension has several tasks."""
         by_task: dict[str, list[Result]] = defaultdict(list)
         for row in members:
             by_task[self.specs[row.benchmark].task].append(row)

@@ -95,14 +95,17 @@ class _Replies:
             self._groups.append(group)
 
     def preference(self, protocol: str, options: int, label: str) -> LetterPreference:
+        """Return how often a letter is chosen, how often it is correct, and the difference.
+
+        A difference above 0 means that the model prefers the letter.
+        """
         if not self._chosen:
             absent = Estimate(None, None, None, None, 0)
             chosen = estimate_mean(self._unknown, self._unknown_groups)
             return LetterPreference(protocol, options, label, chosen, absent, absent)
-        gaps = array(
-            "d",
-            (chosen - correct for chosen, correct in zip(self._chosen, self._correct, strict=True)),
-        )
+        gaps = array("d")
+        for chosen_share, correct_share in zip(self._chosen, self._correct, strict=True):
+            gaps.append(chosen_share - correct_share)
         return LetterPreference(
             protocol,
             options,

@@ -84,20 +84,21 @@ def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | Non
     Returns:
         None for each model if there is only one model, or no such dimension.
     """
-    common = ranked_dimensions(models)
-    if len(models) < 2 or not common:
+    common_dimensions = ranked_dimensions(models)
+    if len(models) < 2 or not common_dimensions:
         return [None] * len(models)
-    ranks = [
-        competition_ranks(
-            [_printed(capabilities[name]) for capabilities in models], models[0][name].better
-        )
-        for name in common
-    ]
-    counts = [sum(capabilities[name].estimate.n for name in common) for capabilities in models]
-    return [
-        Estimate(fmean(model_ranks), None, None, None, n)
-        for model_ranks, n in zip(zip(*ranks, strict=True), counts, strict=True)
-    ]
+
+    ranks_by_dimension = []
+    for dimension in common_dimensions:
+        values = [_printed(capabilities[dimension]) for capabilities in models]
+        ranks_by_dimension.append(competition_ranks(values, models[0][dimension].better))
+
+    averages: list[Estimate | None] = []
+    for model_index, capabilities in enumerate(models):
+        model_ranks = [ranks[model_index] for ranks in ranks_by_dimension]
+        n_questions = sum(capabilities[name].estimate.n for name in common_dimensions)
+        averages.append(Estimate(fmean(model_ranks), None, None, None, n_questions))
+    return averages
 
 
 def mean_ranks(models: Sequence[Mapping[str, Result]]) -> list[float | None]:
@@ -143,18 +144,21 @@ def ranked_dimensions(models: Sequence[Mapping[str, Result]]) -> list[str]:
 
 def _what_is_not_ranked(models: Sequence[Mapping[str, Result]]) -> str:
     """Describe the dimensions that are not ranked, and the ranked ones with different numbers of questions."""
-    everything = dict.fromkeys(name for capabilities in models for name in capabilities)
+    dimensions: dict[str, None] = {}
+    for capabilities in models:
+        dimensions.update(dict.fromkeys(capabilities))
     ranked = ranked_dimensions(models)
-    left_out = [name for name in everything if name not in ranked]
-    uneven = [
-        name
-        for name in ranked
-        if len({capabilities[name].estimate.n for capabilities in models}) > 1
-    ]
+    not_ranked = [name for name in dimensions if name not in ranked]
+    uneven = []
+    for name in ranked:
+        question_counts = {capabilities[name].estimate.n for capabilities in models}
+        if len(question_counts) > 1:
+            uneven.append(name)
+
     clauses: list[str] = []
-    if left_out:
+    if not_ranked:
         clauses.append(
-            f"{len(ranked)} of {len(everything)} dimensions: in {', '.join(left_out)} the models were not measured alike"
+            f"{len(ranked)} of {len(dimensions)} dimensions: in {', '.join(not_ranked)} the models were not measured alike"
         )
     if uneven:
         clauses.append(f"in {', '.join(uneven)} they have values of different numbers of questions")

@@ -234,6 +234,8 @@ class _RunPair(Struct, frozen=True):
 
 
 def _differences(pair: _RunPair, equivalent: float) -> Iterator[SequentialDifference]:
+    """Yield the difference of two runs that a stopping rule evaluates, with an interval that holds whenever one stops,
+    for each protocol and method that both have."""
     rule = rule_of(pair.part.rule)
     aims = _difference_aims(rule, equivalent)
     n_evaluated = sum(len(sample.rounds) for sample in pair.first.samples.values())

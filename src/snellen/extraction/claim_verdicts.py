@@ -102,6 +102,8 @@ def judge_claim(
 def _compare(
     forms: list[str], stems: frozenset[str], claim: Claim, question_words: frozenset[str]
 ) -> _ComparedSentence:
+    """Find in a sentence what matters for a claim: its things, the words of its relation, denials, and words that turn
+    it round."""
     claimed_things = claim.left | claim.right
     relation_indexes: list[int] = []
     n_denials = 0
@@ -149,6 +151,8 @@ def _judge_by_one_thing(
 
 
 def _judge_by_two_things(sentence: _ComparedSentence, claim: Claim) -> Verdict | None:
+    """Judge a claim about two things by the order of these things and the direction of the relation word in a
+    sentence."""
     forms = sentence.forms
     n_denials = sentence.n_denials
     if sentence.is_turned or n_denials > 1:

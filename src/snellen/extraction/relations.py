@@ -81,6 +81,7 @@ def read_relations(
 def _read_yes_no(
     marked: MarkedReply, forms: OptionForms, question: str, question_words: frozenset[str]
 ) -> RelationReading | None:
+    """Read a reply to a question whether a relation holds. None if the reply neither confirms nor denies it."""
     claim = claim_of_yes_no_question(question)
     verdict = None
     if claim is not None:
@@ -99,6 +100,7 @@ def _read_yes_no(
 def _read_options(
     marked: MarkedReply, question: str, options: Sequence[str], question_words: frozenset[str]
 ) -> RelationReading | None:
+    """Read a reply about options that each state a relation. None if the reply is about something else."""
     claims = claims_of_options(question, tuple(options))
     verdicts = [_verdict_of_reply(marked, claim, question_words) for claim in claims]
     if all(verdict is None for verdict in verdicts):

@@ -140,13 +140,23 @@ def _common(places: Mapping[str, int], length: int, second: Sequence[str]) -> in
 
 
 def _rouge_of_one(reply: list[str], captions: list[list[str]]) -> float:
-    places, length = _places(reply), len(reply)
-    common = [_common(places, length, caption) for caption in captions]
-    precision = max(common) / length
-    recall = max([shared / len(caption) for shared, caption in zip(common, captions, strict=True)])
+    """Return ROUGE-L of the words of a reply against its best reference captions.
+
+    Precision and recall are each the best over the captions, as in the COCO evaluation.
+    """
+    places = _places(reply)
+    precisions: list[float] = []
+    recalls: list[float] = []
+    for caption in captions:
+        n_common = _common(places, len(reply), caption)
+        precisions.append(n_common / len(reply))
+        recalls.append(n_common / len(caption))
+    precision = max(precisions)
+    recall = max(recalls)
     if not precision or not recall:
         return 0.0
-    return (1 + _ROUGE_BETA**2) * precision * recall / (recall + _ROUGE_BETA**2 * precision)
+    beta_squared = _ROUGE_BETA**2
+    return (1 + beta_squared) * precision * recall / (recall + beta_squared * precision)
 
 
 def _mean_score(values: list[float]) -> CorpusScore:
@@ -209,22 +219,35 @@ ROUGE_L = corpus_metric(rouge_l, title="ROUGE-L", unit="share", scale="rouge_l")
 
 
 def caption_similarity(replies: Sequence[str], references: References) -> CorpusScore:
-    """Cosine of the embeddings of a caption and its nearest reference, -1 to 1 (LVLM-eHub, figure A.2).
+    """Return the cosine of the embeddings of a caption and its nearest reference, from -1 to 1 (LVLM-eHub, figure A.2).
 
-    Raises MissingExtraError without the model, DataError for a caption without a reference.
+    Args:
+        replies: The captions.
+        references: The references of each caption.
+
+    Raises:
+        MissingExtraError: The embedding model is not installed.
+        DataError: A caption has no reference.
     """
-    if any(not group for group in references):
-        raise DataError("a caption has no reference; give at least one, or leave the question out")
-    vectors = embed(
-        [text for reply, group in zip(replies, references, strict=True) for text in (reply, *group)]
-    )
-    values, offset = list[float](), 0
-    for group in references:
-        values.append(
-            float((vectors[offset + 1 : offset + 1 + len(group)] @ vectors[offset]).max())
-        )
-        offset += 1 + len(group)
-    return CorpusScore(sum(values) / len(values) if values else 0.0, tuple(values))
+    texts: list[str] = []
+    for reply, captions in zip(replies, references, strict=True):
+        if not captions:
+            raise DataError(
+                "a caption has no reference; give at least one, or leave the question out"
+            )
+        texts += [reply, *captions]
+    vectors = embed(texts)
+
+    values: list[float] = []
+    start = 0
+    for captions in references:
+        reply_vector = vectors[start]
+        end = start + 1 + len(captions)
+        similarities = vectors[start + 1 : end] @ reply_vector
+        values.append(float(similarities.max()))
+        start = end
+    mean = sum(values) / len(values) if values else 0.0
+    return CorpusScore(mean, tuple(values))
 
 
 CAPTION_SIMILARITY = corpus_metric(

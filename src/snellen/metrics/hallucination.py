@@ -104,6 +104,15 @@ def _yes_no(options: Sequence[str]) -> bool:
 def _pope_metric(
     what: str, read: Callable[[str], YesNo | None], name_prefix: str = "", **declared: Any
 ) -> CorpusCountMetric:
+    """Return POPE's metric of yes-no answers: accuracy, precision, recall, F1 and the share of yes.
+
+    Args:
+        what: What the metric reads, for its description.
+        read: Reads yes or no in a reply; None if it finds neither.
+        name_prefix: Beginning of the names of its rows.
+        declared: Other fields of the rows.
+    """
+
     def count(reply: str, texts: Sequence[str]) -> Counts:
         labels = {read_yes_no(text) for text in texts}
         if len(labels) != 1 or None in labels:

@@ -90,18 +90,27 @@ def _spelled(word: str) -> Fraction | None:
 
 
 def number_right(reply: str, references: Sequence[str]) -> Marks:
-    """1 if the reply gives the numbers of a gold and no others, else 0; None where it gives none, or too many to tell.
+    """Mark a reply that should give the number, or the list of numbers, of a reference.
 
-    A gold with decimals is met by what rounds to it (`1.45` by 1.4523); a whole one by itself alone. A gold that is a
-    list (`[2007, 2008]`) has to be given in its order. Raises DataError for a gold without a number.
+    A reference with decimals is met by what rounds to it (`1.45` by 1.4523); a whole one only by itself. The numbers of
+    a list (`[2007, 2008]`) have to be given in its order.
+
+    Returns:
+        1 if the reply gives the numbers of a reference and no others, else 0; None if it gives no numbers, or too many
+        to tell which are meant.
+
+    Raises:
+        DataError: A reference has no number.
     """
     golds = [(_numbers(reference), _half_unit(reference)) for reference in references]
     if not golds or not all(numbers for numbers, _ in golds):
         raise DataError(f"gold {' / '.join(references)!r} is not a number")
     numbers_in_reply = read_numbers(reply)
-    if len(numbers_in_reply) not in {len(numbers) for numbers, _ in golds}:
+    possible_lengths = {len(numbers) for numbers, _ in golds}
+    if len(numbers_in_reply) not in possible_lengths:
         return None
-    return (float(any(_meet(numbers_in_reply, numbers, slack) for numbers, slack in golds)),)
+    is_right = any(_meet(numbers_in_reply, numbers, slack) for numbers, slack in golds)
+    return (float(is_right),)
 
 
 def _half_unit(reference: str) -> Fraction:
@@ -167,12 +176,29 @@ def _count_objects(reader: Reader, reply: str, texts: Sequence[str]) -> Counts:
 
 
 def _count_rows(sums: Counts) -> tuple[float | None, ...]:
-    n, right, near, n_read, error, squared = sums
-    errors = (error / n_read, math.sqrt(squared / n_read)) if n_read else (None, None)
-    return (right / n, near / n, *errors, 1 - n_read / n)
+    """Return the metrics of counts from their sums: accuracy, near accuracy, mean error, root of squared error, unread.
+
+    The errors are over the replies with a number, and None if there are none.
+    """
+    n_questions, n_right, n_near, n_read, error, squared_error = sums
+    mean_error = None
+    root_mean_square = None
+    if n_read:
+        mean_error = error / n_read
+        root_mean_square = math.sqrt(squared_error / n_read)
+    return (
+        n_right / n_questions,
+        n_near / n_questions,
+        mean_error,
+        root_mean_square,
+        1 - n_read / n_questions,
+    )
 
 
 def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, ...]:
+    """Return the rows of a counting metric: accuracy, near accuracy, two errors, and the share of replies without a
+    number."""
+
     def error(name: str, title: str) -> MetricRow:
         return metric_row(
             f"{name_prefix}{name}",
@@ -280,14 +306,27 @@ def _whole_number(text: str) -> Number | None:
 
 
 def _is_within_tolerance(numbers: Sequence[Number], gold: Number, reference: str) -> bool:
-    if len(numbers) != 1 or not units_agree(numbers[0][1], gold[1]):
+    """Return whether a reply's only number is close enough to the ground truth.
+
+    A year has to be exact. A percentage also matches the share that it stands for: 25% and 0.25.
+
+    Args:
+        numbers: Value and unit of each number in the reply.
+        gold: Value and unit of the ground truth.
+        reference: The ground truth as it was written.
+    """
+    if len(numbers) != 1:
         return False
-    (value, unit), (target, gold_unit) = numbers[0], gold
+    value, unit = numbers[0]
+    target, gold_unit = gold
+    if not units_agree(unit, gold_unit):
+        return False
     readings = [value]
     if {unit, gold_unit} == {"%", ""}:
         readings.append(value / 100 if unit else value * 100)
-    slack = 0 if not target or _YEAR.fullmatch(reference.strip()) else TOLERANCE * abs(target)
-    return any(abs(reading - target) <= slack for reading in readings)
+    is_year = bool(_YEAR.fullmatch(reference.strip()))
+    tolerance = 0 if not target or is_year else TOLERANCE * abs(target)
+    return any(abs(reading - target) <= tolerance for reading in readings)
 
 
 def legacy_relaxed_accuracy(reply: str, references: Sequence[str]) -> float:

@@ -107,6 +107,7 @@ def _mean_over_replies(question: AskedQuestion, metric: ReplyMetric) -> float:
 def _reply_value(
     prediction: Prediction, question_text: str, references: Sequence[str], metric: ReplyMetric
 ) -> float:
+    """Return the value of a metric for one reply. Raises TypeError if the metric returns no number."""
     # A lenient rule may accept an empty text, so a reply that was never received has the worst value.
     row = metric.rows[0]
     worst = row.low if row.better == "higher" else row.high

@@ -70,6 +70,7 @@ def metric(
     """
 
     def declare(measure: Any) -> Any:
+        """Register a function as a metric, and return the function unchanged."""
         own_name = name or function_name(measure)
         library = (getattr(measure, "__module__", None) or "").partition(".")[0]
         if library in LIBRARIES_OF_LISTS:
@@ -192,6 +193,7 @@ def _named_function(name: str, function: Any) -> str:
 
 
 def _name_of(each: Any) -> str:
+    """Return the name of a metric that was given as a name, a metric or a function, and register it if necessary."""
     if isinstance(each, str):
         registry.register_code("metrics", each)
         return each

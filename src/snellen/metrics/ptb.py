@@ -123,6 +123,7 @@ _BEFORE_SENTENCE = late_pattern(rf"(?<=\b[A-Za-z])(?<![\w.].)\. (?=(?:{_SENTENCE
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of tokens in the order in which the tokeniser of the Penn Treebank tries them."""
     letter = rf"(?:[^\W\d_{_NO_LETTER}]|[{_MARKS}])"
     sign = rf"(?:[^\W_{_NO_LETTER}]|[{_MARKS}])"  # letter or digit
     apostrophe = "['\u2019]"

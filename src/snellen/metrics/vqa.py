@@ -131,26 +131,37 @@ def _same_numbers(reply: str, reference: str) -> bool:
 
 
 def _matches(reply: str, gold: str, reference: str) -> bool:
+    """Return whether a reply gives a reference answer, compared as yes or no, as a number or as words.
+
+    Args:
+        reply: The reply.
+        gold: The reference, normalised.
+        reference: The reference as it was written.
+    """
     if gold in ("yes", "no"):
         return read_yes_no(reply) == gold
-    words = standard_normalise(reply).split()
+
     number = number_in(gold)
     if number is not None:
         if declines(reply):
             return False
-        expected = [number_in(form) for form in number_forms(reference)]
+        reference_numbers = [number_in(form) for form in number_forms(reference)]
+        expected = set(reference_numbers) if len(reference_numbers) == 1 else {number}
         stated = stated_answer(reply)
         if stated == answer_text(reply):  # it announces no answer
             stated = worked_result(stated)
-        right = set(expected) if len(expected) == 1 else {number}
-        return numbers_of(stated) == right or _ends_in(stated, right, question_of(reply))
-    gold_singulars = [_singular(word) for word in gold.split()]
+        found = numbers_of(stated)
+        return found == expected or _ends_in(stated, expected, question_of(reply))
+
+    words = standard_normalise(reply).split()
     singulars = [_singular(word) for word in words]
-    return any(
-        singulars[start : start + len(gold_singulars)] == gold_singulars
-        and not _negated(words[:start])
-        for start in range(len(words) - len(gold_singulars) + 1)
-    )
+    gold_singulars = [_singular(word) for word in gold.split()]
+    n_gold = len(gold_singulars)
+    for start in range(len(words) - n_gold + 1):
+        is_named = singulars[start : start + n_gold] == gold_singulars
+        if is_named and not _negated(words[:start]):
+            return True
+    return False
 
 
 _COPULA = re.compile(r"\b(?:is|are|was|were)\b", re.IGNORECASE)

@@ -71,6 +71,7 @@ def control_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _control_table(rows: Sequence[_ControlRow]) -> Table:
+    """Return the table of scores next to those of a control without the right image."""
     columns: list[Column[_ControlRow]] = [
         Column("run", lambda row: row.run, is_label=True),
         Column("benchmark", lambda row: row.score.scored.spec.name, is_label=True),

@@ -39,6 +39,7 @@ def convention_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _run_tables(view: RunView, standard_run: ScoredRun) -> list[Table]:
+    """Return the table of a run scored as published next to the same run scored by the standard rules."""
     columns: list[Column[_ConventionRow]] = [
         Column("benchmark", lambda row: row.benchmark, is_label=True),
         Column("method", lambda row: row.method, is_label=True),

@@ -67,6 +67,7 @@ def cost_scatters(views: Sequence[RunView]) -> list[ChartPanel]:
 
 
 def _cost_points(series: int, view: RunView) -> Iterator[CostPoint]:
+    """Yield the accuracy and the cost of a run under each protocol whose number stands for the model."""
     metric = view.substitutes.get("accuracy", "accuracy")
     for protocol in dict.fromkeys(cost.protocol for cost in view.run.costs):
         row = view.results_by_key.get((protocol, metric, OVERALL, OVERALL, ""))

@@ -116,6 +116,7 @@ def cost_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _cost_rows(view: RunView) -> list[_CostRow]:
+    """Return a row for each cost of a run, with the headline number that it paid for."""
     rows: list[_CostRow] = []
     for cost in view.run.costs:
         scored = view.benchmark(cost.benchmark)

@@ -80,6 +80,7 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _request_table(views: Sequence[RunView]) -> Table:
+    """Return the table of the requests of each model: asked, reused, failed."""
     columns: list[Column[_RequestRow]] = [
         Column("model", lambda row: row.view.label, is_label=True),
         Column("asked", lambda row: row.view.run.distinct_requests),
@@ -102,6 +103,7 @@ def _request_table(views: Sequence[RunView]) -> Table:
 
 
 def _reply_table(views: Sequence[RunView]) -> Table:
+    """Return the table of what became of the replies: read, unparsed, empty, failed."""
     columns: list[Column[_ReplyRow]] = [
         Column("model", lambda row: row.view.label, is_label=True),
         Column("protocol", lambda row: row.counts.protocol, is_label=True),

@@ -126,6 +126,8 @@ def _line_names(lines: Sequence[ModelMethodRow]) -> dict[str, str]:
 
 
 def _benchmark_row(lines: Sequence[ModelMethodRow], benchmark: str) -> _HeadlineRow:
+    """Return the row of a benchmark: its metric, its chance level, and the headline number of each model or why there
+    is none."""
     metrics: dict[str, None] = {}
     levels: list[float | None] = []
     cells: list[Cell] = []

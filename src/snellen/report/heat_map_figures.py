@@ -40,6 +40,7 @@ def dimension_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
 def _heat_map_panels(
     title: str, rows: Sequence[FigureRow], views: Sequence[RunView]
 ) -> list[ChartPanel]:
+    """Draw a heat map of the rows that are shares for each method, if it has two models and two rows with values."""
     panels: list[ChartPanel] = []
     for method in METHODS:
         model_rows = [row for row in method_rows(views) if row.method == method]

@@ -102,6 +102,7 @@ def _title(views: Sequence[RunView]) -> str:
 
 
 def _head(views: Sequence[RunView], sentences: Sequence[str]) -> PageHead:
+    """Return the head of a report: models, dates, facts and findings."""
     dates = sorted({view.run.manifest.started[:10] for view in views})
     period = ""
     if len(dates) == 1:
@@ -146,6 +147,7 @@ def _sections(
     sentences: Sequence[str],
     shown_sections: Sequence[ReportSection],
 ) -> list[PageSection]:
+    """Return the sections of a report with their figures, tables and samples, in the order in which they are shown."""
     figures = report_figures(views)
     sample_queries = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
     for index, view in enumerate(views):
@@ -209,6 +211,7 @@ def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[PageBlock]:
 
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:
+    """Return the block of sample cards, with the choices of its filters."""
     image_numbers = {digest: number for number, digest in enumerate(gallery.images)}
     cards = [
         sample_card(entry, gallery, views[entry.model].label, image_numbers)

@@ -98,6 +98,7 @@ def count_replies(run: ScoredRun) -> list[ReplyCounts]:
 
 
 def _count_questions(scored: ScoredBenchmark, counts: ReplyCounts) -> None:
+    """Count the questions of a protocol, and those without a value by reason."""
     questions: set[tuple[str, int]] = set()
     for (protocol, _, metric), scores in scored.score_rows.items():
         if protocol != counts.protocol:
@@ -396,6 +397,8 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
     def _with_secondary(
         self, result: Result, protocol: str, metric: str, dimension: str
     ) -> HeadlineEstimate:
+        """Return an estimate with those that belong beside it: over parsed replies only, and the bounds that unparsed
+        replies leave."""
         results = self.view.results_by_key
 
         def same_place(row: str) -> Result | None:

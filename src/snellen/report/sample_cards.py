@@ -223,6 +223,7 @@ def _count_of_replies(entry: GalleryEntry) -> str:
 
 
 def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[PresentationChip, ...]:
+    """Return a chip for each presentation of a question: which option was chosen, and whether it was right."""
     chips = []
     for prediction in entry.predictions:
         variant = prediction.variant

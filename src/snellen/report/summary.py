@@ -119,6 +119,7 @@ def _metric_column(
 
 
 def _summary_row(line: ModelMethodRow) -> SummaryRow:
+    """Return the summary of a model under one method: its main numbers, and the questions that they lack."""
     cells = {metric: summary_cell(line, metric, line.overall(metric)) for metric in METRICS}
     accuracy = line.overall("accuracy")
     estimate = None if accuracy is None else accuracy.estimate

@@ -124,6 +124,7 @@ def _accuracy_scores(asked: AskedQuestion, asked_passes: Passes) -> Iterator[Sco
 
 
 def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
+    """Yield the scores that need several rotations of the options, or the reason why there are none."""
     answer = question.answer
     rotations = question.declaration.n_presentations(question.sample)
     names = (*CIRCULAR_ACCURACY.names, "circular_drop")
@@ -144,6 +145,8 @@ def _circular_scores(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _circular_verdicts(question: AskedQuestion, answer: Answer, rotations: int) -> Iterator[Score]:
+    """Yield the scores of a question under all rotations of its options (MMBench's circular evaluation): the verdict,
+    its bounds by doubtful readings, and the drop from the first pass."""
     counted = question.missing_as_wrong
     first_passes = _first_passes(counted)
     has_ended = _has_ended(counted, first_passes)

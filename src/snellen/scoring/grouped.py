@@ -57,6 +57,8 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
     def tallies(
         self, questions: Sequence[AskedQuestion], context: ScoringContext
     ) -> list[QuestionCounts]:
+        """Return one count per group of questions, such as those about one image: whether all of its answers are
+        right."""
         groups: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
             groups[self._key(question, context.benchmark)].append(question)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -119,9 +118,14 @@ def _step_number(exchange: Exchange) -> int:
 
 
 def _answers_in_a_row(steps: Sequence[Exchange], *, has_ended: bool) -> AnswersInARow:
-    """Count the steps that were answered before the first one that failed."""
-    n_answered = sum(1 for _ in takewhile(lambda step: step.response.error is None, steps))
-    return AnswersInARow(n_answered, broken=n_answered < len(steps) or not has_ended)
+    """Count the steps of a conversation that were answered before the first one that failed."""
+    n_answered = 0
+    for step in steps:
+        if step.response.error is not None:
+            break
+        n_answered += 1
+    is_broken = n_answered < len(steps) or not has_ended
+    return AnswersInARow(n_answered, broken=is_broken)
 
 
 Question = tuple[str, str, int]

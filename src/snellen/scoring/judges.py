@@ -150,6 +150,7 @@ class JudgeEnsemble:
         return [list(on_task) for on_task in zip(*by_judge, strict=True)]
 
     def _verdicts_of(self, judge: Judge, tasks: Sequence[JudgeTask], unsure: int) -> list[Verdict]:
+        """Return the verdicts of one judge, and note its work. Raises ErrorBudgetError if too many are missing."""
         verdicts, calls = judge.ask(tasks, unsure)
         failures = [verdict for verdict in verdicts if verdict.failed]
         versions = dict.fromkeys(task.label for task in tasks)

@@ -33,8 +33,13 @@ class Oracle(ShownByName):
         return {"instrument": "oracle", "version": "2"}
 
     def prepare(self, benchmarks: Sequence[Path]) -> None:
-        self._folders = {Benchmark(folder).name: folder for folder in benchmarks}
-        self._answers = {name: open_answers(folder) for name, folder in self._folders.items()}
+        """Open the answers of the benchmarks that will be asked, by the names of the benchmarks."""
+        self._folders = {}
+        self._answers = {}
+        for folder in benchmarks:
+            name = Benchmark(folder).name
+            self._folders[name] = folder
+            self._answers[name] = open_answers(folder)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         return [self._reply(request) for request in requests]
@@ -53,18 +58,19 @@ class Oracle(ShownByName):
         )
 
     def _reply(self, request: Request) -> Response:
+        """Return the right reply to a request: the label of the right option as it is shown, its text, or a reference."""
         answer = self._answer(request)
         if answer is None:
             return _UNKNOWN
         if not answer.options:
             return Response(text=answer.texts[0], finish="stop")
-        variant, right = request.variant, answer.options[0]
+        variant = request.variant
+        right_option = answer.options[0]
         if variant.labels:
-            return Response(text=f"({variant.labels[variant.order.index(right)]})", finish="stop")
-        return Response(
-            text=self._options_of(request.benchmark)[request.sample_id, variant.turn][right],
-            finish="stop",
-        )
+            position = variant.order.index(right_option)
+            return Response(text=f"({variant.labels[position]})", finish="stop")
+        options = self._options_of(request.benchmark)[request.sample_id, variant.turn]
+        return Response(text=options[right_option], finish="stop")
 
     def _options_of(self, benchmark: str) -> dict[Key, tuple[str, ...]]:
         """The texts of the options of each question, read once a question shows them without labels."""

@@ -157,6 +157,7 @@ class HeadlineScores:
         return by_row.get("accuracy") or by_row.get(self._text_row)
 
     def _tally(self, by_part: Mapping[str, Score]) -> QuestionCounts:
+        """Return what one question adds to each part of a published mean."""
         counts: list[float] = []
         for part, weight in self._rule.parts.items():
             score = by_part.get(part)

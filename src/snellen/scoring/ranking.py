@@ -97,27 +97,30 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
                 yield question.score(row, value, len(question.answered) or 1)
 
     def measure(self, question: AskedQuestion) -> dict[str, Value]:
-        """One value per row, the mean over presentations, or why there is none.
+        """Rank the options of a question by their likelihood, and measure the rank of the best right one.
 
-        There is no row `ndcg` where nobody said how right each option is.
+        Returns:
+            A value for each row, the mean over presentations, or the reason why there is none. There is no row `ndcg` if
+            nobody said how relevant each option is.
         """
         answer = question.answer or Answer(question.sample.id)
-        rows = self.names if answer.relevance else self.names[:-1]
-        if not question.answered or not answer.options:
-            return dict.fromkeys(
-                rows, HIDDEN_ANSWER if question.answered else why_unanswered(question)
-            )
+        row_names = self.names if answer.relevance else self.names[:-1]
+        if not question.answered:
+            return dict.fromkeys(row_names, why_unanswered(question))
+        if not answer.options:
+            return dict.fromkeys(row_names, HIDDEN_ANSWER)
+
+        ranks: list[float] = []
         try:
-            ranks = [
-                min(gold_rank(p.scores, gold) for gold in answer.options) for p in question.answered
-            ]
+            for prediction in question.answered:
+                ranks.append(min(gold_rank(prediction.scores, gold) for gold in answer.options))
         except DataError as error:  # an option without a likelihood
-            return dict.fromkeys(rows, Unscored("metric undefined", str(error)))
-        values: dict[str, Value] = {
-            "mrr": _mean_of([1 / rank for rank in ranks]),
-            **{f"recall_at_{k}": _mean_of([rank <= k for rank in ranks]) for k in RECALLS},
-            "mean_rank": _mean_of(ranks),
-        }
+            return dict.fromkeys(row_names, Unscored("metric undefined", str(error)))
+
+        values: dict[str, Value] = {"mrr": _mean_of([1 / rank for rank in ranks])}
+        for k in RECALLS:
+            values[f"recall_at_{k}"] = _mean_of([rank <= k for rank in ranks])
+        values["mean_rank"] = _mean_of(ranks)
         if answer.relevance:
             values["ndcg"] = _ndcg(question, answer.relevance)
         return values

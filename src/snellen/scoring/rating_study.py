@@ -161,6 +161,7 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _fault(study: RatingStudy) -> str:
+    """Return what is wrong in a study, with what to do; empty if nothing is."""
     names = [dimension.name for dimension in study.dimensions]
     if not names:
         return "there are no dimensions; add [[dimensions]] with name and title"
@@ -169,9 +170,8 @@ def _fault(study: RatingStudy) -> str:
     if not 0 <= study.lowest < study.highest <= 9:
         return f"the scale goes from {study.lowest} to {study.highest}; give digits from 0 to 9, the lowest first"
     for overall in study.overall:
-        if not overall.dimensions or (
-            unknown := [name for name in overall.dimensions if name not in names]
-        ):
-            dimension_names = ", ".join(unknown) if overall.dimensions else "nothing"
-            return f"the overall {overall.name!r} is a mean of {dimension_names}; name some of {', '.join(names)}"
+        unknown_names = [name for name in overall.dimensions if name not in names]
+        if unknown_names or not overall.dimensions:
+            averaged = ", ".join(unknown_names) or "nothing"
+            return f"the overall {overall.name!r} is a mean of {averaged}; name some of {', '.join(names)}"
     return ""

@@ -66,6 +66,7 @@ class RatedMetric(Metric, frozen=True, kw_only=True):
     def _scores(
         self, questions: Sequence[AskedQuestion], means: dict[str, dict[str, float]]
     ) -> Iterator[Score]:
+        """Yield the mean rating of each question by row, or the reason why there is none."""
         not_rated = Unscored("not rated", f"snellen rate form --study {self.study}")
         for row, column in zip(self.rows, self.columns, strict=True):
             for question in questions:

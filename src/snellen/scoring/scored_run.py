@@ -432,12 +432,20 @@ def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
 
 def empty_reply_sentences(scored: ScoredRun) -> Iterator[str]:
     """Yield a sentence with the number of empty replies and how many of these call a tool, if there are any."""
-    reasons = Counter(p.reason for benchmark in scored.benchmarks for p in benchmark.predictions)
-    calls = reasons["tool call"]
-    if empty := reasons["empty"] + calls:
-        replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
-        way_out = f" (tool calls: {calls:,}; configure the server without tools)" if calls else ""
-        yield f"{empty:,} of {replies:,} replies {'is' if empty == 1 else 'are'} empty{way_out}"
+    n_replies = 0
+    reasons: Counter[str | None] = Counter()
+    for benchmark in scored.benchmarks:
+        n_replies += len(benchmark.predictions)
+        reasons.update(prediction.reason for prediction in benchmark.predictions)
+    n_tool_calls = reasons["tool call"]
+    n_empty = reasons["empty"] + n_tool_calls
+    if not n_empty:
+        return
+    advice = ""
+    if n_tool_calls:
+        advice = f" (tool calls: {n_tool_calls:,}; configure the server without tools)"
+    verb = "is" if n_empty == 1 else "are"
+    yield f"{n_empty:,} of {n_replies:,} replies {verb} empty{advice}"
 
 
 FEWEST_WORDS_OF_SENTENCE = 5

@@ -230,21 +230,16 @@ def random_guess(seed: int) -> ReadingStage:
 
 
 def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Prediction:
-    purpose = (
-        f"random guess {prediction.protocol} {msgspec.json.encode(prediction.variant).decode()}"
-    )
-    guess = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed).randrange(
-        len(options) + 1
-    )
+    """Return the prediction with a random guess: one of the options, or no answer, each equally likely."""
+    variant = msgspec.json.encode(prediction.variant).decode()
+    purpose = f"random guess {prediction.protocol} {variant}"
+    rng = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed)
+    guess = rng.randrange(len(options) + 1)
     return replace(
         prediction,
         choice=options[guess] if guess < len(options) else None,
         extraction_method="random guess",
         probabilities=(),
-        reason=prediction.reason if guess == len(options) else None,
-        detail="",
-        extractor_version=f"{prediction.extractor_version} + {RANDOM_VERSION} (seed {seed})",
-        notes=(*prediction.notes, f"before the random guess: {prediction.reason}"),
     )
 
 

@@ -50,34 +50,37 @@ class RunComparison(Struct, frozen=True):
 
 
 def compare_shown(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
-    """The first run with each other one."""
-    flips = tuple(flip for other in runs[1:] for flip in flips_of(library, runs[0], other))
+    """Compare the first of several runs with each of the others, for a page."""
+    flips: list[Flips] = []
+    for other in runs[1:]:
+        flips.extend(flips_of(library, runs[0], other))
     try:
-        scored = [read_scored(run) for run in runs]
-        comparison = compare_runs(
-            scored, resamples=RESAMPLES if len(runs) > 2 else 0, with_flips=False
-        )
-        compared = ComparedRuns(scored, comparison)
+        scored_runs = [read_scored(run) for run in runs]
+        resamples = RESAMPLES if len(runs) > 2 else 0
+        comparison = compare_runs(scored_runs, resamples=resamples, with_flips=False)
+        compared = ComparedRuns(scored_runs, comparison)
         tables = tables_of(compared.in_both, comparison.labels[0])
     except SnellenError as error:
-        return RunComparison((), (), (), flips, str(error))
-    benchmarks = {
-        run.name: [b.spec.name for b in its.benchmarks]
-        for run, its in zip(runs, scored, strict=True)
-    }
-    shared = set.intersection(*map(set, benchmarks.values()))
-    views = common_views(scored)
+        return RunComparison((), (), (), tuple(flips), str(error))
+
+    names_by_run: dict[str, list[str]] = {}
+    for run, scored_run in zip(runs, scored_runs, strict=True):
+        names_by_run[run.name] = [scored.spec.name for scored in scored_run.benchmarks]
+    shared_names = set.intersection(*map(set, names_by_run.values()))
+    other_benchmarks: dict[str, tuple[str, ...]] = {}
+    for run_name, names in names_by_run.items():
+        not_shared = tuple(name for name in names if name not in shared_names)
+        if not_shared:
+            other_benchmarks[run_name] = not_shared
+
+    views = common_views(scored_runs)
     return RunComparison(
         tuple(findings(views, compared, of_instruments=True)) if views else (),
         tuple(_charts(views)) if views else (),
         tuple(TableBlock(table, "matrix", "folded") for table in tables),
-        flips,
-        "" if comparison.differences else nothing_in_common(scored),
-        {
-            run: tuple(b for b in names if b not in shared)
-            for run, names in benchmarks.items()
-            if set(names) - shared
-        },
+        tuple(flips),
+        "" if comparison.differences else nothing_in_common(scored_runs),
+        other_benchmarks,
     )
 
 

@@ -62,6 +62,7 @@ def failure_clusters(library: RunLibrary, run: ShownRun, protocol: str) -> list[
 
 
 def _by_tag(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple[Cluster, ...]:
+    """Return the values of tags whose questions are clearly more often wrong than the others, the worst first."""
     scored = f"run = ? AND protocol = ? AND outcome IN ({RIGHT}, {WRONG}, {UNPARSED})"
     [(wrong, total)] = library.rows(
         f"SELECT sum(outcome = {WRONG}), count(*) FROM entry WHERE {scored}",
@@ -129,25 +130,30 @@ class AlikeCluster(Struct, frozen=True):
 
 
 def alike_failures(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeCluster]:
-    """Clusters with clearly more wrong answers than the others, the worst first, each with its failures first."""
+    """Return the clusters of similar images with clearly more wrong answers than the others.
+
+    The cluster with the largest excess of wrong answers comes first, and in each cluster its wrong answers do.
+    """
     questions = _questions(library, run, protocol)
     if len(questions) < 2 * SIZE:
         return []
-    vectors = image_descriptors([_content(library, question.digest) for question in questions])
-    share = sum(question.is_wrong for question in questions) / len(questions)
-    clusters = []
-    for places in _clusters(vectors, len(questions) // SIZE):
-        members = sorted(
-            (questions[place] for place in places), key=lambda question: not question.is_wrong
-        )
+    images = [_content(library, question.digest) for question in questions]
+    wrong_share = sum(question.is_wrong for question in questions) / len(questions)
+    clusters: list[tuple[float, AlikeCluster]] = []
+    for indexes in _clusters(image_descriptors(images), len(questions) // SIZE):
+        members = [questions[index] for index in indexes]
+        members.sort(key=lambda question: not question.is_wrong)
         cluster = AlikeCluster(tuple(members))
-        excess = cluster.wrong - share * len(members)
-        if excess > STANDARD_ERRORS * (len(members) * share * (1 - share)) ** 0.5:
+        excess = cluster.wrong - wrong_share * len(members)
+        standard_error = (len(members) * wrong_share * (1 - wrong_share)) ** 0.5
+        if excess > STANDARD_ERRORS * standard_error:
             clusters.append((excess, cluster))
-    return [cluster for _, cluster in sorted(clusters, key=lambda pair: -pair[0])]
+    clusters.sort(key=lambda pair: -pair[0])
+    return [cluster for _, cluster in clusters]
 
 
 def _questions(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeQuestion]:
+    """Return the first questions of a run with an image under a protocol, and whether their answers were wrong."""
     chosen = QuestionFilter(run=run.name, protocol=protocol)
     rows = library.rows(
         "SELECT benchmark, sample_id, turn, build, outcome, sample FROM entry JOIN question ON question.id = question "
@@ -157,12 +163,14 @@ def _questions(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeQ
         protocol,
         MOST_QUESTIONS,
     )
-    rows_of_samples = ((row, msgspec.json.decode(row[5], type=Sample)) for row in rows)
-    return [
-        AlikeQuestion(sample.images[0].digest, chosen.question_address(*row[:4]), row[4] != RIGHT)
-        for row, sample in rows_of_samples
-        if sample.images
-    ]
+    questions = []
+    for benchmark, sample_id, turn, build, outcome, encoded_sample in rows:
+        sample = msgspec.json.decode(encoded_sample, type=Sample)
+        if sample.images:
+            address = chosen.question_address(benchmark, sample_id, turn, build)
+            is_wrong = outcome != RIGHT
+            questions.append(AlikeQuestion(sample.images[0].digest, address, is_wrong))
+    return questions
 
 
 def _content(library: RunLibrary, digest: str) -> bytes:

@@ -190,6 +190,10 @@ class _RunWriter:
         self._write_exchanges(manifest)
 
     def _write_benchmark(self, use: BenchmarkUse, scored: ScoredBenchmark) -> None:
+        """Index the questions and replies of one benchmark of the run.
+
+        Questions that another run indexed already are reused.
+        """
         indexed_rows = self._connection.execute(
             "SELECT id, sample_id, turn FROM question WHERE benchmark = ? AND build = ?",
             (use.name, build_of(use)),
@@ -212,6 +216,7 @@ class _RunWriter:
             self._entries[question, entry.protocol] = self._add_entry(question, entry)
 
     def _add_question(self, use: BenchmarkUse, entry: GalleryEntry, position: int) -> int:
+        """Add a question and its tags to the index, and return its number there."""
         sample = entry.sample
         turn = sample.rounds[entry.turn]
         question = self._insert(
@@ -247,6 +252,7 @@ class _RunWriter:
         return question
 
     def _add_entry(self, question: int, entry: GalleryEntry) -> int:
+        """Add the replies to a question under one protocol to the index, and return their number there."""
         self.outcomes.add(entry)
         choices = set()
         for prediction in entry.predictions:
@@ -272,6 +278,7 @@ class _RunWriter:
         return row
 
     def _write_exchanges(self, manifest: RunManifest) -> None:
+        """Index where each request and response is in the journals of the run, and the texts of the replies."""
         builds = {use.name: build_of(use) for use in manifest.benchmarks}
         exchanges: list[tuple[int, int, int, int]] = []
         replies: dict[int, list[str]] = defaultdict(list)

@@ -396,11 +396,16 @@ def previous_run(run: ShownRun, runs: Sequence[ShownRun]) -> ShownRun | None:
 
 
 def _precedes(earlier: ShownRun, run: ShownRun) -> bool:
+    """Return whether a run is an earlier one of the same model that shares a benchmark."""
     if earlier.manifest is None or run.manifest is None:
         return False
-    first, second = earlier.manifest, run.manifest
-    shared = {use.name for use in first.benchmarks} & {use.name for use in second.benchmarks}
-    return first.model == second.model and first.started < second.started and bool(shared)
+    if earlier.manifest.model != run.manifest.model:
+        return False
+    if earlier.manifest.started >= run.manifest.started:
+        return False
+    earlier_names = {use.name for use in earlier.manifest.benchmarks}
+    names = {use.name for use in run.manifest.benchmarks}
+    return bool(earlier_names & names)
 
 
 _FLIPS = f"""

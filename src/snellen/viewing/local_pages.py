@@ -209,6 +209,7 @@ class LocalPages(ViewPages):
         return _question_address(form, "notes")
 
     def _keep_label(self, form: Form) -> str:
+        """Store the label of a reply from a form, and return the address of the reply."""
         run, item = self.named_run(form.get("run", "")), form.get("item", "")
         self.number(form)
         label = form.get("label", "") or None
@@ -439,10 +440,14 @@ def _cookie(request: Request) -> str:
 
 
 def _question_address(form: Form, part: str) -> str:
-    """A part of the page of the question of a form, in the list of questions that it was opened from."""
-    chosen = QuestionFilter.from_query(dict(parse_qsl(form.get("among", ""))))
-    of, sample, build = (form.get(name, "") for name in ("of", "sample", "build"))
-    return f"{chosen.question_address(of, sample, int(form.get('turn', '0')), build)}#{part}"
+    """Return the address of a part of a question's page, in the list of questions from which the form was opened."""
+    query = dict(parse_qsl(form.get("among", "")))
+    chosen = QuestionFilter.from_query(query)
+    turn = int(form.get("turn", "0"))
+    address = chosen.question_address(
+        form.get("of", ""), form.get("sample", ""), turn, form.get("build", "")
+    )
+    return f"{address}#{part}"
 
 
 # --- the application -------------------------------------------------------------------------------------------------

@@ -226,6 +226,7 @@ class ViewPages:
         )
 
     def question(self, request: Request) -> Response:
+        """Answer with the page of one question of the chosen list, and links to the questions before and after it."""
         chosen = self._chosen(
             {**request.query_params, "benchmark": request.query_params.get("in", "")}
         )
@@ -394,6 +395,7 @@ class ViewPages:
         return line
 
     def _overview(self, request: Request) -> dict[str, Any]:
+        """Return the values of the page with all runs."""
         runs = self.library.runs()
         lines = self.lines(runs)
         chosen = RunFilter.from_query(request.query_params)

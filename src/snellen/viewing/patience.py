@@ -86,6 +86,7 @@ class PatientProtocol(HttpToolsProtocol):
     # --- what comes ----------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        """Take bytes from a client, and end the connection if the head or the framing of its request is too long."""
         self._framing += len(data)
         super().data_received(data)
         if self.transport.is_closing():

@@ -490,6 +490,7 @@ class Launcher:
         return self.start(fields, folder.parent)
 
     def _launch(self, run: Path, exam: str, words: Callable[[Path], tuple[str, ...]]) -> Launch:
+        """Start a command of Snellen as a process that goes on without the page."""
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
         folder = self._place / name
         folder.mkdir(parents=True)

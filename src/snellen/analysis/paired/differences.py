@@ -598,17 +598,19 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
         return self._own_spread if len(keys) == len(self.keys) else self._spread_over(keys)
 
     def _spread_over(self, keys: Sequence[QuestionKey]) -> Spread:
+        """Return the value over some questions, and how much each question moves it; None if there is no value."""
         if self.counted_by:
             metric = summed_metric(self.counted_by)
             row = metric.names.index(self.metric)
-            return linearised_deviations(
-                [self.counts[key] for key in keys], lambda sums: (metric.compute(sums)[row],), 1
-            )[0]
+            counts = [self.counts[key] for key in keys]
+            [spread] = linearised_deviations(counts, lambda sums: (metric.compute(sums)[row],), 1)
+            return spread
         if self.censored:
-            weighted = censored_mean([[self.censored[key] for key in keys]])
-            if weighted is None or not weighted.is_sure:
+            scores = [self.censored[key] for key in keys]
+            corrected = censored_mean([scores])
+            if corrected is None or not corrected.is_sure:
                 return None
-            return weighted.value, weighted.deviations
+            return corrected.value, corrected.deviations
         if not keys:
             return None
         values = [self.values[key] for key in keys]
@@ -958,64 +960,70 @@ def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
 
 
 def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
-    """Return the mean of differences; None if their metrics have different scales.
+    """Return the mean over benchmarks of the differences of two runs; None if their metrics have different scales.
 
     The benchmarks have equal weights or, if their suites declare it, weights by number of questions.
+
+    Args:
+        members: The difference on each benchmark.
+        dimension: The dimension that the benchmarks share, for the result.
     """
-    rows = [
-        declared_row(metric) for metric in dict.fromkeys(member.result.metric for member in members)
-    ]
-    if len({(row.scale, row.better) for row in rows}) > 1 or (
-        len(members) > 1 and not rows[0].scale
-    ):
+    results = [member.result for member in members]
+    metrics = list(dict.fromkeys(result.metric for result in results))
+    rows = [declared_row(metric) for metric in metrics]
+    first_row = rows[0]
+    has_one_scale = len({(row.scale, row.better) for row in rows}) == 1
+    if not has_one_scale or (len(members) > 1 and not first_row.scale):
         return None
-    results, m = [member.result for member in members], len(members)
+
+    n_members = len(members)
     shares = benchmark_weights(
         [member.spec for member in members],
         [result.metric for result in results],
         [result.difference.questions for result in results],
     )
-    weights = [m * share for share in shares]
-    contributions = {
-        f"{member.result.benchmark} {member.result.dimension} {group}": weight * value / m
-        for member, weight in zip(members, weights, strict=True)
-        for group, value in member.contributions.items()
-    }
-    weighted = (result.difference.scaled(w) for result, w in zip(results, weights, strict=True))
+    weights = [n_members * share for share in shares]
+    contributions: dict[str, float] = {}
+    weighted_differences: list[Estimate] = []
+    weighted_raw_differences: list[Estimate] = []
+    for member, weight in zip(members, weights, strict=True):
+        result = member.result
+        for group, value in member.contributions.items():
+            name = f"{result.benchmark} {result.dimension} {group}"
+            contributions[name] = weight * value / n_members
+        weighted_differences.append(result.difference.scaled(weight))
+        weighted_raw_differences.append((member.raw or result.difference).scaled(weight))
     test = sign_flip_test(list(contributions.values()))
-    difference, p = agreeing(mean_of_estimates(list(weighted)), test)
-    raws = [
-        (member.raw or member.result.difference).scaled(w)
-        for member, w in zip(members, weights, strict=True)
-    ]
-    metrics = {result.metric for result in results}
+    difference, p = agreeing(mean_of_estimates(weighted_differences), test)
+
+    first_result = results[0]
+    suites = {result.suite for result in results}
+    least_by_reading = [result.least_by_reading for result in results]
+    most_by_reading = [result.most_by_reading for result in results]
+    mean_difference = PairedDifference(
+        first_result.first,
+        first_result.second,
+        OVERALL,
+        dimension,
+        first_result.suite if len(suites) == 1 else "",
+        first_result.method,
+        first_result.method,
+        metrics[0] if len(metrics) == 1 else first_row.scale,
+        _weighted([result.first_value for result in results], weights),
+        _weighted([result.second_value for result in results], weights),
+        difference,
+        p,
+        only_one_has_value=sum(result.only_one_has_value for result in results),
+        unit=first_row.unit,
+        better=first_row.better,
+        least_by_reading=_mean_by_reading(results, weights, least_by_reading),
+        most_by_reading=_mean_by_reading(results, weights, most_by_reading),
+    )
     return Paired(
-        PairedDifference(
-            results[0].first,
-            results[0].second,
-            OVERALL,
-            dimension,
-            results[0].suite if len({result.suite for result in results}) == 1 else "",
-            results[0].method,
-            results[0].method,
-            metrics.pop() if len(metrics) == 1 else rows[0].scale,
-            _weighted([result.first_value for result in results], weights),
-            _weighted([result.second_value for result in results], weights),
-            difference,
-            p,
-            only_one_has_value=sum(result.only_one_has_value for result in results),
-            unit=rows[0].unit,
-            better=rows[0].better,
-            least_by_reading=_mean_by_reading(
-                results, weights, [result.least_by_reading for result in results]
-            ),
-            most_by_reading=_mean_by_reading(
-                results, weights, [result.most_by_reading for result in results]
-            ),
-        ),
+        mean_difference,
         members[0].spec,
         contributions,
-        mean_of_estimates(raws),
+        mean_of_estimates(weighted_raw_differences),
         sum(member.missing_in_first for member in members),
     )
 

@@ -196,6 +196,13 @@ def judge_release(
 
 
 def _outcome(data: RuleData, p_fail: float, alpha: float) -> GateOutcome:
+    """Decide a rule of a release gate.
+
+    Args:
+        data: The difference and its margin.
+        p_fail: P value of the test that the candidate is worse by more than the margin.
+        alpha: Error rate that the rule may have.
+    """
     p_pass = _p_beyond(data, above=True)
     questions = data.estimate.n + data.missing
     verdict: GateVerdict = "not enough evidence"
@@ -334,6 +341,7 @@ def _pairs(candidate: ScoredRun, baseline: ScoredRun, metric: str) -> list[Paire
 
 
 def _data(rule: GateRule, paired: Paired) -> RuleData:
+    """Return what a rule of a release gate needs to know of a difference, turned so that a higher value is better."""
     result = paired.result
     row = declared_row(result.metric)
     unit = result.unit or row.unit

@@ -136,9 +136,13 @@ def _randomisation_test(sums: Sequence[float]) -> float:
     """Return the share of all combinations of signs whose sum is at least as far from zero as the observed sum."""
     totals = [0.0]
     for value in sums:
-        totals = [total + sign * value for total in totals for sign in (1, -1)]
-    rounding = SAME * math.fsum(abs(value) for value in sums)
-    observed = abs(math.fsum(sums)) - rounding
+        next_totals = []
+        for total in totals:
+            next_totals.append(total + value)
+            next_totals.append(total - value)
+        totals = next_totals
+    rounding_error = SAME * math.fsum(abs(value) for value in sums)
+    observed = abs(math.fsum(sums)) - rounding_error
     n_as_far = sum(abs(total) >= observed for total in totals)
     return n_as_far / len(totals)
 

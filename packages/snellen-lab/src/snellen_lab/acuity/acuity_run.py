@@ -244,6 +244,7 @@ def threshold_differences(runs: list[AcuityRun]) -> Iterator[ThresholdDifference
 def _difference(
     first_model: str, second_model: str, first: TestAnswers, second: TestAnswers
 ) -> ThresholdDifference:
+    """Return the difference of the thresholds of two models in a test, with an interval if both have a threshold."""
     test = first.test
     scale = LevelScale.of(test)
     difference = posterior_difference(first.robust_posterior(), second.robust_posterior())

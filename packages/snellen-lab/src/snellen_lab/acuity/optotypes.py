@@ -149,6 +149,7 @@ def _letter_n() -> Shape:
 
 
 def _letter_r() -> Shape:
+    """Return the shape of a Sloan letter R, on a grid of five by five strokes."""
     stem = rectangle(0, 0, 1, 5)
     bowl = ((0.0, 0.0), *_arc(3.5, 1.5, 1.5, -90, 90), (0.0, 3.0))
     hole = ((1.0, 1.0), *_arc(3.5, 1.5, 0.5, -90, 90), (1.0, 2.0))

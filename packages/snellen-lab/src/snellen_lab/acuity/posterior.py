@@ -110,13 +110,20 @@ class Posterior:
         return Posterior(self.grid, self.right, self.total, weights.reshape(self.weights.shape))
 
     def _interval(self, axis: int, values: Array) -> Interval:
-        """Return a parameter's median and central interval, interpolated between the points of the grid."""
+        """Return the median and the central interval of a parameter, interpolated between the points of the grid.
+
+        Args:
+            axis: Axis of the parameter in the grid.
+            values: Values of the parameter along this axis.
+        """
         weights = self.weights.reshape(self.grid.shape)
         other_axes = tuple(set(range(weights.ndim)) - {axis})
-        cumulative = np.cumsum(weights.sum(axis=other_axes))
+        marginal_weights = weights.sum(axis=other_axes)
+        cumulative = [0.0, *np.cumsum(marginal_weights)]
         midpoints = (values[1:] + values[:-1]) / 2
         edges = np.concatenate([[values[0]], midpoints, [values[-1]]])
-        return Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *cumulative], edges).tolist())
+        median_and_ends = np.interp(MEDIAN_AND_ENDS, cumulative, edges).tolist()
+        return Interval(*median_and_ends)
 
     @property
     def threshold(self) -> Interval:

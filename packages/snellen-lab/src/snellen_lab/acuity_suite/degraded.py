@@ -114,15 +114,20 @@ def noise_ratio(trial: Trial) -> Stimulus:
 
 
 def noisy(image: Image.Image, sd: float, rng: random.Random) -> Image.Image:
-    """Return a grey image with Gaussian noise, independent for each pixel; `sd` in grey values, at most 44.
+    """Return a grey image with Gaussian noise that is independent for each pixel.
 
-    A random byte picks one of 256 quantiles: the tails end at 2.9 standard deviations.
+    A random byte picks one of 256 quantiles of the normal distribution: its tails end at 2.9 standard deviations.
+
+    Args:
+        image: The image, in mode L.
+        sd: Standard deviation of the noise in grey values, at most 44.
+        rng: Random generator.
     """
     quantiles = [NormalDist().inv_cdf((rank + 0.5) / 256) for rank in range(256)]
     quantile_sd = math.sqrt(sum(value * value for value in quantiles) / 256)
-    offsets = bytes(128 + round(sd * value / quantile_sd) for value in quantiles)
+    noise_by_byte = bytes(128 + round(sd * value / quantile_sd) for value in quantiles)
     random_bytes = rng.randbytes(image.width * image.height)
-    noise = Image.frombytes("L", image.size, random_bytes.translate(offsets))
+    noise = Image.frombytes("L", image.size, random_bytes.translate(noise_by_byte))
     return ImageChops.add(image, noise, offset=-128)
 
 

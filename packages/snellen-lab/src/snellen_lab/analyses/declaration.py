@@ -123,6 +123,7 @@ def find_analysis(name: str) -> AnalysisSpec:
 
 
 def _check(spec: AnalysisSpec, where: str) -> None:
+    """Check the names and fields of an analysis. Raises DataError or UnknownNameError."""
     for group in spec.groups:
         if sum(map(bool, (group.by, group.trained_on, group.members))) != 1:
             raise DataError(f"{where}: a group needs exactly one of by, trained_on and members")

@@ -342,12 +342,18 @@ def _scores(scored: ScoredBenchmark, protocol: str, metric: str) -> list[Score]:
 
 
 def _tallies(scored: ScoredBenchmark, protocol: str, metric: str) -> list[QuestionCounts]:
-    """Return what a corpus metric counted on each question with options."""
-    own = [tally for tally in scored.tallies if tally.protocol == protocol and tally.counts]
+    """Return what the corpus metric with this row counted on each question, under one protocol."""
     # Metrics are looked up once, because a benchmark may have many thousand tallies of a few.
-    names = {tally.metric for tally in own}
-    counting = {name for name in names if metric in find_metric(name).names}
-    return [tally for tally in own if tally.metric in counting]
+    has_row: dict[str, bool] = {}
+    tallies = []
+    for tally in scored.tallies:
+        if tally.protocol != protocol or not tally.counts:
+            continue
+        if tally.metric not in has_row:
+            has_row[tally.metric] = metric in find_metric(tally.metric).names
+        if has_row[tally.metric]:
+            tallies.append(tally)
+    return tallies
 
 
 FREE_TEXT = "free text is scored without reading an option from it"

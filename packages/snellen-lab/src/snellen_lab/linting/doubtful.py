@@ -109,6 +109,8 @@ def _chances(scored: ScoredBenchmark) -> dict[QuestionKey, float]:
 def _solved_blind(
     verdicts: Verdicts, chances: Mapping[QuestionKey, float]
 ) -> tuple[Finding, list[DoubtfulQuestion]]:
+    """Find the questions that most models answer correctly without the image, and compare their number with that of
+    guesses."""
     probabilities: list[float] = []
     questions: list[DoubtfulQuestion] = []
     for key, right in _by_question(verdicts).items():
@@ -130,6 +132,7 @@ def _solved_blind(
 
 
 def _missed_by_all(verdicts: Verdicts) -> tuple[Finding, list[DoubtfulQuestion]]:
+    """Find the questions that every model answered incorrectly, and compare their number with that expected by chance."""
     # Only questions that all models answered.
     right_by_question = {}
     for key, right in _by_question(verdicts).items():

@@ -204,6 +204,7 @@ def always_or_never_right(material: LintMaterial) -> Iterator[Finding]:
 def _constant_texts_finding(
     check: str, texts: Collection[str], word: str, choices: Sequence[LintQuestion]
 ) -> Finding:
+    """Return a finding about option texts that are right, or wrong, wherever they are offered."""
     question_ids = []
     for question in choices:
         if not set(texts).isdisjoint(question.folded):

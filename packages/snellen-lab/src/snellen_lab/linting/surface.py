@@ -157,6 +157,12 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
 
 
 def _traits(question: LintQuestion, text_frequency: Counter[str]) -> Traits:
+    """Return for each option of a question the surface traits from which a blind reader could guess.
+
+    Args:
+        question: The question.
+        text_frequency: How often each text is an option in the benchmark.
+    """
     lengths = [len(option) for option in question.options]
     n_options = len(lengths)
     flags_by_feature = {feature.name: feature.flags(question) for feature in SURFACE_FEATURES}

@@ -45,6 +45,8 @@ def _answers(question: LintQuestion) -> frozenset[str]:
 def _tag_findings(
     name: str, tagged_questions: Sequence[_TaggedQuestion], unlikely: float
 ) -> Iterator[Finding]:
+    """Yield findings about a tag that gives answers away: its value is the answer, or its values go with answers more
+    often than chance allows."""
     total = len(tagged_questions)
     by_value: dict[str, list[_TaggedQuestion]] = defaultdict(list)
     for tagged in tagged_questions:

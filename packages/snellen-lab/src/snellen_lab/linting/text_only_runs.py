@@ -31,6 +31,7 @@ def text_only(run: ScoredRun) -> dict[str, list[Finding]]:
 
 
 def _text_only_findings(scored: ScoredBenchmark, rows: Sequence[Result]) -> Iterator[Finding]:
+    """Yield a finding for each headline number of a run without images, which is serious if it is above chance."""
     headline_rows = ("accuracy", first_text_metric(scored.spec))
     for row in rows:
         estimate = row.estimate

@@ -92,9 +92,13 @@ def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Tab
 def _run_rows(
     paper: Paper, name: str, columns: Sequence[str], views: Sequence[RunView]
 ) -> tuple[list[tuple[Cell, ...]], list[str]]:
-    """Return three rows for each run and kind of row (values, intervals, ranks), and notes on them."""
+    """Return the rows of runs below the printed rows of a table, and notes on them.
+
+    Each run has three rows for each kind of row: values, intervals and ranks.
+    """
     rows: list[tuple[Cell, ...]] = []
     columns_by_note: dict[str, list[str]] = defaultdict(list)
+    label_columns = paper.tables[name].labels
     lines = [line for view in views for line in view.method_rows]
     for line in lines:
         derived = _derived_comparisons(paper, line)
@@ -105,25 +109,20 @@ def _run_rows(
                 if comparison is None:
                     comparison = derived.get(_cell_of_run(line, cells[0]).place)
                 comparisons[column] = comparison
-            shared = [comparison for comparison in comparisons.values() if comparison is not None]
-            if not shared:
+            found = [comparison for comparison in comparisons.values() if comparison is not None]
+            if not found:
                 continue
-            if any(comparison.estimate.value is not None for comparison in shared):
-                labels = [
-                    kind.labels.get(label, line.view.label) for label in paper.tables[name].labels
-                ]
-                interval_labels = [
-                    kind.labels.get(label, f"{line.view.label} (95% interval)")
-                    for label in paper.tables[name].labels
-                ]
-                rank_labels = [
-                    kind.labels.get(label, f"{line.view.label} (rank)")
-                    for label in paper.tables[name].labels
-                ]
+
+            if any(comparison.estimate.value is not None for comparison in found):
                 in_order = [comparisons.get(column) for column in columns]
-                rows.append((*labels, *map(_value_text, in_order)))
-                rows.append((*interval_labels, *map(_interval_text, in_order)))
-                rows.append((*rank_labels, *map(_rank_text, in_order)))
+                label = line.view.label
+                for run_label, text_of in (
+                    (label, _value_text),
+                    (f"{label} (95% interval)", _interval_text),
+                    (f"{label} (rank)", _rank_text),
+                ):
+                    labels = [kind.labels.get(column, run_label) for column in label_columns]
+                    rows.append((*labels, *map(text_of, in_order)))
             for column, comparison in comparisons.items():
                 note = NOT_SHARED if comparison is None else comparison.note
                 if note:
@@ -198,13 +197,19 @@ class _RowKind(NamedTuple):
 
 
 def _row_kinds(paper: Paper, name: str) -> list[_RowKind]:
+    """Return the kinds of rows of a printed table, with the printed numbers of each by column.
+
+    Rows that differ only in their model are of one kind: a run gets a row of each kind.
+    """
     kinds: dict[tuple[tuple[str, str], ...], _RowKind] = {}
     for cell in paper.values(name):
         if cell.value is None or MODEL not in cell.labels:
             continue
         labels = {label: text for label, text in cell.labels.items() if label != MODEL}
-        kind = kinds.setdefault(tuple(labels.items()), _RowKind(labels, {}))
-        kind.cells_by_column.setdefault(cell.column, []).append(cell)
+        key = tuple(labels.items())
+        if key not in kinds:
+            kinds[key] = _RowKind(labels, {})
+        kinds[key].cells_by_column.setdefault(cell.column, []).append(cell)
     return list(kinds.values())
 
 

@@ -222,6 +222,7 @@ class Paper(Struct, frozen=True, dict=True):
     def _cell(
         self, name: str, table: PaperTable, labels: dict[str, str], column: str, printed: str
     ) -> PrintedValue:
+        """Return a printed number with what it is about: benchmark, dimension, slice, metric and unit."""
         subjects = {**self.subjects, **table.subjects}
         about, metric_name = self._column(table, column)
         metric = self.metrics.get(metric_name, PrintedMetric())
@@ -285,6 +286,10 @@ def papers() -> dict[str, Paper]:
 
 
 def _load(suite: str) -> Paper | None:
+    """Return the printed tables of a suite's paper, or None if the suite has none.
+
+    Raises UnknownNameError for no suite.
+    """
     homes = suite_folders()
     if suite not in homes:
         raise unknown_name("suite", suite, homes)

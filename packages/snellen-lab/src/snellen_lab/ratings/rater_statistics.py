@@ -69,16 +69,22 @@ def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Esti
 
 
 def _alpha(units: Sequence[_Moments]) -> float | None:
-    n = math.fsum(unit.n for unit in units)
+    """Return Krippendorff's alpha for interval values, from the moments of each unit's ratings.
+
+    Returns:
+        None if all ratings are equal, because agreement by chance is then certain.
+    """
+    n_ratings = math.fsum(unit.n for unit in units)
     total = math.fsum(unit.total for unit in units)
     squares = math.fsum(unit.squares for unit in units)
-    expected = n * squares - total * total
-    if expected <= 0:
+    expected_disagreement = n_ratings * squares - total * total
+    if expected_disagreement <= 0:
         return None
-    observed = math.fsum(
-        (unit.n * unit.squares - unit.total * unit.total) / (unit.n - 1) for unit in units
-    )
-    return 1 - (n - 1) * observed / expected
+    disagreements = []
+    for unit in units:
+        disagreement = unit.n * unit.squares - unit.total * unit.total
+        disagreements.append(disagreement / (unit.n - 1))
+    return 1 - (n_ratings - 1) * math.fsum(disagreements) / expected_disagreement
 
 
 def crossed_mean(

@@ -197,6 +197,10 @@ def _check(key: RatingKey, number: int, dimension: str, value: int, where: str) 
 
 
 def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadSheets:
+    """Read a questionnaire with a row for each rater and a column for each item and dimension.
+
+    Rows without any rating are skipped.
+    """
     columns = {
         name: place for name in table.columns if (place := column_of(name, key.study)) is not None
     }
@@ -256,6 +260,7 @@ def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
 
 
 def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: RatingKey) -> None:
+    """Check that a questionnaire has each item and dimension once. Raises DataError, naming the column."""
     if not columns:
         raise DataError(
             f"{path}: no column is a rating; its title begins with an item's number and ends with a dimension, as in "

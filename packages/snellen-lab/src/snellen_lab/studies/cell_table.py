@@ -212,6 +212,7 @@ def write_study(outcome: StudyOutcome, path: Path) -> Path:
 
 
 def _document(outcome: StudyOutcome) -> Document:
+    """Return a study as a document of sections, which can be written as HTML or Markdown."""
     document = Document(
         f"Snellen study: {outcome.study.title}",
         kicker=f"Snellen study · {outcome.study.name}",

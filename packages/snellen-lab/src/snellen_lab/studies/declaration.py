@@ -191,6 +191,7 @@ def _check_fields(
 
 
 def _check_factors(factors: Sequence[Factor], where: str) -> None:
+    """Check that the factors of a study have different names, known fields and levels. Raises DataError."""
     names = [factor.name for factor in factors]
     if len(set(names)) < len(names):
         raise DataError(

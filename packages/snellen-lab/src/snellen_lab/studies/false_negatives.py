@@ -32,6 +32,8 @@ NOTES = (
 
 
 def _false_negatives(numbers: StudyNumbers) -> StudyPart:
+    """Return how many distractors of each cell's benchmarks are right answers after all, as far as checks of their
+    questions know."""
     folders = dict.fromkeys(
         (cell.spec.label, Path(use.folder))
         for cell in numbers.cells

@@ -133,6 +133,7 @@ def _metric_pairs(numbers: StudyNumbers) -> Iterator[_MetricPair]:
 
 
 def _pairs_of_cells(first: StudySeries, second: StudySeries) -> Iterator[_MetricPair]:
+    """Yield the values of two metrics on the questions that both have, for each cell."""
     second_cells = {scores.label: scores for scores in second.cells}
     for first_scores in first.cells:
         second_scores = second_cells.get(first_scores.label)

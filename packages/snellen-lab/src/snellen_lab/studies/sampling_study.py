@@ -288,6 +288,7 @@ def _model_counts(
 def _stability(
     key: SeriesKey, models: Sequence[_ModelCounts], ratio: float, draws: Sequence[Sequence[int]]
 ) -> SampleStability:
+    """Compare the scores of models on random samples of one size with their scores on the whole benchmark."""
     benchmark, protocol, method, metric = key
     scale = 100 if declared_row(metric).unit == SHARE else 1
     all_samples = range(len(models[0].counts))

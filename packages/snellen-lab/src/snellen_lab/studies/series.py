@@ -202,13 +202,22 @@ def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
 
 
 def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[_Part]:
+    """Yield the results of a cell that a study compares: those of each benchmark, and their mean over several.
+
+    Args:
+        cell: The cell.
+        run: Its run.
+        metrics: The metrics to compare; the headline of each benchmark if empty.
+    """
     benchmarks = {scored.spec.name: scored for scored in run.benchmarks}
     headlines = {headline_metric(scored.spec) for scored in benchmarks.values()}
     for result in aggregate_run(run):
-        if result.slice or (
-            result.benchmark == OVERALL and (result.dimension != OVERALL or len(benchmarks) < 2)
-        ):
+        if result.slice:
             continue
+        if result.benchmark == OVERALL:
+            is_mean_of_all = result.dimension == OVERALL and len(benchmarks) > 1
+            if not is_mean_of_all:
+                continue
         scored = benchmarks.get(result.benchmark)
         headline_rows = headlines if scored is None else {headline_metric(scored.spec)}
         if result.metric in (metrics or headline_rows):
@@ -235,6 +244,7 @@ def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchma
 
 
 def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeries:
+    """Return the cells of one model, benchmark, slice and metric as a series, with the baseline cell apart."""
     model, benchmark, split, metric = key
     protocols = {part.result.protocol for part in parts}
     methods = {part.result.method for part in parts}

@@ -206,9 +206,10 @@ def few_bad_probability(of: int, bad_in_all: int, drawn: int, bad: int) -> float
     return math.fsum(probabilities)
 
 
-def _log_choices(of: int, drawn: int) -> float:
-    """Return the logarithm of the binomial coefficient."""
-    return math.lgamma(of + 1) - math.lgamma(drawn + 1) - math.lgamma(of - drawn + 1)
+def _log_choices(population: int, sample: int) -> float:
+    """Return the logarithm of the number of ways to draw a sample of this size: the binomial coefficient."""
+    log_rest = math.lgamma(population - sample + 1)
+    return math.lgamma(population + 1) - math.lgamma(sample + 1) - log_rest
 
 
 def with_bound(benchmark: Benchmark, bound: ErrorBound) -> Benchmark:

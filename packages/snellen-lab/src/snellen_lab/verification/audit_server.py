@@ -73,6 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"not here", "text/plain")
 
     def do_POST(self) -> None:
+        """Receive a label from the page, and store it."""
         size = int(self.headers.get("Content-Length") or 0)
         if self.path != self.server.secret or size > MAX_LABEL_BYTES:
             self._send(404, b"not here", "text/plain")

@@ -70,6 +70,10 @@ class BlindVotes(Struct, frozen=True):
 
 
 def _check_blind(material: CheckMaterial) -> CheckOutcome:
+    """Check whether models answer without the image, or with the image of another question, better than chance.
+
+    If one does, the questions that too many models solve that way are at fault.
+    """
     benchmark = material.benchmark
     solvers = material.solvers
     answers = open_answers(benchmark.folder)

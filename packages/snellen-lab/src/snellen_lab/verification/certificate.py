@@ -80,6 +80,7 @@ def certify(
 
 
 def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> Criterion:
+    """Return the criterion that the questions were checked during the build and that no known fault was kept."""
     name, rule = (
         "checks",
         "questions were checked during the build, and those that failed were repaired or set apart",
@@ -112,6 +113,7 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
 def _blind(
     manifest: BenchmarkManifest, verification: Verification | None, blind: Sequence[Finding]
 ) -> Criterion:
+    """Return the criterion that models without the image are not better than chance, judged by runs and by checks."""
     name, rule = "blind", "models without the image are not better than chance"
     enough = min(BLIND_LEAST, manifest.counts.answers)
     scored = [

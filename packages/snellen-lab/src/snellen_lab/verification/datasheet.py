@@ -199,6 +199,7 @@ def make_datasheet(
 
 
 def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
+    """Check that a run is on this build of the benchmark. Raises DataError."""
     uses = {use.name: use for use in run.manifest.benchmarks}
     if benchmark.name not in uses:
         raise DataError(
@@ -282,35 +283,38 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
 
 
 def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (text, times) for text, times in counts.most_common(MOST_VALUES)
-    ]
+    """Return a table of the most frequent texts, and a row for all others."""
+    rows: list[tuple[Cell, ...]] = []
+    n_listed = 0
+    for text, count in counts.most_common(MOST_VALUES):
+        rows.append((text, count))
+        n_listed += count
     if len(counts) > MOST_VALUES:
-        remaining = counts.total() - sum(times for _, times in counts.most_common(MOST_VALUES))
-        rows.append((f"{len(counts) - MOST_VALUES:,} others", remaining))
+        rows.append((f"{len(counts) - MOST_VALUES:,} others", counts.total() - n_listed))
     return Table(title, (column, "questions"), tuple(rows))
 
 
 def _pictures(material: LintMaterial) -> Table:
-    pictures = list(material.pictures.values())
+    """Return the table of the sizes of images, with a note on their formats."""
+    images = list(material.pictures.values())
     rows = []
-    for name, sizes in (
-        ("width", [p.width for p in pictures]),
-        ("height", [p.height for p in pictures]),
+    for side, sizes in (
+        ("width", [image.width for image in images]),
+        ("height", [image.height for image in images]),
     ):
-        rows.append((name, min(sizes), round(median(sizes)), max(sizes)))
-    forms = ", ".join(
-        f"{count:,} {kind}" for kind, count in Counter(p.media_type for p in pictures).most_common()
-    )
-    return Table(
-        "Images, in pixels", ("side", "least", "median", "greatest"), tuple(rows), notes=(forms,)
-    )
+        rows.append((side, min(sizes), round(median(sizes)), max(sizes)))
+    formats = Counter(image.media_type for image in images)
+    note = ", ".join(f"{count:,} {media_type}" for media_type, count in formats.most_common())
+    header = ("side", "least", "median", "greatest")
+    return Table("Images, in pixels", header, tuple(rows), notes=(note,))
 
 
 # --- what was thrown out, and why ------------------------------------------------------------------------------------
 
 
 def _removals(benchmark: Benchmark) -> Iterator[Table]:
+    """Yield the tables of how many samples each step from the source to the benchmark left, and of the checks that
+    removed some."""
     history, verification = benchmark.manifest.build_info, benchmark.manifest.verification
     rows: list[tuple[Cell, ...]] = [("read from the source", history.read, "")]
     if history.complete != history.read:
@@ -398,6 +402,7 @@ def certificate_table(certificate: Certificate) -> Table:
 
 
 def source_table(manifest: BenchmarkManifest) -> Table:
+    """Return the table of where a benchmark comes from: annotations, images, licence, files."""
     spec, history = manifest.spec, manifest.build_info
     facts = {
         "title": spec.title,

@@ -89,6 +89,7 @@ def markdown_datasheet(sheet: Datasheet) -> str:
 
 
 def _document(sheet: Datasheet) -> Document:
+    """Return the datasheet as a document of sections, which can be written as HTML or Markdown."""
     manifest = sheet.manifest
     counts = manifest.counts
     document = Document(

@@ -122,6 +122,8 @@ def jury_benchmark(benchmark: Benchmark) -> Benchmark:
 
 
 def _check_by_jury(material: CheckMaterial) -> CheckOutcome:
+    """Have models judge each option as an answer, and find the questions whose right answer is rejected or whose
+    distractor is accepted. Models that accept right and wrong answers alike have no vote."""
     benchmark = material.benchmark
     solvers = material.solvers
     derived = jury_benchmark(benchmark)
