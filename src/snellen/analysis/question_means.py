@@ -42,7 +42,7 @@ from snellen.metrics.declaration import (
 )
 from snellen.metrics.question_counts import QuestionCounts
 from snellen.reasons import Reason
-from snellen.records import Estimate, Result, Score
+from snellen.records import Estimate, ReadingDoubt, Result, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
 LITTLE = 0.05
@@ -260,36 +260,39 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
     """Return the mean of one metric over the questions of several benchmarks, with its interval.
 
     Questions about the same image form one group. The mean is corrected for rows of answers that broke off.
+
+    Args:
+        parts: Each benchmark with the scores of its questions.
+        metric: The row of a metric.
     """
     row = declared_row(metric)
+    all_scores: list[Score] = []
     values: list[float] = []
     groups: list[str] = []
+    # Values that depend on an unsure reading of the reply, and what is in doubt.
+    doubtful: list[tuple[float, ReadingDoubt]] = []
     # Number of questions by numbers of presentations and of options.
     kinds: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples
         for score in scores:
+            all_scores.append(score)
             if score.value is None:
                 continue
             sample = samples[score.sample_id]
             values.append(score.value)
             groups.append(sample.group)
+            if score.doubt is not None:
+                doubtful.append((score.value, score.doubt))
             if row.question_maximum:
                 options = sample.turns[score.turn].options if sample.turns else sample.options
                 kinds[score.n_presentations, len(options)] += 1
+
     bounds = _bounds(kinds, row)
     estimate = estimate_mean(values, groups, bounds=bounds)
-    estimate = with_counts(
-        estimate, [score for _, scores in parts for score in scores], len(values)
-    )
+    estimate = with_counts(estimate, all_scores, len(values))
     if any(is_censored(scores) for _, scores in parts):
         estimate = _censored_estimate(parts, bounds, estimate)
-    doubtful = [
-        (score.value, score.doubt)
-        for _, scores in parts
-        for score in scores
-        if score.value is not None and score.doubt is not None
-    ]
     estimate = widened_by_reading(estimate, doubtful, len(values), bounds)
     if estimate.unanswered:
         estimate = _with_worst_cases(estimate, math.fsum(values), bounds)

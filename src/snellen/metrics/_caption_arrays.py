@@ -133,6 +133,7 @@ def cider_arrays(corpus: Corpus) -> Floats:
 
 
 def _idf(corpus: Corpus, counts: Counts) -> Floats:
+    """Return the inverse document frequency of each n-gram, where the captions of one image are a document."""
     captions, codes, _ = counts.where(counts.caption < corpus.references)
     once = _changes(codes) | _changes(corpus.image[captions])
     document_counts = np.bincount(codes[once], minlength=counts.codes)

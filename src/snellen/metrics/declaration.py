@@ -344,6 +344,7 @@ class ChoiceMetric(Metric, frozen=True, kw_only=True):
         questions: Sequence[AskedQuestion],
         measure: Callable[[Sequence[Prediction], Answer], float | None],
     ) -> Iterator[Score]:
+        """Yield the score of each question, or the reason why it has none."""
         [row] = self.rows
         for asked in questions:
             if not asked.turn.options:
@@ -489,6 +490,7 @@ def _unavailable(name: str) -> Measure:
 
 
 def _as_metric(name: str, registered: Any) -> Metric:
+    """Return what is registered under a name as a metric of that name."""
     if not isinstance(registered, Metric):
         if not callable(registered):
             raise HookError(

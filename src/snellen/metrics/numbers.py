@@ -51,6 +51,7 @@ def read_numbers(reply: str) -> tuple[Fraction, ...]:
 
 
 def _places(reply: str) -> Iterator[str]:
+    """Yield the parts of a reply that may state its result, the likeliest first."""
     yield from (match[1] for match in list(_BOXED.finditer(reply))[-1:])
     *_, behind = _ANSWER.split(reply)
     if behind != reply:

@@ -115,6 +115,7 @@ def typed_match(reply: str, references: Sequence[str]) -> float:
 
 
 def _gives(reply: str, gold: str, reference: str) -> bool:
+    """Return whether a reply gives a reference answer, compared as a date, a letter, signs, a number or words."""
     expected_date = iso_date(reference)
     if expected_date is not None and states_date(reply, expected_date):
         return True
@@ -197,6 +198,7 @@ def number_in(word: str) -> float | None:
 
 
 def _singular(word: str) -> str:
+    """Return the singular of an English noun by its ending."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if re.search(r"(?:s|x|z|ch|sh)es$", word):

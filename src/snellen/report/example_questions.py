@@ -46,6 +46,7 @@ def example_questions(
 
 
 def _chosen_ids(benchmark: Benchmark) -> list[str]:
+    """Return the identifiers of a few samples, from each type of question if the benchmark has types."""
     type_tag = ""
     for tag in TYPE_TAGS:
         if len(benchmark.manifest.tags.get(tag, {})) > 1:

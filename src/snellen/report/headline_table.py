@@ -370,6 +370,7 @@ def _side_column(metric: str) -> Column[ModelMethodRow]:
 
 
 def _side_cell(line: ModelMethodRow, metric: str) -> Cell:
+    """Return the cell with a number beside the headlines, such as the rate of unparsed replies."""
     number = line.overall(metric)
     if number is None or number.estimate.value is None:
         return DASH

@@ -84,6 +84,7 @@ def _merge(rows: Sequence[RowT]) -> list[RowT]:
 
 
 def _benchmark_row(view: RunView, use: BenchmarkUse) -> _BenchmarkRow:
+    """Return the row that says which build of a benchmark, and which part of it, a run asked."""
     part = str(use.part or DASH)
     if isinstance(use.part, RandomPart):
         part = f"{use.part.images:,} of {use.part.total_images:,} images, seed {use.part.seed}"

@@ -205,6 +205,7 @@ def sample_card(
 def _picture(
     image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Mapping[str, int]
 ) -> Picture:
+    """Return an image of a sample card, or words that say why it is not shown."""
     if image.digest in numbers:
         words = f"Image of {entry.sample.id}, {image.width} by {image.height} pixels"
         return Picture(numbers[image.digest], words, image.width, image.height)

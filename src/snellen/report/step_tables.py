@@ -49,6 +49,7 @@ def talk_tables(views: Sequence[RunView]) -> list[Table]:
 
 
 def _stepped_benchmarks(view: RunView) -> Iterator[_SteppedBenchmark]:
+    """Yield the benchmarks of a run that were asked in several steps, with the protocols that did so."""
     for scored in view.run.benchmarks:
         protocols: dict[str, None] = {}
         for protocol, method, _ in scored.score_rows:
@@ -94,6 +95,7 @@ def _step_table(benchmarks: Sequence[_SteppedBenchmark]) -> Table:
 
 
 def _headline_cell(row: _StepRow) -> Cell:
+    """Return the cell with the headline number of a protocol, or the reason why there is none."""
     metric = leading_headline(row.scored)
     metric = row.view.substitutes.get(metric, metric)
     result = row.view.results_by_key.get((row.protocol, metric, row.scored.spec.name, "", ""))

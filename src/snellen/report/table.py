@@ -236,6 +236,7 @@ def estimate_note(estimate: Estimate, format_value: Callable[[float], str]) -> s
 
 
 def _limitations(estimate: Estimate, format_value: Callable[[float], str]) -> Iterator[str]:
+    """Yield what limits an estimate: few groups, questions without a reply, no value."""
     if estimate.value is not None and estimate.groups:
         if estimate.low is None or estimate.high is None:
             yield (

@@ -256,6 +256,7 @@ def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
 
 
 def _instability_scores(question: AskedQuestion) -> Iterator[Score]:
+    """Yield how far the choices of a question vary over its presentations, or why that is unknown."""
     passes = _with_baseline(question.answered)
     n = len(passes) or 1
     if len(passes) < question.declaration.n_presentations(question.sample):

@@ -118,6 +118,7 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
     )
 
     def right(question: AskedQuestion, prediction: Prediction) -> float:
+        """Return 1 if a prediction is right, by its option or by the benchmark's text metric, else 0."""
         if question.turn.options:
             return float(
                 question.answer is not None and prediction.choice in question.answer.options

@@ -258,6 +258,7 @@ class Judge:
         responses: Mapping[str, Response],
         unsure: int,
     ) -> None:
+        """Say how many requests the judge will answer, and what they may cost."""
         pending = [pending_requests(task.start(), responses) for task in waiting]
         start_up_request = _start_up_request()
         besides = [] if start_up_request.key in responses else [start_up_request]

@@ -24,6 +24,7 @@ class Oracle(ShownByName):
     answers_by_sample = True
 
     def __init__(self, name: str) -> None:
+        """Create an oracle under a name; `prepare` gives it the answers."""
         self.name = name
         self._answers: dict[str, Mapping[Key, Answer]] = {}
         self._folders: dict[str, Path] = {}

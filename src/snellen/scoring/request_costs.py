@@ -61,6 +61,7 @@ class UnansweredRequests:
         return bool(self._waiting)
 
     def add_failure(self, exchange: Exchange | StoredExchange) -> None:
+        """Count a request that failed, which a later one may still answer."""
         request, error = exchange.request, exchange.response.error
         presentation = presentation_identity(exchange.protocol, request)
         identity = request_identity(request, self._by_sample)

@@ -117,25 +117,32 @@ def has_no_choice(prediction: Prediction) -> bool:
 def judge_matching_stage(
     panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_PROMPTS
 ) -> ReadingStage:
-    """Step 2: judges name the option that is meant, or none; the majority of valid verdicts counts.
+    """Return the stage of reading in which judges name the option that a reply means, or none.
 
-    `prompts` are names of wordings by benchmark, where it is not the panel's own. Empty replies are not sent. Raises
-    UnknownNameError for a wording that nobody has.
+    The majority of valid verdicts counts. Empty replies are not sent.
+
+    Args:
+        panel: The judges.
+        prompts: Names of prompts by benchmark, where it is not that of the panel.
+
+    Raises:
+        UnknownNameError: There is no such prompt. The stage raises it when it is called.
     """
     specs = {name: replace(panel.spec, prompt=prompt) for name, prompt in prompts.items()}
 
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
         to_judge = [reply for reply in unparsed if reply.says_something]
         n_read = sum(reply.prediction.choice is not None for reply in to_judge)
-        items = [
-            reply.judge_task(specs.get(reply.prediction.benchmark, panel.spec))
-            for reply in to_judge
-        ]
-        predictions = {
-            id(reply): _judged(reply, panel.name, item.version, row)
-            for reply, item, row in zip(to_judge, items, panel.verdicts(items, n_read), strict=True)
-        }
-        return [predictions.get(id(reply), reply.prediction) for reply in unparsed]
+        tasks = []
+        for reply in to_judge:
+            spec = specs.get(reply.prediction.benchmark, panel.spec)
+            tasks.append(reply.judge_task(spec))
+
+        verdict_rows = panel.verdicts(tasks, n_read)
+        judged: dict[int, Prediction] = {}
+        for reply, task, verdicts in zip(to_judge, tasks, verdict_rows, strict=True):
+            judged[id(reply)] = _judged(reply, panel.name, task.version, verdicts)
+        return [judged.get(id(reply), reply.prediction) for reply in unparsed]
 
     return stage
 
@@ -235,11 +242,16 @@ def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Predict
     purpose = f"random guess {prediction.protocol} {variant}"
     rng = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed)
     guess = rng.randrange(len(options) + 1)
+    gives_no_answer = guess == len(options)
     return replace(
         prediction,
-        choice=options[guess] if guess < len(options) else None,
+        choice=None if gives_no_answer else options[guess],
         extraction_method="random guess",
         probabilities=(),
+        reason=prediction.reason if gives_no_answer else None,
+        detail="",
+        extractor_version=f"{prediction.extractor_version} + {RANDOM_VERSION} (seed {seed})",
+        notes=(*prediction.notes, f"before the random guess: {prediction.reason}"),
     )
 
 

@@ -179,22 +179,41 @@ def _content(library: RunLibrary, digest: str) -> bytes:
 
 
 def _clusters(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
-    """Spherical k-means of unit vectors, begun with vectors far from one another: the same whenever it is called."""
+    """Cluster unit vectors by spherical k-means, without any randomness.
+
+    It begins with vectors that are far from one another.
+
+    Args:
+        vectors: Unit vectors, shape (N, D).
+        count: Number of clusters.
+
+    Returns:
+        The indexes of the vectors of each cluster, without empty clusters.
+    """
     import numpy as np
 
-    centres = [vectors[0]]
-    nearest = vectors @ centres[0]
+    first_centres = [vectors[0]]
+    similarity_to_nearest = vectors @ first_centres[0]
     for _ in range(count - 1):
-        centres.append(vectors[int(nearest.argmin())])
-        nearest = np.maximum(nearest, vectors @ centres[-1])
-    middle, members = np.stack(centres), np.zeros(len(vectors), dtype=np.intp)
+        farthest = vectors[int(similarity_to_nearest.argmin())]
+        first_centres.append(farthest)
+        similarity_to_nearest = np.maximum(similarity_to_nearest, vectors @ farthest)
+
+    centres = np.stack(first_centres)
+    cluster_of_vector = np.zeros(len(vectors), dtype=np.intp)
     for _ in range(ROUNDS):
-        members = (vectors @ middle.T).argmax(axis=1)
-        sums = np.stack([vectors[members == place].sum(axis=0) for place in range(count)])
+        cluster_of_vector = (vectors @ centres.T).argmax(axis=1)
+        sums = np.stack(
+            [vectors[cluster_of_vector == cluster].sum(axis=0) for cluster in range(count)]
+        )
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        middle = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1), middle)
-    return [
-        [int(row) for row in np.flatnonzero(members == place)]
-        for place in range(count)
-        if (members == place).any()
-    ]
+        # The centre of an empty cluster stays where it is.
+        divisors = np.where(lengths > 0, lengths, 1)
+        centres = np.where(lengths > 0, sums / divisors, centres)
+
+    clusters: list[Sequence[int]] = []
+    for cluster in range(count):
+        indexes = np.flatnonzero(cluster_of_vector == cluster)
+        if len(indexes):
+            clusters.append([int(index) for index in indexes])
+    return clusters

@@ -155,6 +155,7 @@ def _write_run(
     results: Sequence[Result],
     hidden: Collection[str],
 ) -> tuple[RunSummary, RunDetails]:
+    """Write a run into the index, and return its summary and its details."""
     writer = _RunWriter(connection, run, scored, hidden)
     writer.write()
     counts = connection.execute(

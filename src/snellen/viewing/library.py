@@ -318,6 +318,7 @@ def _manifest_at(folder: Path, changed: int) -> RunManifest:
 
 
 def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
+    """Return a run as the pages show it, with what the index knows of it, or with the fault that prevents reading it."""
     try:
         manifest = _manifest_at(folder, (folder / RUN_MANIFEST).stat().st_mtime_ns)
     except (OSError, SnellenError) as error:

@@ -109,6 +109,7 @@ class LocalPages(ViewPages):
         return application
 
     def routes(self) -> list[Route]:
+        """Return the routes of the pages, with those that change something unless the pages are read-only."""
         changes: dict[str, Callable[[Form], str]] = {
             "/run-note": self._keep_run_note,
             "/note": self._keep_sample_note,
@@ -187,6 +188,7 @@ class LocalPages(ViewPages):
     # --- notes and labels ----------------------------------------------------------------------------------------
 
     def _keep_run_note(self, form: Form) -> str:
+        """Store the note on a run from a form, and return the address of the run."""
         run = self.named_run(form.get("run", ""))
         note = RunNote(
             "",
@@ -198,6 +200,7 @@ class LocalPages(ViewPages):
         return f"/run?{urlencode({'run': run.name})}"
 
     def _keep_sample_note(self, form: Form) -> str:
+        """Store the note on a question from a form, and return the address of the notes."""
         run, number = self.named_run(form.get("run", "")), self.number(form)
         [(benchmark, sample_id, turn)] = self.library.rows(
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
@@ -282,6 +285,7 @@ class LocalPages(ViewPages):
         return self._page(request, "process.html", values)
 
     def _start(self, form: Form) -> str:
+        """Start a run from a form, or return the address of the form if something must be confirmed or mended first."""
         start = StartForm.from_form(form)
         earlier = self._earlier(start)
         is_known_to_grow = earlier is None or form.get("grows") == earlier.name
@@ -343,6 +347,7 @@ class LocalPages(ViewPages):
         )
 
     def compare(self, request: Request) -> Response:
+        """Answer with the page that compares the picked runs."""
         runs = self._picked(request, 2)
         comparison = self.library.once(
             ("compare", *(run.id for run in runs)), lambda: compare_shown(self.library, runs)

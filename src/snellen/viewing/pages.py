@@ -209,6 +209,7 @@ class ViewPages:
         return self._page(request, "run.html", values)
 
     def questions(self, request: Request) -> Response:
+        """Answer with the list of the questions that match a filter."""
         chosen = self._chosen(request.query_params)
         runs = self.library.runs()
         matches = list_questions(self.library, chosen, runs)
@@ -268,6 +269,7 @@ class ViewPages:
         )
 
     def picture(self, request: Request) -> Response:
+        """Answer with an image by its digest. It never changes, so browsers may keep it."""
         digest = request.path_params["digest"]
         if not _DIGEST.fullmatch(digest):
             raise HTTPException(404, "there is no image with this name")

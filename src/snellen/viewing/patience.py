@@ -45,6 +45,7 @@ class PatientProtocol(HttpToolsProtocol):
     # --- connections ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
+        """Take a new connection, or end it if its address has too many."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         self._open_connections[self._address] += 1

@@ -212,10 +212,14 @@ def _telling_columns(
     columns: Sequence[Column], lines: Sequence[QuestionLine], deciding: Collection[str]
 ) -> list[Column]:
     """Return the columns of the runs that match the filter for most of these questions."""
-    counts = Counter(run for line in lines for run in line.chosen_by)
-    ranked = sorted(columns, key=lambda column: -counts[column[0]])
-    names = list(dict.fromkeys(run for run, _ in ranked))[:MOST_COLUMNS]
-    return _first_columns([column for column in columns if column[0] in names], deciding)
+    n_matches: Counter[str] = Counter()
+    for line in lines:
+        n_matches.update(line.chosen_by)
+    ranked = sorted(columns, key=lambda column: -n_matches[column[0]])
+    run_names = list(dict.fromkeys(run for run, _ in ranked))
+    shown_names = run_names[:MOST_COLUMNS]
+    shown_columns = [column for column in columns if column[0] in shown_names]
+    return _first_columns(shown_columns, deciding)
 
 
 def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:

@@ -149,6 +149,7 @@ class _Watched:
                 )
 
     def _add(self, line: bytes) -> None:
+        """Count a line of a journal: the requests asked, the failed ones, and the questions reached."""
         try:
             entry = _lines.decode(line)
         except msgspec.DecodeError:

@@ -167,10 +167,12 @@ def _dimensions(resampled: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
 
 
 def _share_scale(members: Sequence[_Resampled]) -> bool:
+    """Return whether a mean over benchmarks makes sense: their metrics have the same scale and direction."""
     rows = [benchmark.measures[0].row for benchmark in members]
-    return len(rows) == 1 or (
-        len({(row.scale, row.better) for row in rows}) == 1 and bool(rows[0].scale)
-    )
+    if len(rows) == 1:
+        return True
+    scales = {(row.scale, row.better) for row in rows}
+    return len(scales) == 1 and bool(rows[0].scale)
 
 
 def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:

@@ -308,6 +308,7 @@ def _in_levels(scale: LevelScale, interval: Interval) -> Interval:
 
 
 def _shared_answers(first: TestAnswers, second: TestAnswers) -> SharedAnswers:
+    """Count the questions that two models both answered, and those that only one answered correctly."""
     shared_samples = first.right.keys() & second.right.keys()
     only_first = 0
     only_second = 0

@@ -348,6 +348,7 @@ def shape_contrast(trial: Trial) -> Stimulus:
 
 
 def _shape(trial: Trial, height: float, ink: int) -> Stimulus:
+    """Return the stimulus of a question about the shape of a sign."""
     shape, *options = trial.rng.sample(sorted(SHAPES), 4)
     options.insert(trial.turn % 4, shape)
     canvas = trial.canvas(PAPER)

@@ -166,6 +166,7 @@ def as_unparsed(hard: HardReply) -> UnparsedReply:
 def _agreement_of_judge(
     name: str, replies: Sequence[HardReply], verdicts: Sequence[Verdict]
 ) -> Agreement:
+    """Measure the agreement of a judge's valid verdicts with people."""
     pairs: list[Pair] = []
     groups: list[str] = []
     for reply, verdict in zip(replies, verdicts, strict=True):

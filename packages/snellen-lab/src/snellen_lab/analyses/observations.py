@@ -145,6 +145,7 @@ def _is_in_source(cell: PrintedValue, source: AnalysisSource) -> bool:
 def _printed_observation(
     cell: PrintedValue, source: AnalysisSource, suite: str, cards: dict[str, ModelCard]
 ) -> Observation:
+    """Return a printed number as an observation of a model."""
     card = _card_of_printed(suite, cell.model, cards)
     return Observation(
         model=cell.model,

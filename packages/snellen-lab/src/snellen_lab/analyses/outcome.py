@@ -288,6 +288,7 @@ def _tables(outcome: AnalysisOutcome) -> list[Table]:
 
 
 def _document(outcome: AnalysisOutcome) -> Document:
+    """Return an analysis as a document, which can be written as HTML or Markdown."""
     spec = outcome.spec
     lines = list(outcome.notes)
     if spec.about:

@@ -180,6 +180,7 @@ def _finding(
     expected: float,
     p: float,
 ) -> Finding:
+    """Return a finding, which is a warning if there are more such questions than chance explains."""
     is_more_than_chance = len(questions) > expected and p < UNLIKELY
     severity: Severity = "warning" if is_more_than_chance else "note"
     examples = []

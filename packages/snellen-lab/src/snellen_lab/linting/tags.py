@@ -103,6 +103,7 @@ def _has_exclusive_wording(
 def _tag_finding(
     name: str, behaviour: str, telling: Sequence[_TaggedQuestion], total: int
 ) -> Finding:
+    """Return the finding that values of a tag give the answers to some questions away."""
     values = list(dict.fromkeys(tagged.value for tagged in telling))
     listing = ", ".join(repr(value) for value in values[:MAX_LISTED_VALUES])
     return Finding(

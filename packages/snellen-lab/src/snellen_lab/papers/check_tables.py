@@ -49,6 +49,7 @@ def _by_formula(checks: Sequence[PaperCheck]) -> dict[str, list[PaperCheck]]:
 
 
 def _totals(checks: Sequence[PaperCheck]) -> str:
+    """Return a sentence with how many figures agree with each formula."""
     counts = []
     for formula, formula_checks in _by_formula(checks).items():
         agreeing = sum(check.agrees for check in formula_checks)

@@ -211,6 +211,7 @@ class Paper(Struct, frozen=True, dict=True):
         return {name: tuple(self._cells(name)) for name in self.tables}
 
     def _cells(self, name: str) -> Iterator[PrintedValue]:
+        """Yield the cells of a printed table that have text."""
         table, (header, rows) = self.tables[name], self._rows[name]
         n_labels = len(table.labels)
         for row in rows:

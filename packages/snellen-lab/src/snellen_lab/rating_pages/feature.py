@@ -332,6 +332,7 @@ async def study_key(study: str, admin: AdminDep, services: ServicesDep) -> Respo
 
 
 async def _form(services: Services, name: str) -> OpenForm:
+    """Open the form of a study by its name. Raises HTTPException."""
     settings: RatingPageSettings = services.settings(NAME)
     declared = next((study for study in settings.studies if study.name == name), None)
     if declared is None:

@@ -161,6 +161,7 @@ class _Saved(Struct, frozen=True):
 
 
 def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
+    """Read the file that a rating form saves. Raises DataError."""
     try:
         saved = msgspec.json.decode(read_file(path), type=_Saved)
     except (OSError, msgspec.DecodeError) as error:
@@ -183,6 +184,7 @@ def _check_form(form: str, key: RatingKey, where: str) -> None:
 
 
 def _check(key: RatingKey, number: int, dimension: str, value: int, where: str) -> None:
+    """Check that a rating is about an item and a dimension of the study, and within its scale. Raises DataError."""
     if not 1 <= number <= len(key.items):
         raise DataError(f"{where}: there is no item {number}; the study has {len(key.items)}")
     if dimension not in (names := [declared.name for declared in key.study.dimensions]):

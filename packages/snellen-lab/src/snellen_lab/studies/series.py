@@ -225,6 +225,7 @@ def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[
 
 
 def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchmark | None) -> _Part:
+    """Return a result of a cell with the value of each question, or without them if it is a mean over benchmarks."""
     if scored is None:
         chance = mean_chance(run.benchmarks) if result.metric == "accuracy" else None
         return _Part(OVERALL, result, CellScores(cell, OVERALL, result.estimate), {}, chance)

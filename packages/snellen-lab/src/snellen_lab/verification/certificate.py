@@ -113,17 +113,28 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
 def _blind(
     manifest: BenchmarkManifest, verification: Verification | None, blind: Sequence[Finding]
 ) -> Criterion:
-    """Return the criterion that models without the image are not better than chance, judged by runs and by checks."""
-    name, rule = "blind", "models without the image are not better than chance"
-    enough = min(BLIND_LEAST, manifest.counts.answers)
-    scored = [
-        finding for finding in blind if finding.chance is not None and finding.estimate is not None
-    ]
-    checks = [
-        check for check in (verification.checks if verification else ()) if check.chance is not None
-    ]
-    estimates = [(finding.estimate, finding.chance) for finding in scored]
-    estimates += [(check.estimate, check.chance) for check in checks if check.estimate is not None]
+    """Return the criterion that models without the image are not better than chance.
+
+    Args:
+        manifest: Manifest of the benchmark.
+        verification: The checks during the build, some of which asked models without the image.
+        blind: Findings about runs without the image.
+    """
+    name = "blind"
+    rule = "models without the image are not better than chance"
+    estimates: list[tuple[Estimate, float]] = []
+    descriptions: list[str] = []
+    for finding in blind:
+        if finding.chance is not None and finding.estimate is not None:
+            estimates.append((finding.estimate, finding.chance))
+            descriptions.append(finding.message)
+    for check in verification.checks if verification else ():
+        if check.chance is None:
+            continue
+        if check.estimate is not None:
+            estimates.append((check.estimate, check.chance))
+        if check.detail:
+            descriptions.append(check.detail)
     if not estimates:
         return Criterion(
             name,
@@ -131,22 +142,14 @@ def _blind(
             False,
             "no model was run without images; `snellen run ... -p blind` runs one",
         )
-    count = len(estimates)
-    above = any(
-        _is_above(estimate, chance, count)
-        for estimate, chance in estimates
-        if estimate and chance is not None
-    )
-    fewest = min(estimate.n for estimate, _ in estimates if estimate)
-    result = "; ".join(
-        [
-            *(finding.message for finding in scored),
-            *(check.detail for check in checks if check.detail),
-        ]
-    )
+
+    is_above = any(_is_above(estimate, chance, len(estimates)) for estimate, chance in estimates)
+    fewest = min(estimate.n for estimate, _ in estimates)
+    enough = min(BLIND_LEAST, manifest.counts.answers)
+    result = "; ".join(descriptions)
     if fewest < enough:
         result += f"; {fewest:,} questions are too few; {enough:,} are needed"
-    return Criterion(name, rule, not above and fewest >= enough, result)
+    return Criterion(name, rule, not is_above and fewest >= enough, result)
 
 
 def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
@@ -179,6 +182,7 @@ def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
 
 
 def _raters(bound: ErrorBound | None) -> Criterion:
+    """Return the criterion that two people reviewed each question of the audit."""
     raters = bound.raters if bound else ()
     result = f"{count_word(len(raters))} rater{'' if len(raters) == 1 else 's'}"
     if bound and len(raters) >= RATERS:
