@@ -28,7 +28,7 @@ import snellen as sn
 from snellen.catalogue import BenchmarkSpec, Reproduction, entries, entry_file
 from snellen.catalogue.published_number import OWN_NUMBER, REPRODUCED_WITHIN
 from snellen.errors import SnellenError
-from snellen.formats.text_table import read_text_table
+from snellen.formats.text_table import TextTable
 from snellen.interchange.harness_rules import RULES
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproductions.md"
@@ -128,7 +128,7 @@ def table_rows(content: bytes, suffix: str) -> list[Row]:
     with tempfile.NamedTemporaryFile(suffix=suffix) as file:
         file.write(content)
         file.flush()
-        table = read_text_table(Path(file.name))
+        table = TextTable.read(Path(file.name))
     return [dict(cells) for _, cells in table.rows]
 
 
