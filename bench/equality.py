@@ -31,7 +31,7 @@ from snellen.models.hf.model_layout import read_layout  # noqa: E402
 from snellen.models.hf.reference import reference_scores  # noqa: E402
 from snellen.models.hf.selfcheck import CACHE, WIDER, SelfCheckResult, choose_fast_paths  # noqa: E402
 from snellen.models.hf.sharing_plan import PLAIN  # noqa: E402
-from snellen.models.hf.thresholds import largest_difference  # noqa: E402
+from snellen.models.hf.tolerance import largest_difference  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 from tiny_registered import REGISTERED  # noqa: E402
 

@@ -28,7 +28,7 @@ from snellen.models.hf.probe import (
 )
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
 from snellen.models.hf.selfcheck import choose_fast_paths
-from snellen.models.hf.thresholds import Tolerance, largest_difference
+from snellen.models.hf.tolerance import Tolerance, largest_difference
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 from tiny_registered import CannotBuildError, Small, make_registered
 

@@ -2,7 +2,7 @@
 
 naive   the model's own forward for every option, the image encoded again, logits at every place;
         for generation the model's own `generate`, one prompt at a time
-plain   Snellen's exact path (`scoring=exact`): the same, but logits only where they are read
+plain   Snellen's exact path (`scoring=exact`): the same, through Snellen
 fast    Snellen's shared path
 
     python bench/whitebox.py [--size small|174m|3b|7b] [--dtype bfloat16] [--threads 1]
@@ -43,7 +43,7 @@ from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import kind_of
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
-from snellen.models.hf.thresholds import largest_difference
+from snellen.models.hf.tolerance import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, QUESTION, PATCH = 32000, 55, 14

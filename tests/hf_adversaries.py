@@ -232,7 +232,7 @@ ADVERSARIES: dict[str, Callable[[], Any]] = {
     "LongRoPE": long_rope,
     "a sliding window": sliding,
 }
-"""Each must be noticed."""
+"""Each must be noticed, when the model is loaded or on the requests of a run."""
 MEASURED = {
     "batch statistics": "several rows in one forward",
     "capacity": "a cached prompt",
@@ -242,4 +242,4 @@ MEASURED = {
     "injection by slot": "a tree in one forward",
     "text-dependent tower": "a cached prompt",
 }
-"""Those that a short probe shows by itself, without any fact about the model, and the path that it finds wrong."""
+"""Those that the self-check notices when the model is loaded, and the path that it finds wrong."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import functools
-import operator
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,35 +25,26 @@ from hf_adversaries import (
     llava,
     plain_reply,
     quantised,
-    selecting,
-    sliding,
     text_of,
 )
 from snellen.errors import ModelError
 from snellen.models.hf.encode import ContinuedPrompt, extend
 from snellen.models.hf.engine import Engine
-from snellen.models.hf.model_layout import read_layout
+from snellen.models.hf.model_layout import longest_text, read_layout
 from snellen.models.hf.probe import GreedyPicker, batch_flaw
-from snellen.models.hf.reference import reference_reply, reference_scores
-from snellen.models.hf.selfcheck import LONGEST_UNKNOWN, SelfCheckResult, choose_fast_paths
-from snellen.models.hf.sharing_plan import PLAIN, FastPaths, ProvedRange
-from snellen.models.hf.thresholds import (
-    ModelFacts,
-    UnrepeatableError,
-    crossing_length,
-    in_training_mode,
-    largest_difference,
-    unknown_code,
-)
+from snellen.models.hf.reference import reference_reply
+from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
+from snellen.models.hf.sharing_plan import PLAIN, FastPaths
+from snellen.models.hf.tolerance import UnrepeatableError
 from snellen.models.loading import load_model
 from snellen.runs.run_folder import read_manifest
 from tiny_archs import Pictures, ask, save
-from tiny_configs import ARCHITECTURES, TEXT, asked, make, tokens
+from tiny_configs import TEXT, asked, make, tokens
 
 
-def checked(model: Any, facts: ModelFacts | None = None) -> tuple[Engine, SelfCheckResult]:
+def checked(model: Any) -> tuple[Engine, SelfCheckResult]:
     engine = Engine(read_layout(model, 0), 8, 4096)
-    verdict = choose_fast_paths(engine, asked(head()), facts)
+    verdict = choose_fast_paths(engine, asked(head()))
     engine.fast_paths = verdict.fast_paths
     return engine, verdict
 
@@ -73,36 +61,10 @@ def requests(lengths: tuple[int, ...]) -> list[ContinuedPrompt]:
     return prompts
 
 
-# One of each three in every run; all of them where the slow tests run.
-SOMETIMES = [
-    pytest.param(name, marks=pytest.mark.slow if at % 3 else ())
-    for at, name in enumerate(ADVERSARIES)
-]
-
-
-@pytest.mark.parametrize("name", SOMETIMES)
-def test_an_adversary_is_scored_and_answered_as_one_row_at_a_time(name: str) -> None:
-    engine, verdict = checked(ADVERSARIES[name]())
-    assert (
-        verdict.fast_paths.name != "tree, picture shared, features kept, one forward, trunks kept"
-    )
-    window = requests((4, 9, 60, 61, 150, 210, 330))
-    assert largest_difference(reference_scores(engine.layout, window), engine.score(window)) < 1e-4
-    rows = [prompt.context for prompt in window]
-    if verdict.fast_paths.writing.startswith("generate"):
-        near = [row for row in rows if verdict.fast_paths.proved.covers(len(row.ids), 8, 1)]
-        assert not any(
-            batch_flaw(engine, [row], verdict.fast_paths, verdict.tolerance) for row in near
-        )
-        return
-    replies = engine.generate(rows, GreedyPicker(engine.layout.end_tokens), 6)
-    assert replies == [plain_reply(engine.layout.model, row, 6) for row in rows]
-
-
 @pytest.mark.parametrize(
     "build",
-    [ADVERSARIES["pruning by the last token"], quantised, selecting],
-    ids=["pruning", "quantised", "selecting"],
+    [ADVERSARIES["pruning by the last token"], quantised],
+    ids=["pruning", "quantised"],
 )
 def test_replies_are_those_of_a_plain_loop(build: Callable[[], Any]) -> None:
     engine, verdict = checked(build())
@@ -122,8 +84,8 @@ def test_a_reply_is_checked_by_what_stands_before_each_of_its_tokens() -> None:
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_a_short_probe_shows_what_is_wrong_without_any_fact(name: str) -> None:
-    _, verdict = checked(ADVERSARIES[name](), ModelFacts())
+def test_a_short_probe_shows_what_is_wrong(name: str) -> None:
+    _, verdict = checked(ADVERSARIES[name]())
     assert verdict.refusals[MEASURED[name]] in ("differs", "chooses another option")
 
 
@@ -133,164 +95,6 @@ def test_active_dropout_is_refused_since_no_score_repeats() -> None:
         layer.mlp.__class__ = Dropout
     with pytest.raises(UnrepeatableError, match="two scores of the same prompt differ by"):
         checked(model)
-
-
-def test_modules_in_training_mode_are_named() -> None:
-    model = llava()
-    model.model.language_model.layers[1].train()
-    assert in_training_mode(model)[0] == "model.language_model.layers.1"
-
-
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_released_code_is_known_also_when_the_engine_has_wrapped_it(name: str) -> None:
-    model, _ = make(name)
-    Engine(read_layout(model, 0), 8, 4096)
-    assert unknown_code(model) == ()
-
-
-def test_a_builtin_that_a_notebook_or_ray_puts_in_place_is_no_code_of_the_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(builtins, "display", lambda: None, raising=False)
-    monkeypatch.setattr(builtins, "print", functools.wraps(print)(lambda *args: None))
-    assert unknown_code(llava()) == ()
-
-
-def test_patches_hooks_and_subclasses_are_unknown_code() -> None:
-    for spoil in (
-        lambda model: setattr(model.model, "get_image_features", lambda *args, **settings: None),
-        lambda model: model.model.register_forward_hook(lambda *args: None),
-        lambda model: setattr(model.model, "__class__", type("Mine", (type(model.model),), {})),
-    ):
-        model = llava()
-        spoil(model)
-        assert unknown_code(model) == ("model",)
-
-
-class Half:
-    """Half of what it is called with; called like a function, and no function."""
-
-    def __call__(self, *given: Any, **settings: Any) -> Any:
-        return given[-1] / 2
-
-    def half(self, *given: Any) -> Any:
-        return given[-1] / 2
-
-
-def put(module: Any, name: str, value: Any) -> None:
-    """`value` where a part of a module stood."""
-    module._modules.pop(name, None)
-    vars(module)[name] = value
-
-
-class Apply(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, hidden: Any) -> Any:
-        return hidden / 2
-
-
-OBJECTS: dict[str, Callable[[Any], Any]] = {
-    "an object as hook": lambda mlp: mlp.register_forward_hook(Half()),
-    "an object as hook before": lambda mlp: mlp.register_forward_pre_hook(Half()),
-    "an object as forward": lambda mlp: put(mlp, "forward", Half()),
-    "an object's method as forward": lambda mlp: put(mlp, "forward", Half().half),
-    "an object as activation": lambda mlp: put(mlp, "act_fn", Half()),
-    "an object in a closure": lambda mlp: put(mlp, "act_fn", torch.no_grad()(Half().half)),
-    "an operator in C": lambda mlp: put(mlp, "act_fn", operator.methodcaller("cumsum", -2)),
-    "a function of torch in C": lambda mlp: put(
-        mlp, "act_fn", functools.partial(torch.cumsum, dim=-2)
-    ),
-    "a function with a derivative": lambda mlp: put(mlp, "act_fn", Apply.apply),
-    "a compiled function": lambda mlp: put(
-        mlp, "act_fn", torch.jit.trace(torch.sin, torch.ones(3), check_trace=False)
-    ),
-}
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("kind", OBJECTS)
-def test_an_object_that_is_called_is_unknown_code(kind: str) -> None:
-    model = llava()
-    OBJECTS[kind](text_of(model).layers[1].mlp)
-    assert unknown_code(model) == ("model.language_model.layers.1.mlp",)
-
-
-def test_an_object_in_a_class_is_unknown_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tf.models.llama.modeling_llama.LlamaMLP, "forward", Half())
-    assert "model.language_model.layers.0.mlp" in unknown_code(llava())
-
-
-@pytest.mark.parametrize("kind", ["an object as activation", "an object as forward"])
-def test_a_model_with_an_object_of_its_own_is_scored_as_one_row_at_a_time(kind: str) -> None:
-    model = llava()
-    OBJECTS[kind](text_of(model).layers[1].mlp)
-    engine, verdict = checked(model)
-    assert not (verdict.fast_paths.shared or verdict.fast_paths.batch)
-    window = requests((4, 60, 150))
-    assert largest_difference(reference_scores(engine.layout, window), engine.score(window)) < 1e-4
-
-
-def test_unknown_code_in_the_projector_alone_keeps_the_tree_and_loses_batches_of_pictures() -> None:
-    model = llava()
-    part = model.model.multi_modal_projector
-    part.__class__ = type("Mine", (type(part),), {})
-    _, verdict = checked(model)
-    assert (
-        verdict.fast_paths.name
-        == "tree, picture shared, features kept, one forward, one row at a time"
-    )
-
-
-def test_texts_that_stay_below_a_length_share_everything_and_longer_ones_nothing() -> None:
-    _, verdict = checked(ADVERSARIES["LongRoPE"]())
-    assert verdict.fast_paths.tree
-    assert verdict.fast_paths.proved == ProvedRange(longest=95)
-    assert verdict.fast_paths.name.endswith("up to 95 tokens, others plain")
-
-
-def test_a_window_that_is_named_is_crossed_and_then_holds_at_any_length() -> None:
-    _, verdict = checked(sliding())
-    assert crossing_length(verdict.facts) == 100
-    assert verdict.fast_paths.name == "rows, picture shared, features kept, one group at a time"
-    assert verdict.fast_paths.proved == ProvedRange()
-
-
-def test_blocks_of_which_some_are_read_begin_to_differ_at_the_product() -> None:
-    facts = ModelFacts(lengths=(("index_topk_blocks", 16), ("index_block_size", 128)))
-    assert facts.selecting == ("index_topk_blocks", 2048)
-    assert ModelFacts(lengths=(("index_topk", 2048), ("index_kpool", 16))).selecting == (
-        "index_topk",
-        2048,
-    )
-
-
-@pytest.mark.parametrize("window", [8, 24])
-def test_texts_of_which_a_part_is_selected_are_run_one_by_one_at_any_length(window: int) -> None:
-    """Doge with a window of 8 is 0.46 nats off at 224 tokens, though rows agreed on a probe of 48."""
-    engine, verdict = checked(selecting(window))
-    assert (
-        verdict.fast_paths.name
-        == "full rows, encoders kept, one row at a time; replies token by token"
-    )
-    for length in (4, 20, 60, 85, 150, 210, 330):
-        asked_now = requests((length,))
-        assert (
-            largest_difference(reference_scores(engine.layout, asked_now), engine.score(asked_now))
-            < 1e-4
-        )
-
-
-def test_texts_shorter_than_a_selection_share_everything() -> None:
-    _, verdict = checked(selecting(64))
-    assert verdict.fast_paths.name.endswith("trunks kept; up to 63 tokens, others plain")
-
-
-def test_a_length_that_is_no_window_holds_as_far_as_it_was_tried() -> None:
-    """Chunks that texts are cut into may matter again where the next begins."""
-    facts = ModelFacts(lengths=(("attention_chunk_size", 24),))
-    _, verdict = checked(llava(tf.LlamaConfig(**{**TEXT, "max_position_embeddings": 4096})), facts)
-    assert verdict.fast_paths.cache
-    assert verdict.fast_paths.proved.longest == LONGEST_UNKNOWN
 
 
 def test_the_tolerance_of_half_precision_is_measured_and_refuses_what_was_accepted_before() -> None:
@@ -317,7 +121,7 @@ def test_a_generate_that_echoes_the_prompt_is_refused() -> None:
     model.__class__ = Echo
     engine = Engine(read_layout(model, 0), 8, 4096)
     rows = [prompt.context for prompt in asked(head())]
-    _, verdict = checked(llava(), ModelFacts())
+    _, verdict = checked(llava())
     assert batch_flaw(
         engine, rows, replace(PLAIN, writing="generate in batches"), verdict.tolerance
     )
@@ -402,3 +206,10 @@ def test_the_largest_difference_of_spot_checks_stands_in_the_manifest_and_the_re
     assert all("nats (noise allows" in note for note in notes)
     results.report(tmp_path / "report.md")
     assert "spot checks (loglikelihood)" in (tmp_path / "report.md").read_text()
+
+
+def test_a_scaled_rotary_embedding_takes_longer_texts() -> None:
+    rope = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4}
+    model = llava(tf.LlamaConfig(**TEXT, rope_parameters=rope))
+    assert longest_text(llava()) == TEXT["max_position_embeddings"]
+    assert longest_text(model) == 4 * TEXT["max_position_embeddings"]

@@ -14,6 +14,7 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
+from snellen.models.base import AnswerGroup, answer_group
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.spot_checks import SpotChecks, largest_share
@@ -139,12 +140,12 @@ def test_a_session_that_is_stopped_keeps_what_an_earlier_one_withdrew(
     withdrawn_path(tmp_path / "run", 0).write_text(f"{first.request.key}\n")
 
     class Doubting:
-        has_doubts = True
+        disproved = frozenset({answer_group(second.request)})
 
         def doubts(self, request: Request) -> bool:
             return request.key == second.request.key
 
-        def distrust(self, request: Request) -> None:
+        def distrust(self, group: AnswerGroup) -> None:
             raise AssertionError
 
     model: Any = Doubting()

@@ -29,7 +29,7 @@ from snellen.models.hf.load import (
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.selfcheck import choose_fast_paths
 from snellen.models.hf.sharing_plan import PLAIN
-from snellen.models.hf.thresholds import largest_difference
+from snellen.models.hf.tolerance import largest_difference
 from snellen.models.loading import load_model
 from snellen.records import Decoding
 from tiny_archs import Pictures, ask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from snellen.common.images import Images
 from snellen.errors import ModelError
@@ -216,21 +216,34 @@ class HasFindings(Protocol):
         ...
 
 
+class AnswerGroup(NamedTuple):
+    """Requests of one model that are doubtful together: a wrong answer to one says that the others may be wrong too."""
+
+    kind: RequestKind
+    images: int
+    """Number of images of each request."""
+
+
+def answer_group(request: Request) -> AnswerGroup:
+    """Return the group of a request."""
+    return AnswerGroup(request.kind, len(request.images))
+
+
 @runtime_checkable
 class WithdrawsAnswers(Protocol):
     """A model that may find out during a run that some of its answers were wrong."""
 
     @property
-    def has_doubts(self) -> bool:
-        """Whether there is a request, asked or not, that `doubts` is true of."""
+    def disproved(self) -> frozenset[AnswerGroup]:
+        """Groups in which it found a wrong answer."""
         ...
 
     def doubts(self, request: Request) -> bool:
         """Return whether the answer to an earlier request may be wrong, so that the request is to be sent again."""
         ...
 
-    def distrust(self, request: Request) -> None:
-        """Answer requests like this one by the slow reference, because an earlier session withdrew the answer to it."""
+    def distrust(self, group: AnswerGroup) -> None:
+        """Answer requests of a group by the slow reference, because another model like this one was wrong about one."""
         ...
 
 

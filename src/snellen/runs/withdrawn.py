@@ -12,7 +12,7 @@ from pathlib import Path
 
 from snellen.common.foreign import lines_of, open_file
 from snellen.formats.whole_files import write_atomically
-from snellen.models.base import AsyncModel, Model, WithdrawsAnswers
+from snellen.models.base import AsyncModel, Model, WithdrawsAnswers, answer_group
 from snellen.runs.journal import read_exchanges
 
 
@@ -35,7 +35,7 @@ def resume_withdrawn(
     for exchange in read_exchanges(folder):
         model = models.get(exchange.request.role)
         if exchange.request.key in keys and isinstance(model, WithdrawsAnswers):
-            model.distrust(exchange.request)
+            model.distrust(answer_group(exchange.request))
     return keys
 
 
@@ -58,7 +58,7 @@ def withdraw(folder: Path, worker: int, models: Mapping[str, Model | AsyncModel]
     """
     doubting: dict[str, WithdrawsAnswers] = {}
     for role, model in models.items():
-        if isinstance(model, WithdrawsAnswers) and model.has_doubts:
+        if isinstance(model, WithdrawsAnswers) and model.disproved:
             doubting[role] = model
     if not doubting:
         return frozenset()

@@ -165,14 +165,22 @@ def _roomy_layer() -> Any:
     return RoomyLayer
 
 
+def holds_all_tokens(cache: Any) -> bool:
+    """Return whether each layer holds all keys and values that it was given, and nothing else.
+
+    A sliding window drops some by their places in the cache, and a recurrent layer holds a state in their place.
+    """
+    if states_beside_layers(cache):
+        return False
+    return all(type(layer).__name__ == "DynamicLayer" for layer in cache.layers)
+
+
 def plain_layers(cache: Any) -> bool:
     """Return whether each layer holds the keys and values of all tokens and nothing else, or nothing at all.
 
     Layers of an image are empty if there is none (Mllama).
     """
-    if states_beside_layers(cache):
-        return False
-    if any(type(layer).__name__ != "DynamicLayer" for layer in cache.layers):
+    if not holds_all_tokens(cache):
         return False
     lengths = {layer.keys.shape[2] for layer in cache.layers if _holds_tokens(layer)}
     return len(lengths) == 1

@@ -287,21 +287,9 @@ class Engine:
         Prompts outside the range for which the fast paths were proved are run one row at a time.
         """
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
-        proved = []
-        unproved = []
-        for index, prompt in enumerate(prompts):
-            longest_tail = max(len(tail) for tail in prompt.tails)
-            if is_proved(fast_paths, prompt.context, longest_tail):
-                proved.append(index)
-            else:
-                unproved.append(index)
         run = self._by_groups if fast_paths.cache else self._by_full_rows
         with inference(), self._undoing_for_the_largest():
-            proved_scores = run([prompts[index] for index in proved], fast_paths)
-            unproved_scores = self._by_full_rows([prompts[index] for index in unproved], PLAIN)
-        scores = dict(zip(proved, proved_scores, strict=True))
-        scores.update(zip(unproved, unproved_scores, strict=True))
-        return [scores[index] for index in range(len(prompts))]
+            return run(prompts, fast_paths)
 
     def generate(
         self,
@@ -312,32 +300,12 @@ class Engine:
     ) -> list[list[int]]:
         """Return the new tokens of every request, at most `longest`, chosen by `pick`.
 
-        Requests share prefixes as far as that is proved; the others are written token by token.
+        Requests share prefixes if `fast_paths` allow it; otherwise each is written token by token.
         """
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
-        may_share = fast_paths.cache and fast_paths.writing == "shared"
-        sharing = []
-        alone = []
-        for index, row in enumerate(rows):
-            if may_share and is_proved(fast_paths, row, longest):
-                sharing.append(index)
-            else:
-                alone.append(index)
-
-        def pick_for(indices: list[int]) -> TokenPicker:
-            return lambda members: pick([indices[member] for member in members])
-
-        replies: dict[int, list[int]] = {}
-        if sharing:
-            shared_rows = [rows[index] for index in sharing]
-            shared_replies = self._write_by_prefixes(
-                shared_rows, fast_paths, pick_for(sharing), longest
-            )
-            replies.update(zip(sharing, shared_replies, strict=True))
-        lone_rows = [rows[index] for index in alone]
-        lone_replies = write_token_by_token(self.layout, lone_rows, pick_for(alone), longest)
-        replies.update(zip(alone, lone_replies, strict=True))
-        return [replies[index] for index in range(len(rows))]
+        if fast_paths.cache and fast_paths.writing == "shared":
+            return self._write_by_prefixes(rows, fast_paths, pick, longest)
+        return write_token_by_token(self.layout, rows, pick, longest)
 
     def _write_by_prefixes(
         self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, pick: TokenPicker, longest: int
@@ -468,6 +436,8 @@ class Engine:
     ) -> list[Scores]:
         """Return the token scores of every continuation, each run as a row with its whole prompt."""
         rows = continuation_rows(prompts)
+        # What a model makes of a request for its last logits alone may differ in long texts.
+        layout = replace(self.layout, all_logits=True) if fast_paths.is_plain else self.layout
         contexts = [context for context, _ in rows]
         prompt_of_row: list[int] = []
         for index, prompt in enumerate(prompts):
@@ -476,7 +446,7 @@ class Engine:
         def run(indices: list[int]) -> list[list[float]]:
             batch_contexts = [contexts[index] for index in indices]
             with caching_vision(self._vision_caches(batch_contexts, fast_paths)):
-                return score_rows(self.layout, [rows[index] for index in indices])
+                return score_rows(layout, [rows[index] for index in indices])
 
         # The longest first, so that running out of memory happens at once. All continuations of a prompt
         # together, so that an encoder reads it once.
@@ -565,13 +535,6 @@ def _room(layout: ModelLayout) -> int:
     if kind_of(layout.model) == "cpu":
         return PREFIX_CACHE_BYTES
     return total_memory(input_device(layout.model)) // 16
-
-
-def is_proved(fast_paths: FastPaths, context: EncodedPrompt, more: int) -> bool:
-    """Return whether `fast_paths` were proved for a prompt with up to `more` tokens after it."""
-    tokens = len(context.ids)
-    images = len(context.digests)
-    return fast_paths.proved.covers(tokens, more, images)
 
 
 def batches_by_form(

@@ -10,7 +10,7 @@ from typing import Any
 
 from snellen.common.images import Images
 from snellen.errors import ModelError
-from snellen.models.base import ALL_KINDS, ReplyListener, ShownByName
+from snellen.models.base import ALL_KINDS, AnswerGroup, ReplyListener, ShownByName
 from snellen.models.hf.adapters import base_model_of
 from snellen.models.hf.load import HfOptions, LoadedModel, TextProcessor, kind_of, model_facts
 from snellen.models.hf.model import ROWS, HFModel
@@ -179,14 +179,14 @@ class InMemoryModel(ShownByName):
         return self.adapter.findings()
 
     @property
-    def has_doubts(self) -> bool:
-        return self.adapter.has_doubts
+    def disproved(self) -> frozenset[AnswerGroup]:
+        return self.adapter.disproved
 
     def doubts(self, request: Request) -> bool:
         return self.adapter.doubts(request)
 
-    def distrust(self, request: Request) -> None:
-        self.adapter.distrust(request)
+    def distrust(self, group: AnswerGroup) -> None:
+        self.adapter.distrust(group)
 
     def expect(self, expected: Sequence[ImageRef], images: Images) -> None:
         self.adapter.expect(expected, images)

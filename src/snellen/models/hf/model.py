@@ -15,7 +15,13 @@ from msgspec.structs import replace
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
 from snellen.extraction.thoughts import split_thoughts
-from snellen.models.base import ALL_KINDS, ReplyListener, ShownByName
+from snellen.models.base import (
+    ALL_KINDS,
+    AnswerGroup,
+    ReplyListener,
+    ShownByName,
+    answer_group,
+)
 from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import (
     decoding_group,
@@ -25,7 +31,7 @@ from snellen.models.hf.decoding import (
     token_picker,
 )
 from snellen.models.hf.encode import KEPT_IMAGES, ContinuedPrompt, EncodedPrompt, Encoder
-from snellen.models.hf.engine import Engine, batches_by_form, is_proved
+from snellen.models.hf.engine import Engine, batches_by_form
 from snellen.models.hf.load import (
     HfOptions,
     LoadedModel,
@@ -36,16 +42,13 @@ from snellen.models.hf.load import (
     without_warnings,
 )
 from snellen.models.hf.load import Kind as DeviceKind
-from snellen.models.hf.model_layout import input_names, read_layout
+from snellen.models.hf.model_layout import input_names, longest_text, read_layout
 from snellen.models.hf.probe import REFUSALS, Shows, build_probe, refusals
 from snellen.models.hf.reference import Scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
-from snellen.models.hf.spot_checks import Group, SpotChecks, group_of
-from snellen.models.hf.thresholds import (
-    UnrepeatableError,
-    longest_text,
-)
+from snellen.models.hf.spot_checks import SpotChecks
+from snellen.models.hf.tolerance import UnrepeatableError
 from snellen.models.model_strings import ModelSpec, parse_spec
 from snellen.models.options import read_options
 from snellen.models.template_dates import declared_date
@@ -151,8 +154,8 @@ class HFModel(ShownByName):
         self._longest = longest_text(loaded.model)
         self._exact = options.scoring == "exact"
         self._self_checks = loaded.self_checks
-        self._distrusted: set[Group] = set()
-        """Groups of requests in which an earlier session of a run found a difference."""
+        self._distrusted: set[AnswerGroup] = set()
+        """Groups of requests in which an earlier session of a run, or another worker, found a difference."""
         rows = 1 if self._exact else self.batch_size
         self._engine = Engine(
             self._layout, rows, max(self.batch_size, ROWS["cpu"]) * TOKENS_A_ROW[kind]
@@ -197,12 +200,13 @@ class HFModel(ShownByName):
         return (*lines, *spot_check_lines)
 
     @property
-    def has_doubts(self) -> bool:
-        return any(check.disproved for check in self._spot_checks())
+    def disproved(self) -> frozenset[AnswerGroup]:
+        """Groups of requests in which a spot check found a difference."""
+        return frozenset[AnswerGroup]().union(*(check.disproved for check in self._spot_checks()))
 
-    def distrust(self, request: Request) -> None:
-        """Answer requests of the group of this one by the plain path from now on."""
-        self._distrusted.add(group_of(request))
+    def distrust(self, group: AnswerGroup) -> None:
+        """Answer requests of a group by the plain path from now on."""
+        self._distrusted.add(group)
 
     def doubts(self, request: Request) -> bool:
         """Return whether the answer to an earlier request may be wrong, since a spot check found one like it to be."""
@@ -277,7 +281,7 @@ class HFModel(ShownByName):
             with quiet_and_single_threaded(self._layout.model):
                 proof = self._proof_of(row)
                 checks = proof.spot_checks
-                is_disproved = checks is not None and group_of(request) in checks.disproved
+                is_disproved = checks is not None and answer_group(request) in checks.disproved
                 paths = PLAIN if is_disproved else proof.fast_paths
                 [tokens] = self._engine.generate(
                     [row], pick, request.decoding.max_new_tokens, paths
@@ -361,35 +365,20 @@ class HFModel(ShownByName):
         self, rows: Sequence[EncodedPrompt], requests: Sequence[Request], fast_paths: FastPaths
     ) -> list[list[int]]:
         """Return the new tokens of requests with the same decoding settings."""
-        longest = requests[0].decoding.max_new_tokens
-        may_generate = fast_paths.writing.startswith("generate")
-        by_generate = []
-        by_engine = []
-        for index, row in enumerate(rows):
-            if may_generate and is_proved(fast_paths, row, longest):
-                by_generate.append(index)
-            else:
-                by_engine.append(index)
-        replies: dict[int, list[int]] = {}
         with quiet_and_single_threaded(self._layout.model):
-            written = self._generated(rows, requests, by_generate, fast_paths)
-            replies.update(zip(by_generate, written, strict=True))
-            if by_engine:
-                engine_requests = [requests[index] for index in by_engine]
-                pick = token_picker(self._layout, self._encoder, engine_requests)
-                engine_rows = [rows[index] for index in by_engine]
-                written = self._engine.generate(engine_rows, pick, longest, fast_paths)
-                replies.update(zip(by_engine, written, strict=True))
-        return [replies[index] for index in range(len(rows))]
+            if fast_paths.writing.startswith("generate"):
+                return self._generated(rows, requests, fast_paths)
+            pick = token_picker(self._layout, self._encoder, requests)
+            longest = requests[0].decoding.max_new_tokens
+            return self._engine.generate(rows, pick, longest, fast_paths)
 
     def _generated(
         self,
         rows: Sequence[EncodedPrompt],
         requests: Sequence[Request],
-        chosen: Sequence[int],
         fast_paths: FastPaths,
     ) -> list[list[int]]:
-        """Return the new tokens of the `chosen` requests by the model's own `generate`, in their order."""
+        """Return the new tokens of the requests by the model's own `generate`."""
         engine = self._engine
 
         def run(batch: list[int]) -> list[list[int]]:
@@ -399,7 +388,7 @@ class HFModel(ShownByName):
                 return generate_plainly(self._layout, self._encoder, batch_rows, batch_requests)
 
         batch_size = engine.budget.rows if fast_paths.writing == "generate in batches" else 1
-        longest_first = sorted(chosen, key=lambda index: -len(rows[index].ids))
+        longest_first = sorted(range(len(rows)), key=lambda index: -len(rows[index].ids))
         batches = batches_by_form(longest_first, rows, range(len(rows)), batch_size)
         return engine.in_batches(batches, run)
 
@@ -433,10 +422,15 @@ class HFModel(ShownByName):
             checks.asked_plainly.update(request.key for request in requests)
             return run(PLAIN)
 
-        groups = {group_of(request) for request in requests}
+        groups = {answer_group(request) for request in requests}
         if groups & (checks.disproved | self._distrusted):
             return run_plainly()
-        results = run(proof.fast_paths)
+        try:
+            results = run(proof.fast_paths)
+        except REFUSALS:
+            if len(requests) > 1:  # `_each_if_not_all` finds the request that it fails on
+                raise
+            return run_plainly()
         for request, row, result in zip(requests, rows, results, strict=True):
             if not checks.is_selected(request, row):
                 continue

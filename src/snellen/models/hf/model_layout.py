@@ -159,6 +159,20 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
     )
 
 
+def longest_text(model: Any) -> int | None:
+    """Return the maximum number of tokens that the model accepts, if its settings say so."""
+    text = getattr(model.config, "text_config", model.config)
+    longest = getattr(text, "max_position_embeddings", None)
+    if not longest:
+        return None
+    rope = getattr(text, "rope_parameters", None) or {}
+    if rope.get("rope_type") in ("dynamic", "yarn"):
+        # Qwen2.5 with YaRN has max_position_embeddings of 32,768, and a factor of 4.
+        original = rope.get("original_max_position_embeddings") or longest
+        longest = max(longest, original * rope.get("factor", 1))
+    return int(longest)
+
+
 def input_names(model: Any) -> frozenset[str] | None:
     """Return the names of all inputs that the code of `model` mentions; None for code of other packages.
 

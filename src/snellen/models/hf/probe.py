@@ -1,8 +1,8 @@
 """Test prompts that show which fast paths a model allows, and a comparison of its replies with the reference.
 
-Some prompts exceed a length at which behaviour may change. The reference of a reply is one row without a cache, with a
-full forward pass for every token. Greedy tokens alone would show little, because a path that is off by a nat changes
-few of them, so the log-probabilities by which tokens were chosen are compared as well.
+The reference of a reply is one row without a cache, with a full forward pass for every token. Greedy tokens alone would
+show little, because a path that is off by a nat changes few of them, so the log-probabilities by which tokens were
+chosen are compared as well.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from snellen.common.decoding import inspect_image
 from snellen.models.hf.cached_forward import TokenChooser, write_token_by_token
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import generate_rows
-from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine
-from snellen.models.hf.load import Kind, double, import_transformers, kind_of
+from snellen.models.hf.load import double, import_transformers
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import reference_reply
 from snellen.models.hf.sharing_plan import FastPaths, Writing
-from snellen.models.hf.thresholds import Tolerance, UnrepeatableError
+from snellen.models.hf.tolerance import Tolerance, UnrepeatableError
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
 QUESTIONS = (
@@ -35,13 +35,6 @@ QUESTIONS = (
 REPLIES = ("yes", "a red square and two circles")
 REPEATS = 4
 """How often each prompt is encoded twice, to see whether a processor is random."""
-BRIEF = 16
-"""Tokens of a text without an image, if no length with a change of behaviour is known."""
-COMPUTE: dict[Kind, float] = {"cpu": 3e12, "accelerator": 3e15}
-"""Floating-point operations for long probes: about ten seconds."""
-PASSES = 16
-"""Maximum number of forward passes over a text of full length, for all paths that are tried."""
-
 
 Shows = Literal["text", "images", "clips"]
 """Content of a prompt: text only, images, or clips given as video."""
@@ -131,82 +124,6 @@ def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
     """Return the prompt with its longest continuation repeated at the end, which shows if reading the others has effects."""
     longest = max(prompt.tails, key=len)
     return replace(prompt, tails=(*prompt.tails, longest))
-
-
-def without_image(
-    probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
-) -> list[ContinuedPrompt]:
-    """Return two short prompts without an image, each with a short and a longer continuation.
-
-    The longer continuation of the first prompt reaches `length` tokens.
-    """
-    vocabulary = _text_tokens(probe, layout)
-    rng = random.Random(1)
-    prompts = []
-    for prompt_length, total_length in ((4, length), (7, BRIEF)):
-        tail_length = max(2, total_length - prompt_length)
-        context = tuple(rng.choice(vocabulary) for _ in range(prompt_length))
-        tail = tuple(rng.choice(vocabulary) for _ in range(tail_length))
-        prompts.append(ContinuedPrompt(EncodedPrompt(context, {}), (tail[:2], tail)))
-    return prompts
-
-
-def stretched(
-    probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
-) -> list[ContinuedPrompt]:
-    """Return three prompts of up to `length` tokens, made from the first of `probe` and tokens that occur in it.
-
-    The first is short with a continuation that reaches `length`. The second has a prompt of that length, with
-    continuations of unequal length. The third is half as long and about the same image. For an encoder-decoder, only
-    the last two are made.
-    """
-    first = probe[0]
-    context_length = len(first.context.ids)
-    longest_tail = max(len(tail) for tail in first.tails)
-    vocabulary = _text_tokens(probe, layout)
-    rng = random.Random(0)
-
-    def random_tokens(count: int) -> tuple[int, ...]:
-        return tuple(rng.choice(vocabulary) for _ in range(max(1, count)))
-
-    def with_context_of(tokens: int) -> ContinuedPrompt:
-        more = random_tokens(tokens - context_length)
-        context = extend(first.context, more, layout.reply_type)
-        return with_repetition(ContinuedPrompt(context, first.tails[:3]))
-
-    if layout.encoder_decoder:
-        return [with_context_of(length), with_context_of(length // 2)]
-    long_tail = random_tokens(length - context_length)
-    return [
-        ContinuedPrompt(first.context, (first.tails[0], long_tail)),
-        with_context_of(length - longest_tail),
-        with_context_of(length // 2),
-    ]
-
-
-def _text_tokens(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
-    """Return the different tokens in the probe's continuations, sorted, without those that stand for images."""
-    tokens: set[int] = set()
-    for prompt in probe:
-        for tail in prompt.tails:
-            tokens.update(tail)
-    return sorted(tokens - layout.seen_tokens)
-
-
-def affordable_length(model: Any) -> int:
-    """Return the number of tokens of the longest probe that `model` reads in about ten seconds."""
-    parameters = sum(values.numel() for values in model.parameters())
-    operations_per_token = 2 * parameters * PASSES
-    return int(COMPUTE[kind_of(model)] / operations_per_token)
-
-
-def text_length(prompt: ContinuedPrompt, encoder_decoder: bool) -> int:
-    """Return the tokens of a prompt with its longest continuation; an encoder-decoder reads them separately."""
-    context_length = len(prompt.context.ids)
-    longest_tail = max(len(tail) for tail in prompt.tails)
-    if encoder_decoder:
-        return max(context_length, longest_tail)
-    return context_length + longest_tail
 
 
 REPLY = 8

@@ -2,8 +2,9 @@
 
 The name of an architecture is not enough: reading an image before its question is correct for LLaVA but wrong for
 PaliGemma, and keeping a prompt between calls is wrong for GIT. Each fast path therefore scores a probe, and is used
-only if it agrees with the reference, token by token, within measured noise. What no probe can show is decided by facts
-(`thresholds`). Sets of fast paths form a ladder of rungs, the slowest and safest last.
+only if it agrees with the reference, token by token, within measured noise. What a short probe does not show, because a
+model behaves differently in long texts, in larger batches or with other images, is found on the requests of a run
+(`spot_checks`).
 """
 
 from __future__ import annotations
@@ -11,42 +12,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from snellen.models.hf.cached_forward import NO_CACHE, prefill
+from snellen.models.hf.cached_forward import (
+    NO_CACHE,
+    continuation_rows,
+    holds_all_tokens,
+    prefill,
+    score_rows,
+)
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import inference
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.probe import (
-    BRIEF,
-    REFUSALS,
-    REPLY,
-    affordable_length,
-    choose_writing,
-    error_line,
-    stretched,
-    text_length,
-    with_repetition,
-    without_image,
-)
+from snellen.models.hf.probe import REFUSALS, choose_writing, error_line, with_repetition
 from snellen.models.hf.reference import Scores, reference_scores
-from snellen.models.hf.sharing_plan import PLAIN, FastPaths, ProvedRange
-from snellen.models.hf.thresholds import (
-    ModelFacts,
-    Tolerance,
-    crossing_length,
-    flaw,
-    largest_difference,
-    longest_text,
-    measure_tolerance,
-    read_facts,
-)
+from snellen.models.hf.sharing_plan import PLAIN, FastPaths
+from snellen.models.hf.tolerance import Tolerance, flaw, largest_difference, measure_tolerance
 
-PLAINLY, CACHE, LONG, SHORT = (
-    "one row at a time",
-    "a cached prompt",
-    "a long text",
-    "a text without a picture",
-)
+PLAINLY = "one row at a time"
+CACHE = "a cached prompt"
 ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
 BACKWARDS = "the reverse order"
 LAST_LOGITS = "logits of the last places alone"
@@ -68,16 +51,11 @@ NEEDS = {
     "prefix_cache": ("ragged",),
 }
 """Fast paths that another one requires."""
-ACROSS = tuple(WIDER)
-"""Fast paths in which one text could change another."""
 TOGETHER = tuple(name for name in WIDER if name != "vision_cache")
 """Fast paths that do more than cache the encoded images."""
 HOLES = ("ragged", "tree", "at_once")
 """Fast paths whose tokens have other places in the cache than their positions."""
-MARGIN = 32
-"""Tokens by which a long probe exceeds the length that it must cross."""
-LONGEST_UNKNOWN = 2048
-"""Tokens of the longest probe if the lengths at which behaviour changes are unknown."""
+ODD_LAYERS = "its cache has layers that do not hold all tokens"
 
 
 @dataclass(frozen=True)
@@ -89,7 +67,6 @@ class SelfCheckResult:
     """Largest difference of a token's log-probability from the reference, in nats, for each path tried."""
     refusals: dict[str, str]
     tolerance: Tolerance
-    facts: ModelFacts
     alone: bool = True
     """Whether the scores of a text are independent of the text after it."""
     all_logits: bool = False
@@ -123,23 +100,18 @@ class _Case:
     scores: list[Scores]
 
 
-def choose_fast_paths(
-    engine: Engine, probe: Sequence[ContinuedPrompt], facts: ModelFacts | None = None
-) -> SelfCheckResult:
-    """Return the fast paths that agree with the reference on `probe` and on longer texts made from it.
+def choose_fast_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> SelfCheckResult:
+    """Return the fast paths that agree with the reference on `probe`.
 
     The probe asks two questions of different length about one image, one about another and two about two images each,
-    with continuations of unequal length. By default, `facts` are read from the model.
+    with continuations of unequal length.
 
     Raises UnrepeatableError, or another ValueError, if the model cannot be scored even one row at a time.
     """
-    check = _SelfCheck(engine, list(probe), facts)
+    check = _SelfCheck(engine, list(probe))
     fast_paths = check.fast_paths()
-    rows = [prompt.context for prompt in (*check.probe, *check.long_prompts)]
-    everywhere = replace(fast_paths, proved=ProvedRange())
-    # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
-    cached = check.keeps and not (check.facts.doubt and not fast_paths.cache)
-    writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance, cached)
+    rows = [prompt.context for prompt in check.probe]
+    writing, refusals = choose_writing(engine, rows, fast_paths, check.tolerance, check.alone)
     chosen = replace(fast_paths, writing=writing)
     engine.prefix_cache.clear()
     return SelfCheckResult(
@@ -147,7 +119,6 @@ def choose_fast_paths(
         check.differences,
         check.refusals | refusals,
         check.tolerance,
-        check.facts,
         check.alone,
         engine.layout.all_logits,
         engine.layout.given_cache,
@@ -156,7 +127,7 @@ def choose_fast_paths(
 
 def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
     """Return the last rung. Replies are written by the model's own `generate` if that equals the reference."""
-    check = _SelfCheck(engine, list(probe), ModelFacts())
+    check = _SelfCheck(engine, list(probe))
     alone = check.scores_stand_alone()
     writing, _ = choose_writing(
         engine, [prompt.context for prompt in check.probe], PLAIN, check.tolerance, alone
@@ -167,26 +138,18 @@ def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
 class _SelfCheck:
     """One run of the self-check."""
 
-    def __init__(
-        self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None
-    ) -> None:
+    def __init__(self, engine: Engine, probe: list[ContinuedPrompt]) -> None:
         """Compute the reference scores of `probe`, and the tolerance.
 
         Raises ValueError if scores of one row at a time, from the engine, do not equal the reference.
         """
         self.engine = engine
-        self._given_facts = facts
         probe = without_refused_pairs(engine.layout, probe)
         self.probe = [with_repetition(prompt) for prompt in probe]
-        self.facts = facts or ModelFacts()
         self.differences: dict[str, float] = {}
         self.refusals: dict[str, str] = {}
-        self.long_prompts: list[ContinuedPrompt] = []
-        """Prompts beyond a length, if the chosen paths hold there."""
         self.alone = True
         """Whether no text was found whose scores depend on the text after it."""
-        self.keeps = True
-        """Whether cached parts of a text may be used for what follows."""
         scores = reference_scores(engine.layout, probe)
         self.tolerance = measure_tolerance(
             engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]]
@@ -200,30 +163,34 @@ class _SelfCheck:
 
         first_prompt = _Case(self.probe[:1], scores_with_repetition[:1])
         if not self._agrees(PLAINLY, PLAIN, first_prompt):
+            difference = self.refusals.pop(PLAINLY)
+            raise ValueError(f"scored one row at a time it {difference} from its own logits")
+        del self.differences[PLAINLY]
+        if not self._last_logits_agree(first_prompt):
             # Where activations are scaled together, as in dynamic quantisation, logits depend on which are asked for.
             engine.layout = replace(engine.layout, all_logits=True)
-            difference = self.refusals.pop(PLAINLY)
-            if not self._agrees(PLAINLY, PLAIN, first_prompt):
-                raise ValueError(f"scored one row at a time it {difference} from its own logits")
-        del self.differences[PLAINLY]
+
+    def _last_logits_agree(self, case: _Case) -> bool:
+        """Return whether forward passes that compute the logits of the last places alone give the same ones."""
+        scores: list[list[float]] = []
+        try:
+            with inference():
+                for row in continuation_rows(case.prompts):
+                    scores += score_rows(self.engine.layout, [row])
+        except REFUSALS:
+            return False
+        return not flaw(case.scores, [scores], self.tolerance)
 
     def fast_paths(self) -> FastPaths:
-        """Return the highest rung that holds, with the range of texts that it holds for."""
+        """Return the widest fast paths that agree with the reference."""
         layout = self.engine.layout
         chosen = FastPaths(cache=not layout.encoder_decoder and self._cache_agrees())
-        if self._given_facts is None:
-            self.facts = self._read_facts(chosen.cache)
-        length = self._longest_text()
-        forbidden = forbidden_paths(self.facts, length)
-        unsure = self.facts.doubt or self.facts.lengths or not chosen.cache
-        if unsure and not self._scores_stand_alone(self._case):
-            why_not_together = NOT_ALONE
-        else:
-            why_not_together = selects(self.facts, length)
-        if why_not_together:
-            self.keeps = False
+        forbidden: dict[str, str] = {}
+        if not self.scores_stand_alone():
             chosen = FastPaths()
-            forbidden = dict.fromkeys(TOGETHER, why_not_together)
+            forbidden = dict.fromkeys(TOGETHER, NOT_ALONE)
+        elif chosen.cache and not self._cache_holds_all_tokens():
+            forbidden = dict.fromkeys(HOLES, ODD_LAYERS)
 
         for name, description in WIDER.items():
             if not all(getattr(chosen, needed) for needed in NEEDS.get(name, ())):
@@ -238,7 +205,7 @@ class _SelfCheck:
         reversed_case = _Case(self._case.prompts[::-1], self._case.scores[::-1])
         if not self._agrees(BACKWARDS, chosen, reversed_case):
             chosen = PLAIN
-        return self._from_its_shortest(self._in_its_range(chosen))
+        return chosen
 
     def _cache_agrees(self) -> bool:
         """Return whether a cached prompt agrees, if necessary with another layout, which the engine then gets."""
@@ -271,91 +238,12 @@ class _SelfCheck:
             return [(LAST_LOGITS, replace(layout, all_logits=True))]
         return []
 
-    def _in_its_range(self, chosen: FastPaths) -> FastPaths:
-        """Return `chosen` with the longest text that it holds for, or a lower rung that holds on long texts."""
-        facts = self.facts
-        probe_length = self._longest_text()
-        if not chosen.runs_together or not (facts.doubt or facts.lengths):
-            return chosen
-        if not (facts.doubt or facts.odd_layers or facts.settings_reached(probe_length)):
-            next_length = facts.next_length(probe_length)
-            longest = next_length - 1 if next_length else None
-            return replace(chosen, proved=ProvedRange(longest=longest))
-
-        # Try a text beyond all known lengths.
-        crossing = crossing_length(facts)
-        only_windows = facts.endless and not facts.doubt
-        length = crossing + MARGIN
-        if not only_windows:
-            length = max(length, LONGEST_UNKNOWN)
-        length = min(length, self._limits())
-        if facts.selecting:
-            _, selection_begins = facts.selecting
-            length = min(length, selection_begins - 1)
-        if only_windows and length > crossing:
-            proved = ProvedRange(longest=None)
-        else:
-            proved = ProvedRange(longest=max(length, probe_length))
-        if length <= probe_length:
-            return replace(chosen, proved=proved)
-        return self._beyond(chosen, length, proved)
-
-    def _from_its_shortest(self, chosen: FastPaths) -> FastPaths:
-        """Return `chosen` with the shortest prompt and the numbers of images that it was proved for."""
-        shortest = min(len(prompt.context.ids) for prompt in self.probe)
-        image_counts = frozenset(len(prompt.context.digests) for prompt in self.probe)
-        unsure = bool(self.facts.doubt or self.facts.settings_reached(shortest))
-        if not chosen.runs_together or (image_counts == {0} and not unsure):
-            return chosen
-        length = self._longest_text() if unsure else BRIEF
-        prompts = without_image(self.probe, self.engine.layout, length)
-        try:
-            case = _Case(prompts, reference_scores(self.engine.layout, prompts))
-        except REFUSALS as error:
-            if not unsure:  # there are no such texts
-                return chosen
-            self.refusals[SHORT] = error_line(error)
-            case = None
-        agrees = case is not None and self._agrees(SHORT, chosen, case)
-        if not unsure:
-            return replace(chosen, proved=replace(chosen.proved, blind=agrees))
-        if agrees:
-            shortest = 0
-            image_counts |= {0}
-        proved = replace(
-            chosen.proved,
-            shortest=shortest,
-            image_counts=image_counts if self.facts.doubt else None,
-            blind=agrees,
-        )
-        return replace(chosen, proved=proved)
-
-    def _beyond(self, chosen: FastPaths, length: int, proved: ProvedRange) -> FastPaths:
-        """Return the first rung from `chosen` down that agrees on texts of `length` tokens, with the range `proved`.
-
-        If such texts cannot be run, `chosen` is proved only up to the length of the probe.
-        """
-        prompts = stretched(self.probe, self.engine.layout, length)
-        try:
-            case = _Case(prompts, reference_scores(self.engine.layout, prompts))
-        except (*REFUSALS, MemoryError) as error:
-            self.refusals[LONG] = error_line(error)
-            return replace(chosen, proved=replace(proved, longest=self._longest_text()))
-        rungs = rungs_below(chosen)
-        first_prompt = _Case(case.prompts[:1], case.scores[:1])
-        if not self._scores_stand_alone(first_prompt):
-            rungs = [FastPaths(vision_cache=True), PLAIN] if chosen.vision_cache else [PLAIN]
-        for rung in rungs:
-            if rung == PLAIN or self._agrees(f"{LONG}, {rung.rows_name}", rung, case):
-                break
-        self.long_prompts = prompts[1:2]
-        return replace(rung, proved=proved)
+    def _cache_holds_all_tokens(self) -> bool:
+        """Return whether a cache that the model filled holds all keys and values."""
+        with inference():
+            return holds_all_tokens(prefill(self.engine.layout, [self.probe[0].context]).cache)
 
     def scores_stand_alone(self) -> bool:
-        """Return whether the scores of the probe's continuations are independent of the text after them."""
-        return self._scores_stand_alone(self._case)
-
-    def _scores_stand_alone(self, case: _Case) -> bool:
         """Return whether the first half of a prompt's longest continuation has the same scores without the second half.
 
         Caches and replies written token by token rely on that. It fails for sparse attention whose indexer gives many
@@ -363,14 +251,14 @@ class _SelfCheck:
         """
         halves: list[ContinuedPrompt] = []
         expected: list[Scores] = []
-        for prompt, scores in zip(case.prompts, case.scores, strict=True):
+        for prompt, scores in zip(self._case.prompts, self._case.scores, strict=True):
             lengths = [len(tail) for tail in prompt.tails]
             longest = lengths.index(max(lengths))
             half = (lengths[longest] + 1) // 2
             halves.append(replace(prompt, tails=(prompt.tails[longest][:half],)))
             expected.append([scores[longest][:half]])
         difference = largest_difference(expected, reference_scores(self.engine.layout, halves))
-        self.differences[ALONE] = max(difference, self.differences.get(ALONE, 0.0))
+        self.differences[ALONE] = difference
         agrees = difference <= self.tolerance.token
         if not agrees:
             self.refusals[ALONE] = "differs"
@@ -398,25 +286,6 @@ class _SelfCheck:
             self.refusals[name] = "its cache cannot be kept"
         return name not in self.refusals
 
-    def _read_facts(self, cached: bool) -> ModelFacts:
-        """Return the facts of the model, and of a cache that it fills."""
-        layout = self.engine.layout
-        with inference():
-            cache = prefill(layout, [self.probe[0].context]).cache if cached else None
-        return read_facts(layout.model, longest_text(layout.model), cache)
-
-    def _longest_text(self) -> int:
-        """Return the number of tokens of the probe's longest text."""
-        encoder_decoder = self.engine.layout.encoder_decoder
-        return max(text_length(prompt, encoder_decoder) for prompt in self.probe)
-
-    def _limits(self) -> int:
-        """Return the number of tokens of the longest text that can be tried."""
-        model = self.engine.layout.model
-        most = longest_text(model)
-        length = affordable_length(model)
-        return length if most is None else min(length, most - REPLY)
-
 
 def without_refused_pairs(
     layout: ModelLayout, probe: Sequence[ContinuedPrompt]
@@ -429,50 +298,3 @@ def without_refused_pairs(
     except REFUSALS:
         return single
     return list(probe)
-
-
-def selects(facts: ModelFacts, length: int) -> str:
-    """Return why nothing may be cached in texts of `length` tokens; empty if it may.
-
-    Nothing may be cached if the model reads only a selected part of such texts.
-    """
-    if facts.selecting is None:
-        return ""
-    setting, first_length = facts.selecting
-    if first_length > length:
-        return ""
-    return f"a part of the text is selected ({setting}, from {first_length:,} tokens)"
-
-
-def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:
-    """Return fast paths that no finite probe could prove on texts of `length` tokens, each with the reason."""
-    if facts.doubt:
-        return dict.fromkeys(ACROSS, facts.doubt)
-    forbidden: dict[str, str] = {}
-    if facts.image_doubt:
-        forbidden["batch"] = facts.image_doubt
-        forbidden["ragged"] = facts.image_doubt
-    reached = facts.settings_reached(length)
-    if facts.odd_layers:
-        layers = ", ".join(facts.odd_layers)
-        reason = f"its cache has other layers than plain ones ({layers})"
-        forbidden.update(dict.fromkeys(HOLES, reason))
-    elif reached:
-        reason = f"behaviour begins at a length ({', '.join(reached)})"
-        forbidden.update(dict.fromkeys(HOLES, reason))
-    return forbidden
-
-
-def rungs_below(chosen: FastPaths) -> list[FastPaths]:
-    """Return the ways to run texts that share as much as `chosen` or less, down to one row at a time."""
-    within_prompt = FastPaths(
-        cache=chosen.cache, batch=chosen.batch, vision_cache=chosen.vision_cache
-    )
-    return [
-        chosen,
-        within_prompt,
-        replace(within_prompt, batch=False),
-        replace(within_prompt, cache=False),
-        FastPaths(vision_cache=chosen.vision_cache),
-        PLAIN,
-    ]

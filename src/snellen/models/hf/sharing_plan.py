@@ -17,51 +17,6 @@ by one full forward pass per token, which is the reference."""
 
 
 @dataclass(frozen=True)
-class ProvedRange:
-    """The texts for which fast paths were proved. Others are run one row at a time, nothing shared."""
-
-    shortest: int = 0
-    """Tokens of the shortest prompt."""
-    longest: int | None = None
-    """Tokens of the longest text, continuation included; None: any length."""
-    image_counts: frozenset[int] | None = None
-    """Numbers of images in a text; None: any number."""
-    blind: bool = True
-    """Whether texts without an image are among them."""
-
-    def covers(self, tokens: int, more: int, images: int) -> bool:
-        """Return whether this range includes a prompt.
-
-        Args:
-            tokens: Length of the prompt.
-            more: Maximum number of tokens after it (a continuation or a reply).
-            images: Number of images in the prompt.
-        """
-        if tokens < self.shortest:
-            return False
-        if self.longest is not None and tokens + more > self.longest:
-            return False
-        if self.image_counts is not None and images not in self.image_counts:
-            return False
-        return self.blind or images > 0
-
-    @property
-    def name(self) -> str:
-        """The limits, as part of a strategy's name; empty if everything is covered."""
-        limits = []
-        if self.shortest:
-            limits.append(f"from {self.shortest} tokens")
-        if self.longest is not None:
-            limits.append(f"up to {self.longest} tokens")
-        if self.image_counts is not None:
-            counts = " or ".join(str(count) for count in sorted(self.image_counts))
-            limits.append(f"with {counts} pictures")
-        elif not self.blind:
-            limits.append("with a picture")
-        return " ".join(limits)
-
-
-@dataclass(frozen=True)
 class FastPaths:
     """What may be shared without changing a score or a reply. If all are false, one row is run at a time."""
 
@@ -83,8 +38,6 @@ class FastPaths:
     """Prefixes of one call may serve the next."""
     writing: Writing = "shared"
     """How replies are written."""
-    proved: ProvedRange = ProvedRange()
-    """The texts that all this holds for."""
 
     def with_path(self, name: str) -> FastPaths:
         """These and the fast path called `name`."""
@@ -97,9 +50,9 @@ class FastPaths:
         return self.cache or self.vision_cache or self.batch or self.writing != "token by token"
 
     @property
-    def runs_together(self) -> bool:
-        """Whether texts are run in any other way than each by itself and from its beginning."""
-        return self.cache or self.batch
+    def is_plain(self) -> bool:
+        """Whether scores are computed like those of the reference: one row at a time, nothing shared, all logits."""
+        return not (self.cache or self.vision_cache or self.batch)
 
     @property
     def together(self) -> RowsTogether:
@@ -110,8 +63,8 @@ class FastPaths:
 
     @property
     def rows_name(self) -> str:
-        """How scores are computed, as in "tree, picture shared, trunks kept"; without the limits."""
-        if not (self.cache or self.vision_cache or self.batch):
+        """How scores are computed, as in "tree, picture shared, trunks kept"."""
+        if self.is_plain:
             return "plain"
         facts = []
         if not self.cache:
@@ -144,13 +97,11 @@ class FastPaths:
         facts = [self.rows_name]
         if self.writing != usual_writing:
             facts.append(f"replies {self.writing}")
-        if self.proved.name:
-            facts.append(f"{self.proved.name}, others plain")
         return "; ".join(facts)
 
 
 PLAIN = FastPaths(writing="token by token")
-"""The last rung: one row at a time, no cache, no padding."""
+"""The last rung: one row at a time, no cache, no padding, all logits."""
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------

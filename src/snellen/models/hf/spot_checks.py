@@ -1,23 +1,24 @@
 """Spot checks during a run: the reference answers some of the real requests again, one row at a time.
 
 The self-check sees a handful of texts when a model is loaded. The requests of a run are the texts that count. The first
-request of each stratum is checked, and a random share of the others, so that the run can state how many of its answers
-may differ. After a difference the model answers the requests of that group by the plain path, and withdraws its earlier
+requests are checked, the first of each stratum, and a random share of the others, so that the run can state how many of
+its answers may differ. After a difference the model answers the requests of that group by the plain path, and withdraws its earlier
 answers to them.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from snellen.models.base import AnswerGroup, answer_group
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.probe import REPLY
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
-from snellen.models.hf.thresholds import Tolerance, largest_difference
+from snellen.models.hf.tolerance import Tolerance, largest_difference
 from snellen.records import Request, RequestKind
 
 CHECKED_SHARE = 0.05
@@ -25,21 +26,12 @@ CHECKED_SHARE = 0.05
 STATED_BOUND = 0.01
 """Random checks end when at most this share of the requests can differ."""
 CONFIDENCE = 0.95
+FIRST_REQUESTS = 16
+"""Requests of each kind that are checked at the beginning of a run: in a batch, one may change another."""
+RANGES_PER_DOUBLING = 4
+"""Ranges of lengths between a number of tokens and its double."""
 KEY_RANGE = 16.0**32
 """Number of different keys of requests."""
-
-
-class Group(NamedTuple):
-    """Requests that one difference makes doubtful."""
-
-    kind: RequestKind
-    images: int
-    """Number of images of each request."""
-
-
-def group_of(request: Request) -> Group:
-    """Return the group of a request."""
-    return Group(request.kind, len(request.images))
 
 
 def largest_share(checks: int) -> float:
@@ -76,24 +68,25 @@ class SpotChecks:
     """By how much, at most, another token was likelier than the one in a greedy reply, in nats."""
     unrepeatable: int = 0
     """Checked requests for which the processor made different inputs a second time."""
-    disproved: set[Group] = field(default_factory=set)
+    disproved: set[AnswerGroup] = field(default_factory=set)
     """Groups in which a check found a difference."""
     asked_plainly: set[str] = field(default_factory=set)
     """Keys of the requests of these groups that the plain path answered."""
-    _seen: set[tuple[Group, int]] = field(default_factory=set)
+    _seen: set[tuple[AnswerGroup, int]] = field(default_factory=set)
+    _asked: Counter[RequestKind] = field(default_factory=Counter)
 
     def is_selected(self, request: Request, row: EncodedPrompt | ContinuedPrompt) -> bool:
-        """Return whether to check a request: the first of its stratum, or one that is chosen by its key.
+        """Return whether to check a request: one of the first, the first of its stratum, or one chosen by its key.
 
-        A stratum is a group and a range of lengths, each twice as long as the one before. Sampled replies are not
-        checked.
+        A stratum is a group and a range of lengths, four of which double the length. Sampled replies are not checked.
         """
         if request.kind == "generate" and request.decoding.temperature > 0:
             return False
         length = _fast_tokens(row)
-        stratum = group_of(request), length.bit_length()
-        is_first = stratum not in self._seen
+        stratum = answer_group(request), int(RANGES_PER_DOUBLING * math.log2(length))
+        is_first = stratum not in self._seen or self._asked[request.kind] < FIRST_REQUESTS
         self._seen.add(stratum)
+        self._asked[request.kind] += 1
         if largest_share(self.random_checks.get(request.kind, 0)) <= STATED_BOUND:
             return is_first
         chance = CHECKED_SHARE * length / _reference_tokens(row)
@@ -132,7 +125,7 @@ class SpotChecks:
     def doubts(self, request: Request) -> bool:
         """Return whether an earlier answer to a request may be wrong: its group was disproved, and the plain path did
         not answer it."""
-        return group_of(request) in self.disproved and request.key not in self.asked_plainly
+        return answer_group(request) in self.disproved and request.key not in self.asked_plainly
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -183,8 +176,8 @@ class SpotChecks:
 def _fast_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:
     """Return how many tokens the fast paths read for a request, at least."""
     if isinstance(row, EncodedPrompt):
-        return len(row.ids)
-    return len(row.context.ids) + sum(len(tail) for tail in row.tails)
+        return max(len(row.ids), 1)
+    return max(len(row.context.ids) + sum(len(tail) for tail in row.tails), 1)
 
 
 def _reference_tokens(row: EncodedPrompt | ContinuedPrompt) -> int:

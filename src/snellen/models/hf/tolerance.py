@@ -1,0 +1,159 @@
+"""The tolerance for scores: how far a fast path may differ from the reference, given the measured effect of rounding."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import Any
+
+from snellen.models.hf.encode import ContinuedPrompt
+from snellen.models.hf.load import free_memory, input_device
+from snellen.models.hf.model_layout import ModelLayout
+from snellen.models.hf.reference import Scores, reference_scores
+
+WIDER = {"float32": "float64", "float16": "float32", "bfloat16": "float32"}
+"""The number format in which rounding is measured, for each format."""
+LEAST = {"float32": 1e-4, "float16": 0.005, "bfloat16": 0.02}
+"""Minimum tolerances in nats, since rounding in a few rows may be smaller than in others."""
+UNMEASURED = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.08}
+"""Tolerances if the weights do not fit in memory a second time, or cannot be widened."""
+MOST = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.2}
+"""Maximum tolerances in nats. Larger differences from a wider format are not due to rounding."""
+FACTOR = 4.0
+"""Multiple of the measured noise, because a path rounds independently and more tokens are compared than were measured."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Maximum differences of scores from the reference."""
+
+    token: float
+    """For each token, in nats."""
+    option: float
+    """For the sum over a continuation, in nats. An option that leads by more must still lead."""
+    noise: float | None = None
+    """Largest difference of a token's score due to rounding, in nats; None if it was not measured."""
+
+
+class UnrepeatableError(ValueError):
+    """The model scores the same prompt differently in two forward passes, or its processor changes the prompt."""
+
+
+def measure_tolerance(
+    layout: ModelLayout, prompts: Sequence[ContinuedPrompt], scores: Sequence[Scores]
+) -> Tolerance:
+    """Return the tolerance from the noise on `prompts`, whose reference scores are `scores`.
+
+    Noise is the larger of two differences: from a second computation, and from one in a wider number format.
+
+    Raises UnrepeatableError if the reference gives other scores a second time.
+    """
+    number_format = str(layout.model.dtype).removeprefix("torch.")
+    assumed = UNMEASURED.get(number_format, UNMEASURED["bfloat16"])
+    repeated_difference = largest_difference(scores, reference_scores(layout, prompts))
+    wide_scores = _wide_scores(layout, prompts, number_format)
+    if repeated_difference > assumed:
+        raise UnrepeatableError(
+            f"two scores of the same prompt differ by {repeated_difference:.2g} nats, so scores of this model are "
+            "unreliable; check whether a part of it is in training mode (dropout)"
+        )
+    if wide_scores is None:
+        return Tolerance(assumed, 2 * assumed)
+    noise = max(largest_difference(scores, wide_scores), repeated_difference)
+    option_noise = max(largest_difference(_sums(scores), _sums(wide_scores)), noise)
+    least = LEAST.get(number_format, LEAST["bfloat16"])
+    most = MOST.get(number_format, MOST["bfloat16"])
+    return Tolerance(
+        token=min(most, max(least, FACTOR * noise)),
+        option=min(2 * most, max(2 * least, FACTOR * option_noise)),
+        noise=noise,
+    )
+
+
+def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolerance) -> str:
+    """Return how scores differ from the reference by more than the tolerance; empty if they do not.
+
+    Args:
+        expected: For each prompt, the reference scores of the tokens of each continuation.
+        scored: The same from a fast path.
+        tolerance: The maximum difference of a token, and of the sum over a continuation.
+    """
+    if not largest_difference(expected, scored) <= tolerance.token:  # also if it is NaN
+        return "differs"
+    for reference_tails, tails in zip(expected, scored, strict=True):
+        reference_sums = [sum(tail) for tail in reference_tails]
+        sums = [sum(tail) for tail in tails]
+        chosen = sums.index(max(sums))
+        if max(reference_sums) - reference_sums[chosen] > tolerance.option:
+            return "chooses another option"
+    return ""
+
+
+def largest_difference(expected: Sequence[Scores], scored: Sequence[Scores]) -> float:
+    """Return the largest difference of any token's log-probability in nats; infinite if one is NaN or missing."""
+    largest = 0.0
+    for expected_tails, scored_tails in zip(expected, scored, strict=True):
+        for expected_tail, scored_tail in zip(expected_tails, scored_tails, strict=True):
+            for a, b in zip_longest(expected_tail, scored_tail, fillvalue=math.nan):
+                difference = abs(a - b)
+                largest = max(largest, math.inf if math.isnan(difference) else difference)
+    return largest
+
+
+def _sums(scores: Sequence[Scores]) -> list[Scores]:
+    """Return scores with one value per continuation: the sum over its tokens."""
+    sums: list[Scores] = []
+    for tails in scores:
+        sums.append([[sum(tail)] for tail in tails])
+    return sums
+
+
+def _wide_scores(
+    layout: ModelLayout, prompts: Sequence[ContinuedPrompt], form: str
+) -> list[Scores] | None:
+    """Return reference scores in a wider number format; None if that is not possible."""
+    import torch
+
+    if form not in WIDER or not _fits_twice(layout.model, getattr(torch, WIDER[form])):
+        return None
+    try:
+        with _widened(layout.model, getattr(torch, WIDER[form])):
+            return reference_scores(layout, prompts)
+    except (RuntimeError, TypeError, ValueError, MemoryError):
+        # A part of the model computes in a format of its own. Nothing is lost: the tolerance is then assumed.
+        return None
+
+
+@contextlib.contextmanager
+def _widened(model: Any, wide: Any) -> Iterator[None]:
+    """Convert weights to the format `wide` inside the block; afterwards they are the same tensors as before."""
+    narrow = [
+        part for part in chain(model.parameters(), model.buffers()) if _is_narrower(part, wide)
+    ]
+    narrow_values = [part.data for part in narrow]
+    try:
+        for part in narrow:
+            part.data = part.data.to(wide)
+        yield
+    finally:
+        for part, values in zip(narrow, narrow_values, strict=True):
+            part.data = values
+
+
+def _is_narrower(part: Any, wide: Any) -> bool:
+    """Return whether a tensor holds floating-point numbers of a narrower format than `wide`."""
+    return bool(part.dtype.is_floating_point and part.dtype.itemsize < wide.itemsize)
+
+
+def _fits_twice(model: Any, wide: Any) -> bool:
+    """Return whether wide weights take less than half of the free memory, on one device and without quantisation."""
+    parts = list(chain(model.parameters(), model.buffers()))
+    device = input_device(model)
+    if {part.device for part in parts} != {device} or getattr(model, "is_quantized", False):
+        return False
+    values = sum(part.numel() for part in parts if _is_narrower(part, wide))
+    needed: int = values * wide.itemsize
+    return needed < free_memory(device) / 2
