@@ -2,7 +2,8 @@
 
 It replies as `slow_model` does, and only to images whose bytes have come. Options: `seconds` for each request,
 `batch`, `log` (a file that gets a line of JSON for each batch), `deadly` (the sample that ends its process), `unlike`
-(a file: every process has another fingerprint, and answers when the file says that two have loaded the model).
+(a file: every process has another fingerprint, and answers when the file says that two have loaded the model),
+`doubtful` (requests after which the model finds that all its scores were wrong).
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from slow_model import Slow
 from snellen.common.images import Images
+from snellen.models.base import AnswerGroup, answer_group
 from snellen.models.model_strings import ModelSpec
 from snellen.records import Request, Response
 
@@ -64,8 +67,38 @@ class Clustered(Slow):
     loglikelihood = generate
 
 
+class Doubtful(Clustered):
+    """Adds 1,000 nats to all scores until it has found that out, or is told."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__(spec)
+        self._left = int(spec.options["doubtful"])
+        self._distrusted: set[AnswerGroup] = set()
+        self.disproved: frozenset[AnswerGroup] = frozenset()
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        right = super().loglikelihood(requests, images)
+        answers = []
+        for request, response in zip(requests, right, strict=True):
+            if answer_group(request) in self.disproved | self._distrusted:
+                answers.append(response)
+                continue
+            scores = tuple(replace(score, sum=score.sum + 1000) for score in response.scores)
+            answers.append(replace(response, scores=scores))
+        self._left -= len(requests)
+        if self._left <= 0 and not self._distrusted:
+            self.disproved = frozenset(map(answer_group, requests))
+        return answers
+
+    def doubts(self, request: Request) -> bool:
+        return answer_group(request) in self.disproved
+
+    def distrust(self, group: AnswerGroup) -> None:
+        self._distrusted.add(group)
+
+
 def open_clustered(spec: ModelSpec) -> Clustered:
-    return Clustered(spec)
+    return Doubtful(spec) if "doubtful" in spec.options else Clustered(spec)
 
 
 @contextmanager

@@ -139,6 +139,20 @@ def test_a_run_of_two_workers_one_of_which_is_killed_half_way_is_that_of_one_pro
     )
 
 
+def test_what_one_worker_finds_wrong_is_asked_again_of_all(
+    questions: Benchmark, whole: Path, tmp_path: Path
+) -> None:
+    folder = on_ray(questions, tmp_path, "clustered:any?doubtful=12&seconds=0.002", window=2)
+    answers: dict[str, Exchange] = {}
+    for exchange in read_exchanges(folder):
+        answers[exchange.request.key] = exchange
+    expected = {exchange.request.key: exchange for exchange in read_exchanges(whole)}
+    assert answers.keys() == expected.keys()
+    for key, exchange in answers.items():
+        assert exchange.response.scores == expected[key].response.scores
+    assert len(list(read_exchanges(folder))) > len(list(read_exchanges(whole)))
+
+
 @pytest.mark.slow
 @settings(max_examples=2)
 @given(workers=st.integers(1, 2), window=st.sampled_from([1, 7, 100]), after=st.integers(0, 120))

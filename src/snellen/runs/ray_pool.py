@@ -28,7 +28,14 @@ from msgspec import Struct
 from snellen import __version__
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
-from snellen.models.base import HasFindings, NeedsBenchmarks, answers_by_sample
+from snellen.models.base import (
+    AnswerGroup,
+    HasFindings,
+    NeedsBenchmarks,
+    WithdrawsAnswers,
+    answer_group,
+    answers_by_sample,
+)
 from snellen.models.identity import identity_of
 from snellen.records import EVALUATED, Failure, ImageRef, Request, RequestKind, Response
 from snellen.runs.async_driver import in_batches
@@ -43,6 +50,8 @@ encode_requests = msgspec.msgpack.encode
 decode_answer = msgspec.msgpack.Decoder(list[Response]).decode
 _requests = msgspec.msgpack.Decoder(list[Request])
 
+DoubtfulGroups = frozenset[tuple[str, AnswerGroup]]
+"""Groups of requests, each with the role of its model, in which a worker found a wrong answer."""
 SentImage = bytes | str
 """The bytes of an image, or the reason why it could not be read."""
 
@@ -72,10 +81,11 @@ class Refusal(Struct, frozen=True):
 
 
 class AnsweredBatch(Struct, frozen=True):
-    """Encoded responses in the order of the requests, and the findings of the models so far."""
+    """Encoded responses in the order of the requests, and what the models have found so far."""
 
     responses: bytes
     findings: tuple[str, ...] = ()
+    disproved: DoubtfulGroups = frozenset()
 
 
 class SentImages:
@@ -111,6 +121,11 @@ class RayWorker:
             self._checking = [
                 role_model for role_model in loaded.values() if isinstance(role_model, HasFindings)
             ]
+            self._withdrawing = {
+                role: role_model
+                for role, role_model in loaded.items()
+                if isinstance(role_model, WithdrawsAnswers)
+            }
             # Those behind a network are asked in batches too, and stay open for as long as the worker lives.
             self._open = ExitStack()
             self._models = self._open.enter_context(in_batches(loaded))
@@ -128,15 +143,23 @@ class RayWorker:
             return Refusal(str(error))
 
     def answer(
-        self, encoded: bytes, digests: Sequence[str], *sent_images: SentImage
+        self,
+        encoded: bytes,
+        distrusted: DoubtfulGroups,
+        digests: Sequence[str],
+        *sent_images: SentImage,
     ) -> AnsweredBatch | Refusal:
         """Answer a batch of requests.
 
         Args:
             encoded: The encoded requests.
+            distrusted: Groups in which any worker found a wrong answer; they are answered by the slow reference.
             digests: Digests of their images.
             sent_images: The images, in the order of the digests.
         """
+        for role, group in distrusted:
+            if role in self._withdrawing:
+                self._withdrawing[role].distrust(group)
         requests = _requests.decode(encoded)
         images = SentImages(dict(zip(digests, sent_images, strict=True)))
         indices_by_group: dict[tuple[str, RequestKind], list[int]] = {}
@@ -153,8 +176,11 @@ class RayWorker:
         findings: dict[str, None] = {}
         for model in self._checking:
             findings.update(dict.fromkeys(model.findings()))
+        disproved: set[tuple[str, AnswerGroup]] = set()
+        for role, withdrawing_model in self._withdrawing.items():
+            disproved.update((role, group) for group in withdrawing_model.disproved)
         ordered = [responses[index] for index in range(len(requests))]
-        return AnsweredBatch(msgspec.msgpack.encode(ordered), tuple(findings))
+        return AnsweredBatch(msgspec.msgpack.encode(ordered), tuple(findings), frozenset(disproved))
 
 
 BATCHES_IN_HAND = 2
@@ -217,7 +243,13 @@ class RayPool:
         self._cluster = cluster
         self.models = models
         self.batch_size = window or max(model.batch_size for model in models.values())
-        self.findings = dict[str, None]()
+        self.findings = dict[PoolWorker, tuple[str, ...]]()
+        """What the models of each worker have found so far."""
+        self.disproved: DoubtfulGroups = frozenset()
+        self.distrusted: DoubtfulGroups = frozenset()
+        """These, and the groups of answers that an earlier session withdrew."""
+        self.asked_by_reference = set[str]()
+        """Keys of the requests of these groups that were answered after their worker was told."""
         self._waiting = OrderedDict[str, deque[_Waiting]]()
         self._suspects = deque[_Waiting]()
         self._home = OrderedDict[str, PoolWorker]()
@@ -409,7 +441,8 @@ class RayPool:
         contents = [_content_of(image, images) for image, images in sources.values()]
         try:
             encoded = encode_requests([waiting.request for waiting in batch])
-            answer = await worker.actor.answer.remote(encoded, list(sources), *contents)
+            distrusted = self.distrusted
+            answer = await worker.actor.answer.remote(encoded, distrusted, list(sources), *contents)
         except self._cluster.faults as error:
             raised = self._cluster.raised_in_worker(error)
             if raised:
@@ -420,6 +453,10 @@ class RayPool:
         if isinstance(answer, Refusal):
             self._fail(answer.message)
             return
+        for waiting in batch:
+            request = waiting.request
+            if (request.role, answer_group(request)) in distrusted:
+                self.asked_by_reference.add(request.key)
         self._take_in(worker, batch, answer)
 
     def _take_in(
@@ -430,7 +467,9 @@ class RayPool:
         worker.in_hand = deque(
             other_batch for other_batch in worker.in_hand if other_batch is not batch
         )
-        self.findings.update(dict.fromkeys(answer.findings))
+        self.findings[worker] = answer.findings
+        self.disproved |= answer.disproved
+        self.distrusted |= answer.disproved
         for waiting, response in zip(batch, decode_answer(answer.responses), strict=True):
             if not waiting.answered.done():
                 waiting.answered.set_result(response)
@@ -442,6 +481,7 @@ class RoleOnRay:
 
     def __init__(self, pool: RayPool, role: str) -> None:
         self._pool = pool
+        self._role = role
         self._model = pool.models[role]
         self.name = self._model.name
         self.kinds = self._model.kinds
@@ -455,7 +495,22 @@ class RoleOnRay:
 
     def findings(self) -> tuple[str, ...]:
         """Return the findings of the models of all workers about their own replies."""
-        return tuple(self._pool.findings)
+        sentences = itertools.chain.from_iterable(self._pool.findings.values())
+        return tuple(dict.fromkeys(sentences))
+
+    @property
+    def disproved(self) -> frozenset[AnswerGroup]:
+        """Groups of requests in which a worker found a wrong answer."""
+        return frozenset(group for role, group in self._pool.disproved if role == self._role)
+
+    def doubts(self, request: Request) -> bool:
+        """Return whether the answer to an earlier request may be wrong."""
+        is_disproved = (self._role, answer_group(request)) in self._pool.disproved
+        return is_disproved and request.key not in self._pool.asked_by_reference
+
+    def distrust(self, group: AnswerGroup) -> None:
+        """Let all workers answer requests of a group by the slow reference."""
+        self._pool.distrusted |= {(self._role, group)}
 
 
 def models_on_ray(pool: RayPool) -> tuple[RoleOnRay, dict[str, RoleOnRay]]:
