@@ -272,6 +272,38 @@ def test_a_server_that_was_never_reached_ends_the_run_after_a_few_seconds() -> N
     assert lines[0].endswith("is it running?); it is tried for a few more seconds")
 
 
+def test_questions_about_a_server_that_was_never_reached_are_not_repeated() -> None:
+    """Otherwise each of the probes would wait for these questions as well."""
+    with start_server() as gone:
+        url = gone.url
+    waits = Waits()
+    model = model_at(url, clock=Clock(waits, lambda: 0.0), concurrency=4)
+
+    async def ask_about_it() -> object:
+        try:
+            return await model.client.ask_about_server(model._compose_list)
+        finally:
+            await model.close()
+
+    assert asyncio.run(ask_about_it()) is None
+    assert waits == []
+
+
+def test_a_refused_connection_is_not_called_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snellen.models.connections.SLOW_TO_CONNECT", 0.01)
+    with start_server() as gone:
+        url = gone.url
+    lines: list[str] = []
+
+    async def wait_a_little(seconds: float) -> None:
+        await asyncio.sleep(0.05)
+
+    model = model_at(url, clock=Clock(wait_a_little, lambda: 0.0), concurrency=1)
+    with attending(Attendance(say=lines.append)), pytest.raises(ModelError, match="is it running"):
+        ask(model, *questions_of(2))
+    assert not [line for line in lines if "no connection after" in line]
+
+
 def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -245,20 +245,25 @@ class Client:
         """Return the reply to a question about the server itself, such as its list of models; None if there is none.
 
         With several servers, the one at `url` is asked, or any if it is empty. The question is optional, so its failure
-        counts neither against a request nor against the server. Temporary errors are retried, timeouts are not.
+        counts neither against a request nor against the server. Temporary errors are retried, timeouts are not, nor are
+        refused connections before any server was reached: there the requests themselves find out whether one comes up.
         """
         limit = min(self._options.timeout, COURTESY_SECONDS)
         for pause in COURTESY_PAUSES:
             if pause:
                 await self._sleep(pause)
             tried = self._servers.others_than(url) if url else []
+            is_absent = False
             while True:
                 server = self._servers.choose(tried)
+                if server is None and is_absent:
+                    return None
                 if server is None:
                     break
                 tried.append(server)
                 outcome = await self._exchange_with(server, compose, None, limit)
                 if isinstance(outcome, ServerFault):
+                    is_absent = outcome.kind == "connection" and not self._servers.is_reached
                     if outcome.kind == "timeout" or not outcome.retry:
                         return None
                 elif _may_pass(outcome.status):

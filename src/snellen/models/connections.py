@@ -171,6 +171,7 @@ class Connections:
             self._tls = _tls_context()
         self._session: _Session | None = None
         self._was_connected = False
+        self._slow_timer: asyncio.TimerHandle | None = None
         self.is_reached = False
         """Whether a connection was ever opened, whatever became of the request on it."""
 
@@ -262,6 +263,7 @@ class Connections:
         connecting = aiohttp.TraceConfig()
         connecting.on_connection_create_start.append(self._say_when_slow)
         connecting.on_connection_create_end.append(self._connected)
+        connecting.on_request_exception.append(self._not_connected)
         connector = aiohttp.TCPConnector(
             limit=0,
             ssl=self._tls,
@@ -283,12 +285,23 @@ class Connections:
 
     async def _say_when_slow(self, *_: object) -> None:
         """When the first connection is begun, plan to tell the user if it takes long."""
-        if not self._was_connected:
-            asyncio.get_running_loop().call_later(SLOW_TO_CONNECT, self._say_slow)
+        if not self._was_connected and self._slow_timer is None:
+            loop = asyncio.get_running_loop()
+            self._slow_timer = loop.call_later(SLOW_TO_CONNECT, self._say_slow)
 
     async def _connected(self, *_: object) -> None:
         self._was_connected = True
         self.is_reached = True
+        self._cancel_slow_timer()
+
+    async def _not_connected(self, *_: object) -> None:
+        """A connection that was refused is not a slow one."""
+        self._cancel_slow_timer()
+
+    def _cancel_slow_timer(self) -> None:
+        if self._slow_timer is not None:
+            self._slow_timer.cancel()
+            self._slow_timer = None
 
     def _say_slow(self) -> None:
         if not self._was_connected:
