@@ -398,7 +398,10 @@ def _is_above(share: Estimate, other: Estimate, widening: float) -> bool:
 
 
 def _stability(models: Sequence[ModelNumbers]) -> str:
-    """Return the circular accuracy of models or, if no run has it, their instability; empty without either."""
+    """Return the instability of models, or which of them lack circular accuracy; empty without either.
+
+    Circular accuracy itself is a column of the table beside the sentences, so that its number is shown once.
+    """
     scope = models[0].scope if models else ""
     incomplete: list[str] = []
     for model in models:
@@ -409,9 +412,8 @@ def _stability(models: Sequence[ModelNumbers]) -> str:
             f"{name_list(incomplete)} saw too few questions in every option order to measure circular accuracy; "
             "accuracy is that of the first order."
         )
-    circular = ranked_values([(model.name, model.circular) for model in models], SHARE)
-    if circular:
-        return f"Correct in every option order{scope}: {circular}."
+    if any(model.circular and model.circular.value is not None for model in models):
+        return ""
     instability = ranked_values([(model.name, model.instability) for model in models], "nats")
     if instability:
         return f"Instability across wordings and option orders{scope} (in nats; 0 is stable): {instability}."

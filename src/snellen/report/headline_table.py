@@ -35,8 +35,9 @@ from snellen.report.table import AbsentCell, Cell, Column, NumberCell, Table, ta
 MOST_NOTES = 3
 """Footnotes below the first table; a report and `--details` have all others."""
 LONGEST_TITLE = 20
+CIRCULAR = "circular_accuracy"
 SIDE_METRICS = (
-    "circular_accuracy",
+    CIRCULAR,
     "instability",
     "hit_rate",
     "unparsed_rate",
@@ -349,6 +350,10 @@ def side_table(views: Sequence[RunView]) -> Table | None:
     scopes = {_option_scope(view) for view in views}
     if metric_columns and scopes != {""}:
         notes.append(f"Over benchmarks with options: {', '.join(sorted(scopes - {''}))}.")
+    if any(_limits(CIRCULAR, line.overall(CIRCULAR)) for line in lines):
+        notes.append(
+            "Circular accuracy: the share of questions that are correct in every option order."
+        )
     model_column = Column[ModelMethodRow]("model", lambda line: names[line.label], is_label=True)
     columns = [model_column, *metric_columns, *count_columns]
     return tabulate("Replies and stability", columns, lines, notes)
