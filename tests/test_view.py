@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape, unescape
 from pathlib import Path
@@ -27,7 +28,7 @@ import snellen as sn
 from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
-from snellen.records import Request, Score
+from snellen.records import Failure, Request, Response, Score
 from snellen.report.progress_text import ProgressWords, progress_lines
 from snellen.report.sample_cards import score_meanings
 from snellen.runs.locks import locked_run
@@ -528,6 +529,33 @@ def test_a_run_cut_short_is_stopped_at_once_and_one_that_is_scored_is_under_way(
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:3]))
     changed = journal.stat().st_mtime
     assert Progress(clock=lambda: changed + 3).of(folder, read_manifest(folder)).state == "stopped"
+
+
+def test_an_attempt_without_a_single_reply_is_called_failed(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    benchmark = make(small.rows(4))
+
+    def fails_always(request: Request) -> Response:
+        return Response(error=Failure("connection", "nobody listens"))
+
+    def fails_at_times(request: Request) -> Response:
+        return Response(text="A") if request.sample_id == "q001" else fails_always(request)
+
+    for name, reply in (("all", fails_always), ("later", fails_at_times)):
+        model = sn.Scripted(reply, name=name)
+        with suppress(sn.SnellenError):
+            sn.evaluate(model, str(benchmark.folder), "vanilla", runs=tmp_path, name=name)
+        for ending in ("results.json", "scoring.json", "scores.jsonl", "predictions.jsonl"):
+            (tmp_path / name / ending).unlink(missing_ok=True)
+        for path in (tmp_path / name).iterdir():
+            os.utime(path, (0, 0))  # nothing was written for a long time
+    with serving(tmp_path, index=tmp_path / "index.sqlite") as client:
+        assert ">failed<" in client.get("/run?run=all").text
+        assert "No request was answered, so nothing is scored." in client.get("/run?run=all").text
+        assert ">stopped<" in client.get("/run?run=later").text
+        table = client.get("/").text
+        assert table.count(">failed<") == 1 and table.count(">stopped<") == 1
 
 
 def test_a_run_that_is_not_finished_shows_no_number_that_early_stops_bend(

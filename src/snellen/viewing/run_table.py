@@ -117,6 +117,8 @@ class RunLine(Struct, frozen=True):
             return "waiting"
         if self.state.state == "finished" and self.run.ended_since:
             return "indexing"
+        if self.state.has_failed:
+            return "failed"
         return self.state.state
 
     @property

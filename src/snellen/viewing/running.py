@@ -91,6 +91,8 @@ class RunState(Struct, frozen=True):
     """Requests sent to models, including failed ones."""
     failures: dict[str, int]
     """Distinct requests without a reply so far, by kind of failure, and unreadable lines."""
+    replies: int
+    """Requests that were answered, now or in an earlier run."""
     reached: int
     """Questions with at least one request, counted once per protocol."""
     total: int | None
@@ -108,6 +110,11 @@ class RunState(Struct, frozen=True):
     def failed(self) -> int:
         return sum(self.failures.values())
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the run ended early without a single reply, as with a server that is not running."""
+        return self.state == "stopped" and self.requests > 0 and self.replies == 0
+
 
 class _Watched:
     """The progress of one run: how far each journal was read, and what was found."""
@@ -119,6 +126,7 @@ class _Watched:
         self.unanswered = UnansweredRequests(manifest.by_sample)
         self.reached: set[tuple[str, str, str, int]] = set()
         self.asked = 0
+        self.replies = 0
         self.session: tuple[int, SessionPace] | None = None
         """While the run is under way: the requests before it was first seen, and the pace since then."""
 
@@ -156,6 +164,7 @@ class _Watched:
             self.unreadable += 1
             return
         self.asked += not entry.reused
+        self.replies += entry.response.error is None
         if entry.response.error and (exchange := _stored(line)) is not None:
             self.unanswered.add_failure(exchange)
         request = entry.request
@@ -198,14 +207,20 @@ class Progress:
                 state = _state(folder, self._clock(), is_left=is_working is False)
             if state == "finished":
                 self._watched.pop(folder, None)
-                return RunState(state, 0, {}, 0, 0, None)
+                return RunState(state, 0, {}, 0, 0, 0, None)
             watched = self._watched.get(folder)
             if watched is None or _has_shrunk(folder, watched):
                 watched = self._watched[folder] = _Watched(folder, manifest)
             watched.read_on()
             rate = watched.rate(self._clock(), is_under_way=state == "under way")
             return RunState(
-                state, watched.asked, watched.failures, len(watched.reached), watched.total, rate
+                state,
+                watched.asked,
+                watched.failures,
+                watched.replies,
+                len(watched.reached),
+                watched.total,
+                rate,
             )
 
 
