@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,24 @@ def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int)
     assert page.run("document.images[0].naturalWidth") == 8
     assert page.complaints == []
     assert {one for one in page.requested if not one.startswith(address)} == set()
+
+
+def test_the_state_of_runs_with_long_names_is_in_sight(page: Page, tmp_path: Path) -> None:
+    made = small.built(small.rows(8), tmp_path / "made", name="a-benchmark-of-many-charts")
+    model = Replying("Qwen2.5-VL-7B-Instruct-AWQ-int4", lambda request: 0)
+    folder = str(made.folder)
+    sn.evaluate(
+        model,
+        folder,
+        "circular?all_passes=true",
+        runs=tmp_path / "runs",
+        name="Qwen2.5-VL-7B-step-1",
+    )
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
+        page.resize(1280)
+        page.open(str(client.base_url))
+        table = "document.querySelector('.scroll:has(.runs-table)')"
+        assert page.run(f"{table}.scrollWidth - {table}.clientWidth") <= 0
 
 
 @pytest.mark.parametrize("path", ["", "/questions"])
