@@ -462,6 +462,7 @@ def _voter(connection: Connection, actor: str) -> tuple[str, str | None]:
 
 
 def _not_votable(battle: Row[Any]) -> str:
+    """Say why a battle cannot be voted on, for the person who tried."""
     if battle.kind == "chat":
         return "a chat with one model has no vote"
     if battle.state == "answered":
@@ -470,6 +471,7 @@ def _not_votable(battle: Row[Any]) -> str:
 
 
 def _not_answered(state: str) -> str:
+    """Say why a battle in this state takes no vote."""
     reasons = {
         "created": "not all replies have arrived yet; reload the page",
         "voted": "this battle already has a vote",

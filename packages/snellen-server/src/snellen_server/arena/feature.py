@@ -103,6 +103,10 @@ def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
 
 
 def _voted_battle(arena: Arena, vote: Row[*tuple[Any, ...]]) -> VotedBattle:
+    """Return what others may be shown of a vote.
+
+    The question and the image are included only if they are not a person's own: in recorded battles and examples.
+    """
     question = vote.turns[0]["prompt"] if vote.turns else ""
     is_example = any(
         (example.digest, example.question) == (vote.image, question) for example in arena.examples
@@ -184,6 +188,7 @@ def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
 async def _ask(
     services: Services, model: ServedModel, talk: str, image: ImageRef | None
 ) -> str | None:
+    """Let the judge model compare two replies; returns the text of its verdict, or None if the model failed."""
     messages = conversation([], PROMPT.format(talk=talk), image)
     request = Request("arena", "judge", Variant(), messages, decoding=Decoding())
     model.reserve()
@@ -192,6 +197,7 @@ async def _ask(
 
 
 def _talk(turns: Sequence[BattleTurn]) -> str:
+    """Write a battle's questions and the replies of both sides (called A and B) as text for the judge."""
     parts = []
     for turn in turns:
         left, right = (reply.text if reply else "" for reply in (turn.left, turn.right))
@@ -241,6 +247,7 @@ def _unjudged(
 def _record(
     connection: Connection, judge: str, battle: str, outcome: Outcome | None, detail: dict[str, Any]
 ) -> None:
+    """Store a judge's vote on a battle; `outcome` is None if its verdict could not be read."""
     connection.execute(
         insert(arena_vote).values(
             battle_id=battle,

@@ -60,6 +60,7 @@ class StoredImages:
         self._store = store
 
     def read(self, image: ImageRef) -> bytes:
+        """Return the bytes of an uploaded image; raises DataError if it was deleted since."""
         content = self._store.read(image.digest)
         if content is None:
             raise DataError(f"the image {image.digest[:12]} is no longer available")
@@ -70,6 +71,7 @@ class TrialImage:
     """The image of a trial, as models ask for it: a trial fails wherever a battle would."""
 
     def __init__(self) -> None:
+        """Draw a red square of 64 x 64 pixels."""
         file = io.BytesIO()
         Image.new("RGB", (64, 64), "red").save(file, "PNG")
         self._content = file.getvalue()
@@ -92,6 +94,7 @@ class ServedModel:
     """One model, its queue, and how it is doing. For code in the server's event loop."""
 
     def __init__(self, settings: ArenaModel, local: LocalThread) -> None:
+        """Prepare a model without loading it; `local` is the thread on which models of this machine run."""
         self.settings, self._local = settings, local
         self.state: Literal["loading", "ready", "failed"] = "loading"
         self.version = ""
@@ -151,6 +154,7 @@ class ServedModel:
             self._trials = asyncio.create_task(self._try_again())
 
     async def _try_again(self) -> None:
+        """After too many failures, ask a trial question at intervals until the model answers it."""
         while self._failures >= FAILURES:
             await asyncio.sleep(TRIAL_SECONDS)
             if await self._passes_trial():
@@ -176,6 +180,7 @@ class ServedModel:
         await self.close()
 
     async def close(self) -> None:
+        """Stop the trial questions, and close the model's connections."""
         if self._trials is not None:
             self._trials.cancel()
             await asyncio.gather(self._trials, return_exceptions=True)
@@ -218,6 +223,7 @@ class ServedModel:
         return replace(response, seconds=seconds), waited
 
     async def _answer(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+        """Ask the model within its time limit; every failure becomes a response with an error."""
         decoding = replace(request.decoding, max_new_tokens=self.settings.reply_tokens)
         decoded_request = replace(request, decoding=decoding)
         working = asyncio.ensure_future(self._ask(decoded_request, images, listener))
@@ -236,6 +242,10 @@ class ServedModel:
             return Response(error=Failure("model", f"{type(error).__name__}: {error}"))
 
     async def _ask(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+        """Ask the model by whichever method it has, streaming if it can.
+
+        `listener` receives the text so far, always on the event loop.
+        """
         model, loop = self._model, asyncio.get_running_loop()
         if model is None:
             return Response(error=Failure("model", "it is not open"))
@@ -253,6 +263,7 @@ class ServedModel:
 
 
 def _write(model: Model, request: Request, images: Images, listener: ReplyListener) -> Response:
+    """Run a local model on one request; to be called on the thread of local models."""
     if isinstance(model, StreamingModel):
         return model.generate_streaming(request, images, listener)
     [response] = model.generate([request], images)
@@ -267,6 +278,7 @@ class ModelPool:
     """All models of an arena. Those in this process share one thread: they write one after the other."""
 
     def __init__(self, settings: ArenaSettings) -> None:
+        """Prepare the arena's models, and the judge model if one is configured, without loading them."""
         self._local = LocalThread()
         self.models: dict[str, ServedModel] = {
             model.name: ServedModel(model, self._local) for model in settings.models

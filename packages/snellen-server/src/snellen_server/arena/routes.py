@@ -335,6 +335,10 @@ def _count_abandoned(services: Services, count: int) -> None:
 
 
 def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
+    """Return the battle that a person asked for, not yet stored.
+
+    Its models are drawn at random ("anonymous"), chosen by the person ("named"), or a single one ("chat").
+    """
     turn = BattleTurn(body.question)
     if body.kind == "anonymous":
         pair = arena.draw()
@@ -358,6 +362,7 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
 
 
 async def _moderate(services: Services, arena: Arena, question: str) -> None:
+    """Refuse a question that is too long (422) or that a moderator rejects (403)."""
     if len(question) > arena.settings.question_characters:
         raise HTTPException(
             422, f"a question has at most {arena.settings.question_characters:,} characters"
@@ -370,6 +375,7 @@ async def _moderate(services: Services, arena: Arena, question: str) -> None:
 
 
 def _usable_image(connection: Connection, caller: Caller, digest: str) -> ImageRef:
+    """Return an image that this caller uploaded; refuses any other with 404."""
     image = _image(connection, digest) if may_use(connection, caller, digest) else None
     if image is None:
         raise HTTPException(404, "you have not uploaded this image; upload it first")
@@ -382,6 +388,10 @@ def _image(connection: Connection, digest: str | None) -> ImageRef | None:
 
 
 def _shown(services: Services, battle: Row[Any]) -> ShownBattle:
+    """Return what a person may see of a battle.
+
+    The models stay hidden until the vote, and the token that allows a vote is included only once there are replies.
+    """
     is_named = battle.state == "voted" or battle.kind in ("named", "chat")
     can_vote = battle.state == "answered" and battle.kind in VOTED_ON
     turns = [
@@ -408,6 +418,7 @@ def _shown(services: Services, battle: Row[Any]) -> ShownBattle:
 
 
 def _stream(name: str, progress: ReplyProgress) -> StreamingResponse:
+    """Return a response that streams the replies of a battle as server-sent events."""
     # A proxy that gathers answers before it passes them on is asked not to.
     return StreamingResponse(
         _events(name, progress), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
@@ -473,6 +484,7 @@ PARTS = (
 @router.get("/arena/chat", include_in_schema=False)
 @router.get("/arena/recorded", include_in_schema=False)
 async def battle_page(request: Request, services: ServicesDep, caller: CallerDep) -> HTMLResponse:
+    """Show the page of one kind of battle, with the battle that the caller left open, if any."""
     arena = arena_of(services)
     kind, title = PAGES[request.url.path.removeprefix("/arena")]
     battle = await services.database.read(current_battle, caller, kind)
@@ -501,6 +513,10 @@ async def ratings_page(
     caller: CallerDep,
     by: Annotated[str, Query(max_length=200)] = "",
 ) -> HTMLResponse:
+    """Show the ratings.
+
+    `by` is the address of a part of the votes (say, one language); an unknown one is refused with 404.
+    """
     is_admin = caller.is_admin
     standing, frozen, abandoned, invitations = await services.database.read(
         lambda connection: (
@@ -545,6 +561,8 @@ async def ratings_page(
 
 @router.post("/arena/ratings/freeze", include_in_schema=False)
 async def freeze_ratings(services: ServicesDep, admin: AdminDep) -> Response:
+    """Ask the rating job to freeze the current ratings, so that they can be cited and downloaded."""
+
     def freeze(connection: Connection) -> None:
         ask_to_freeze(connection)
         note(connection, admin.actor, "arena ratings frozen")
@@ -603,6 +621,7 @@ async def make_invitation(
 async def invitation_page(
     token: Annotated[str, Path(max_length=100)], request: Request, services: ServicesDep
 ) -> HTMLResponse:
+    """Show the page on which an invited voter accepts."""
     values = {"parts": PARTS, "token": "", "taking": token}
     return services.pages.render(request, "arena/invited.html", values)
 
@@ -611,6 +630,7 @@ async def invitation_page(
 async def take_invitation(
     token: Annotated[str, Path(max_length=100)], services: ServicesDep, caller: BrowserDep
 ) -> Response:
+    """Accept an invitation for this browser; its votes then have the trust class "invited"."""
     await services.database.write(take_seat, caller.actor, token)
     return RedirectResponse("/arena", 303)
 
@@ -623,6 +643,7 @@ FILES = {
 
 @router.get("/arena/ratings/{number}/{file}", include_in_schema=False)
 async def frozen_rating_file(number: int, file: str, services: ServicesDep) -> Response:
+    """Download a file of frozen ratings; 404 if there is none."""
     column, media_type = FILES.get(file, ("", ""))
     content = None
     if column and number < 2**63:

@@ -188,6 +188,7 @@ class Arena:
     """State of the arena while the server runs: models, examples, honeypots and battles in progress."""
 
     def __init__(self, services: Services, settings: ArenaSettings) -> None:
+        """Prepare the arena of a server; nothing is loaded or started yet."""
         self.services = services
         self.settings = settings
         self.pool = ModelPool(settings)
@@ -293,6 +294,7 @@ class Arena:
         return progress
 
     async def _recite(self, name: str, turn: BattleTurn, progress: ReplyProgress) -> None:
+        """Stream recorded replies word by word, as if two models wrote them now, and finish the turn."""
         sides: tuple[Side, Side] = ("left", "right")
         words: dict[Side, list[str]] = {}
         for side in sides:
@@ -346,6 +348,7 @@ class Arena:
         return facts_of
 
     async def _current_network_key(self) -> bytes:
+        """Return the key by which networks get pseudonyms, which changes every `network_days` days."""
         period = current_period(self.settings.network_days)
         if self._network_key is None or self._network_key[0] != period:
             key = await self.services.database.write(network_key, period)
@@ -426,6 +429,7 @@ class Arena:
         image: ImageRef | None,
         progress: ReplyProgress,
     ) -> None:
+        """Ask the models of all sides for their next reply at the same time, store the replies, and end the stream."""
         async with self._settling(name, progress):
             answers = await asyncio.gather(
                 *(self._side(side, model, turns, image, progress) for side, model in sides.items())
@@ -536,6 +540,7 @@ class Arena:
         await self.pool.close()
 
     async def _gather_recorded(self) -> None:
+        """Read the replies of earlier runs that people may vote on; if they cannot be read, that is logged."""
         try:
             self.recorded = await asyncio.to_thread(
                 read_recorded, [Path(run) for run in self.settings.runs]
@@ -544,6 +549,7 @@ class Arena:
             LOGGER.error("replies of runs cannot be read", extra={"facts": {"error": str(error)}})
 
     async def _gather_examples(self) -> None:
+        """Read and store the example images; a source that cannot be read is logged and left out."""
         pictures = list[ExampleImage]()
         for source in self.settings.examples:
             try:
@@ -562,6 +568,10 @@ class Arena:
         self.examples = tuple(pictures)
 
     async def _gather_honeypots(self) -> None:
+        """Store the images of honeypots (questions with a known better reply).
+
+        One that cannot be read is logged and left out.
+        """
         placed = list[PlacedHoneypot]()
         for honeypot in self.settings.honeypots:
             digest = None

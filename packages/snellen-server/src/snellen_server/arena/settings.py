@@ -74,6 +74,7 @@ class QuestionCategory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A regular expression of Python, looked for in the first question regardless of case."""
 
     def __post_init__(self) -> None:
+        """Raise ValueError if the pattern is not a regular expression."""
         try:
             re.compile(self.pattern)
         except re.error as error:
@@ -153,6 +154,7 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Of the bootstrap behind the intervals on the page."""
 
     def __post_init__(self) -> None:
+        """Raise ValueError if two models have the same name."""
         names = [model.name for model in self.models]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two models are named {twice[0]!r}; give each a name of its own")
@@ -174,6 +176,7 @@ def read_settings(file: Path) -> ArenaSettings:
 
 
 def _decoded(file: Path) -> dict[str, Any]:
+    """Decode a TOML file of settings; raises DataError if it cannot be read or is not TOML."""
     try:
         return msgspec.toml.decode(read_text(file), type=dict[str, Any])
     except OSError as error:
@@ -185,6 +188,7 @@ def _decoded(file: Path) -> dict[str, Any]:
 
 
 def _checked(file: Path, content: Mapping[str, Any]) -> ArenaSettings:
+    """Convert decoded settings to their record; raises DataError that names the file and the wrong setting."""
     try:
         return msgspec.convert(content, ArenaSettings)
     except msgspec.ValidationError as error:

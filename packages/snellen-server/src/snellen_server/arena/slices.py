@@ -84,6 +84,7 @@ def rated_slices(battles: Sequence[Battle], settings: RatingSettings) -> tuple[R
 def _rated_slice(
     kind: SliceKind, name: str, log: VoteLog, settings: RatingSettings
 ) -> RatingSlice | None:
+    """Rate a part of the votes; None if it has too few votes or no models that can be ranked."""
     try:
         if counted_votes(log, settings).count < LEAST_VOTES:
             return None

@@ -28,6 +28,7 @@ class Spending:
     """What the replies of today have cost, and whether one more may be asked for."""
 
     def __init__(self, settings: ArenaSettings, folder: Path, database: Database) -> None:
+        """Prepare the budget; the amount spent today is read from the database when it is first needed."""
         self._settings, self._database = settings, database
         self._stop_file = folder / STOP_FILE
         self._prices = {model.name: model.reply_price for model in settings.models}

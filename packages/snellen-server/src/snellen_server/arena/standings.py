@@ -127,6 +127,7 @@ _VOTE = tuple(
 
 
 def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
+    """Yield the two models of a battle as an unordered pair: by name, and by name with version."""
     yield frozenset((battle.left, battle.right))
     yield frozenset(
         (f"{battle.left}@{battle.left_version}", f"{battle.right}@{battle.right_version}")
@@ -134,6 +135,7 @@ def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
 
 
 def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
+    """Convert a vote's database row to a battle of a log; `texts` says whether questions and replies are included."""
     return Battle(
         id=f"{row.id}/{row.judge}" if row.judge else row.id,
         left=row.left,
@@ -370,6 +372,7 @@ def _to_do(connection: Connection) -> tuple[int, int | None, list[int]]:
 
 
 def _keep(connection: Connection, standing: Standing) -> None:
+    """Replace the stored current standing, which is not frozen, by this one."""
     connection.execute(delete(arena_rating).where(arena_rating.c.is_frozen.is_(False)))
     connection.execute(
         insert(arena_rating).values(
@@ -382,6 +385,7 @@ def _keep(connection: Connection, standing: Standing) -> None:
 
 
 def _frozen_files(standing: Standing, battles: list[Battle]) -> tuple[bytes, bytes] | None:
+    """Return a snapshot of the ratings and the votes behind them as Parquet; None if nothing was rated."""
     if standing.rating is None:
         return None
     file = io.BytesIO()

@@ -97,6 +97,14 @@ class _Compared:
     """The votes on pairs that enough others voted on, with the mean and variance of their scores for the left side."""
 
     def __init__(self, votes: Votes, comparable: Array, score: Array, other_counts: Array) -> None:
+        """Keep the comparable votes, and what other voters lead one to expect of each.
+
+        Args:
+            votes: All N votes.
+            comparable: (N,) whether enough other voters voted on the same pair of models.
+            score: (N,) score of the left model: 0, 0.5 or 1.
+            other_counts: (N, 3) how often other voters gave each of these scores to the same pair.
+        """
         self.votes = votes
         self.voter, self.left, self.right = (
             part[comparable] for part in (votes.voter, votes.left, votes.right)
@@ -110,6 +118,7 @@ class _Compared:
 
     @classmethod
     def of(cls, votes: Votes) -> _Compared:
+        """Count, for each vote, how often all other voters chose each outcome on the same pair of models."""
         size, width = len(votes.models), len(_SCORES)
         # Both orders of a pair are one, seen from its left model: a win there is a loss when the sides are turned.
         turned = votes.left > votes.right
@@ -130,6 +139,7 @@ class _Compared:
         return cls(votes, other_counts.sum(axis=1) >= FEWEST_VOTES, _SCORES[column], other_counts)
 
     def sums(self, values: Array) -> Array:
+        """Return (V,) sums of a value of each comparable vote, by voter."""
         return np.bincount(self.voter, values, minlength=self.votes.voters)
 
     def side(self) -> Array:

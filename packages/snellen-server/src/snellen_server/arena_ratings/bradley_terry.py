@@ -54,7 +54,7 @@ class Cells:
 
 
 def voter_cells(votes: Votes) -> Cells:
-    """The cells of some votes."""
+    """Sum up votes by cell: an ordered pair of models together with an outcome."""
     size = len(votes.models)
     pairs, pair = np.unique(votes.left * size + votes.right, return_inverse=True)
     width = len(OUTCOMES)
@@ -169,6 +169,7 @@ class PairModel:
 
     @property
     def size(self) -> int:
+        """Number of parameters, D."""
         return self.models + self.position + self.ties
 
     @cached_property
@@ -203,6 +204,7 @@ class PairModel:
 
 
 def pair_model(cells: Cells, *, position: bool = False, ties: bool = False) -> PairModel:
+    """Return the rating model for the pairs of these cells."""
     return PairModel(cells.models, cells.left, cells.right, position, ties)
 
 
@@ -337,6 +339,7 @@ def _outcome_scores(model: PairModel, parameters: Array, both_bad_is_tie: bool) 
 
 
 def _logistic(eta: Array) -> Array:
+    """Return 1 / (1 + exp(-eta)), clipped so that the exponential does not overflow."""
     return np.asarray(1 / (1 + np.exp(-np.clip(eta, -600, 600))))
 
 
@@ -384,6 +387,13 @@ def shuffled_elo(
 
 
 def _after(votes: Votes, settings: RatingSettings, order: Array) -> Array:
+    """Return the (M,) Elo ratings after all votes, counted in a given order.
+
+    Args:
+        votes: N votes on M models.
+        settings: The initial rating, the step size `k`, the base and the scale of Elo.
+        order: Indices of the votes, the one that counts first at the front.
+    """
     rated_order = order if settings.both_bad_is_tie else order[votes.outcome[order] != BOTH_BAD]
     scores = np.full(4, 0.5)
     scores[LEFT], scores[RIGHT] = 1.0, 0.0

@@ -362,12 +362,14 @@ FORMS = (
 
 
 def _outcome(names: Mapping[Any, Outcome], name: Any) -> Outcome:
+    """Return our outcome for the name that a log gives it; raises NotRated for an unknown name."""
     if not isinstance(name, str) or name not in names:
         raise NotRated("unknown outcome")
     return names[name]
 
 
 def _seconds(value: Any) -> float | None:
+    """Return a time of a log, a number or a datetime, as seconds since 1970; None if there is none."""
     if value is None or isinstance(value, bool):
         return None
     return float(value) if isinstance(value, int | float) else value.timestamp()
@@ -514,6 +516,10 @@ def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str
 
 
 def _own_columns(table: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Return a table in Snellen's own form with every column of `SCHEMA`, missing ones filled by their default.
+
+    Raises DataError for a column that no battle has, or whose values do not have the type of that column.
+    """
     if unknown := [name for name in table.columns if name not in SCHEMA]:
         raise DataError(
             f"{path}: column {unknown[0]!r} is not one of a battle's ({', '.join(SCHEMA)})"
@@ -562,6 +568,11 @@ def _sound(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
 def _read_rows(
     path: Path, rows: Iterator[Any], pseudonyms: Pseudonyms
 ) -> tuple[pl.DataFrame, Counter[str], str]:
+    """Convert rows of a log to battles.
+
+    Returns:
+        The table of battles, how many rows were left out for each reason, and the name of the log's form (or "").
+    """
     reasons: Counter[str] = Counter()
     form: LogForm | None = None
     tables = [battle_table(())]

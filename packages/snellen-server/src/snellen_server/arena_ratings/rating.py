@@ -299,6 +299,7 @@ def _resampled_fits(
 
 
 def _fit_style(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
+    """Fit ratings together with the effects of style (such as reply length), for one group of comparable models."""
     rated_votes = (
         votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
     )
@@ -339,6 +340,7 @@ def _log_odds(share: float) -> float:
 
 
 def _term_names(model: PairModel) -> tuple[str, ...]:
+    """Return the names of the parameters other than ratings: the left side's advantage, and Davidson's nu for ties."""
     names = []
     if model.position:
         names.append("left side")

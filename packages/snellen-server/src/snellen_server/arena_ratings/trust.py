@@ -166,6 +166,7 @@ def _weight_before(voter: Array, weight: Array) -> Array:
 
 
 def _with_weights(votes: Votes, weight: Array) -> Votes:
+    """Return the votes with other weights; raises DataError if weights are not finite because all were 0."""
     if not np.isfinite(weight).all():
         raise DataError("no vote has a weight; set one of account, invited and anonymous above 0")
     return Votes(

@@ -208,6 +208,11 @@ def votes_digest(votes: Votes) -> str:
 
 
 def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Leave out the votes that the settings exclude.
+
+    Returns:
+        The remaining votes, and how many were left out for each reason (a phrase that completes "votes left out: ...").
+    """
     rows = table.with_columns(_label("left"), _label("right"))
     other_kind = "judge" if settings.voters == "person" else "person"
     steps = {
@@ -268,6 +273,10 @@ def _renumbered(voter: Array) -> Array:
 
 
 def _voters(table: pl.DataFrame, trust: TrustSettings | None) -> Array:
+    """Return a number for the voter of each vote; (N,), from 0.
+
+    With trust settings, all votes of one network count as one voter's. A vote without a voter is a voter of its own.
+    """
     voter = table["voter"]
     if trust is not None:
         of_network = pl.col("trust").is_in(trust.networked) & pl.col("network").is_not_null()

@@ -56,6 +56,7 @@ class Readiness(BaseModel):
 
 @router.get("/", include_in_schema=False)
 async def front_page(request: Request, services: ServicesDep) -> HTMLResponse:
+    """Show the front page, with a part for each feature that has one."""
     parts = []
     for feature in services.features:
         if feature.home:
@@ -115,6 +116,7 @@ async def prometheus(services: ServicesDep, _: Annotated[None, Depends(_may_meas
 
 @router.get("/assets/{feature}/{name}", include_in_schema=False)
 async def asset(feature: str, name: str, services: ServicesDep) -> Response:
+    """Send a script, style sheet or picture of a feature; browsers may keep it forever."""
     asset_file = services.pages.assets.get(f"{feature}/{name}")
     if asset_file is None:
         raise HTTPException(404, "there is no file with this name")
@@ -129,6 +131,7 @@ LEAST_FREE = 64 * 1024 * 1024
 
 
 async def _database_fault(services: Services) -> str | None:
+    """Say what is wrong with the database; None if it can be read and written and has the current schema."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             carried_out = await services.database.read(revisions_of)

@@ -50,6 +50,7 @@ async def sign_in(
     password: Text,
     next: Text = "/",  # noqa: A002
 ) -> Response:
+    """Sign in by name and password and go to the address `next`; a wrong one shows the form again."""
     credentials = await services.database.read(accounts.find_account, name)
     account, hashed = credentials or (None, None)
     if not await services.passwords.is_right(password, hashed) or account is None:
@@ -67,6 +68,7 @@ async def sign_out(services: ServicesDep, caller: CallerDep) -> Response:
     "/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))]
 )
 async def invitation_page(token: str, request: Request, services: ServicesDep) -> HTMLResponse:
+    """Show the form of an invitation: for a new account, or for a new password of an existing one."""
     invitation = await services.database.read(accounts.find_invitation, token)
     return _account_form(
         request, services, invitation.name or "", is_new=invitation.account_id is None
@@ -79,6 +81,7 @@ async def invitation_page(token: str, request: Request, services: ServicesDep) -
 async def submit_invitation(
     token: str, request: Request, services: ServicesDep, password: Text, name: Text = ""
 ) -> Response:
+    """Accept an invitation with a name and a password, and sign in; a refused one shows the form again."""
     invitation = await services.database.read(accounts.find_invitation, token)
     try:
         hashed = await _hashed(services, password)
@@ -99,6 +102,7 @@ async def register_page(request: Request, services: ServicesDep) -> HTMLResponse
 async def submit_registration(
     request: Request, services: ServicesDep, name: Text, password: Text
 ) -> Response:
+    """Create an account without an invitation, on servers that allow it, and sign in."""
     _check_open(services)
     try:
         hashed = await _hashed(services, password)
@@ -167,6 +171,7 @@ async def make_key(
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[int, Form(ge=0, le=3650)] = 0,
 ) -> HTMLResponse:
+    """Create an API key with some scopes, valid for some days (0: without end), and show it this once."""
     chosen = scopes or []
     if strangers := set(chosen) - set(_scopes(services, account)):
         raise DataError(f"there is no scope called {sorted(strangers)[0]!r} for this account")
@@ -193,6 +198,7 @@ async def change_own_password(
     password: Text,
     new_password: Text,
 ) -> Response:
+    """Change one's password, and end all other sessions."""
     credentials = await services.database.read(accounts.find_account, account.name)
     if credentials is None or not await services.passwords.is_right(password, credentials[1]):
         fault = "The password is wrong; nothing was changed."
@@ -213,6 +219,7 @@ async def sign_out_everywhere(account: PersonDep, services: ServicesDep) -> Resp
 
 @router.get("/account/export", include_in_schema=False, dependencies=[Depends(Limited("keys"))])
 async def export_account(account: PersonDep, services: ServicesDep) -> JSONResponse:
+    """Download all that the server knows about the person who asks."""
     records = await services.database.read(export_person, account.actor)
     return JSONResponse(
         records, headers={"content-disposition": 'attachment; filename="snellen-account.json"'}
@@ -223,6 +230,7 @@ async def export_account(account: PersonDep, services: ServicesDep) -> JSONRespo
 async def erase_account(
     request: Request, account: PersonDep, services: ServicesDep, password: Text
 ) -> Response:
+    """Erase one's account and data, after the password is given again."""
     credentials = await services.database.read(accounts.find_account, account.name)
     if credentials is None or not await services.passwords.is_right(password, credentials[1]):
         return await _account_page(
@@ -248,6 +256,7 @@ async def make_invitation(
     is_admin: Annotated[bool, Form()] = False,
     account_id: Annotated[str | None, Form(max_length=24)] = None,
 ) -> HTMLResponse:
+    """Create an invitation and show its link: for a new account, or a new password of the account `account_id`."""
     token = await services.database.write(
         accounts.invite, admin.actor, is_admin=is_admin, account_id=account_id
     )
@@ -260,6 +269,7 @@ async def make_invitation(
 async def change_account(
     account_id: str, action: str, admin: AdminDep, services: ServicesDep
 ) -> Response:
+    """Disable or enable another person's account."""
     if action not in ("disable", "enable"):
         raise HTTPException(404, "there is no such action")
     if account_id == admin.id:
@@ -272,6 +282,7 @@ async def change_account(
 
 @router.get("/admin/audit", include_in_schema=False)
 async def audit_page(request: Request, admin: AdminDep, services: ServicesDep) -> HTMLResponse:
+    """Show the latest entries of the audit log, which records what administrators and accounts did."""
     chosen = select(tables.audit).order_by(tables.audit.c.id.desc()).limit(AUDIT_PAGE)
     rows = await services.database.read(lambda connection: connection.execute(chosen).all())
     return services.pages.render(request, "accounts/audit.html", {"rows": rows, "most": AUDIT_PAGE})
@@ -288,6 +299,7 @@ def invitation_address(configuration: Configuration, token: str) -> str:
 def _sign_in_form(
     request: Request, services: Services, address: str, name: str = "", fault: str = ""
 ) -> HTMLResponse:
+    """Show the form to sign in; with a fault, the status is 403."""
     values = {
         "next": _local(address),
         "fault": fault,
@@ -313,6 +325,7 @@ def _local(address: str) -> str:
 
 
 def _scopes(services: Services, account: Account) -> dict[str, str]:
+    """Return the scopes that an account may give to its API keys, with a description of each."""
     scopes = {
         name: words for feature in services.features for name, words in feature.scopes.items()
     }
@@ -326,6 +339,7 @@ def _is_open(services: Services) -> bool:
 
 
 def _check_open(services: Services) -> None:
+    """Refuse with 404 if accounts are created by invitation only."""
     if not _is_open(services):
         raise HTTPException(
             404, "accounts are created by invitation; ask an administrator for a link"
@@ -333,6 +347,7 @@ def _check_open(services: Services) -> None:
 
 
 async def _hashed(services: Services, password: str) -> str:
+    """Return the hash of a new password; raises DataError if the password is too weak."""
     if fault := fault_of(password):
         raise DataError(fault)
     return await services.passwords.hash(password)
@@ -352,6 +367,7 @@ async def _signed_in(
 
 
 def _signed_out(services: Services) -> Response:
+    """Go to the front page and delete the session's cookie."""
     return RedirectResponse(
         "/", 303, {"set-cookie": cookie(services, services.session_cookie, "", 0)}
     )
@@ -365,6 +381,7 @@ async def _account_page(
     fault: str = "",
     done: str = "",
 ) -> HTMLResponse:
+    """Show one's account: its keys, a new key's token (shown once), a fault, or what was done."""
     keys = await services.database.read(accounts.list_keys, account)
     values: dict[str, Any] = {
         "account": account,
@@ -383,6 +400,7 @@ async def _account_page(
 async def _accounts_page(
     request: Request, services: Services, admin: Account, link: str = ""
 ) -> HTMLResponse:
+    """Show all accounts to an administrator, with the link of a new invitation, if there is one."""
     account_list = await services.database.read(accounts.list_accounts)
     values = {
         "accounts": account_list,

@@ -179,6 +179,7 @@ def create_account(
 
 
 def list_accounts(connection: Connection) -> list[Account]:
+    """Return all accounts, the oldest first."""
     return [
         _account(row) for row in connection.execute(select(account).order_by(account.c.created))
     ]
@@ -219,6 +220,7 @@ def set_disabled(connection: Connection, actor: str, account_id: str, *, is_disa
 
 
 def has_admin(connection: Connection) -> bool:
+    """Return whether there is an administrator."""
     return bool(
         connection.execute(
             select(func.count()).select_from(account).where(account.c.is_admin)
@@ -256,6 +258,7 @@ def end_sessions(connection: Connection, of: Account) -> None:
 
 
 def session_account(connection: Connection, token: str) -> Account | None:
+    """Return the account that is signed in by this session token; None if the session has ended."""
     chosen = _enabled(select(account).join(session, session.c.account_id == account.c.id)).where(
         session.c.digest == token_digest(token), session.c.expires > utc_now()
     )
@@ -290,6 +293,7 @@ def create_key(
 
 
 def list_keys(connection: Connection, of: Account) -> Sequence[ApiKey]:
+    """Return the API keys of an account, the oldest first, without their tokens."""
     rows = connection.execute(
         select(api_key).where(api_key.c.account_id == of.id).order_by(api_key.c.created)
     )

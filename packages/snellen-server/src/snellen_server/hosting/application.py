@@ -59,6 +59,7 @@ class Observed:
         self.app, self._services = app, services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; afterwards log its route, status and duration, and count them for Prometheus."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -96,6 +97,7 @@ class Bounded:
         self.app, self._usual, self._larger = app, usual, larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on unless its body is too large, by its stated length or while it is received (413)."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -147,6 +149,10 @@ class Identified:
         self._trusted = parse_networks(services.configuration.trusted_proxies, "trusted_proxies")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Find out the visitor (by cookie), network and address of a request, and pass it on.
+
+        Whoever asks too often is refused (429). A visitor without a cookie gets one with the first page.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -207,6 +213,7 @@ class Identified:
         return visitor if is_ours else None
 
     def _cookie(self, visitor: str) -> str:
+        """Return the signed cookie of a visitor."""
         value = f"{visitor}.{self._services.signer.signature('visitor', visitor)}"
         return cookie(
             self._services,
@@ -223,6 +230,7 @@ class Mended:
         self.app, self._answer = app, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; if it raises and nothing was sent yet, answer with the page of internal errors (500)."""
         has_begun = False
 
         async def send_and_watch(message: Message) -> None:
@@ -324,6 +332,7 @@ FAULT = {
 
 @asynccontextmanager
 async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
+    """Start the features and jobs when the server starts, and stop them when it stops."""
     services: Services = application.state.services
     async with AsyncExitStack() as exit_stack:
         for feature in services.features:
@@ -359,6 +368,7 @@ def _check_guarded(router: APIRouter) -> None:
 
 
 def _answer(request: Request, status: int, message: str, headers: Any = None) -> Response:
+    """Answer with an error: as JSON to programs, as a page to browsers."""
     services: Services = request.app.state.services
     if request.url.path.startswith(API) or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse(fault_body(status, message), status, headers)
@@ -367,6 +377,7 @@ def _answer(request: Request, status: int, message: str, headers: Any = None) ->
 
 
 async def _refused(request: Request, error: StarletteHTTPException) -> Response:
+    """Answer a refused request; a browser that must sign in first is sent to the form."""
     wants_page = "text/html" in request.headers.get(
         "accept", ""
     ) and not request.url.path.startswith(API)
@@ -376,6 +387,7 @@ async def _refused(request: Request, error: StarletteHTTPException) -> Response:
 
 
 async def _not_valid(request: Request, error: RequestValidationError) -> Response:
+    """Answer a request whose fields are wrong (422), naming each field and its fault."""
     faults = [
         f"{'.'.join(str(part) for part in fault['loc'][1:]) or 'body'}: {fault['msg']}"
         for fault in error.errors()
@@ -403,6 +415,7 @@ async def _not_done(request: Request, error: Exception) -> Response:
 
 
 def _failed(request: Request, error: Exception) -> Response:
+    """Log an unexpected error, and answer without its details (500)."""
     LOGGER.error(
         "failed",
         exc_info=error,
@@ -418,6 +431,7 @@ class HostingServer(uvicorn.Server):
     """A server that tells streams and jobs of the stop before it waits for them."""
 
     def __init__(self, services: Services) -> None:
+        """Configure the HTTP server; only connections from trusted proxies may say whom they forward."""
         self._services = services
         self._has_process = False
         proxies = parse_networks(services.configuration.trusted_proxies, "trusted_proxies")
@@ -445,6 +459,7 @@ class HostingServer(uvicorn.Server):
         super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, and exempt from garbage collection what was loaded so far."""
         await super().startup(sockets)
         if self._has_process:
             # Else a collection of garbage looks through all that models and libraries brought, and every request waits.

@@ -54,6 +54,7 @@ class SignInError(HTTPException):
     """Asks a person at a browser to sign in, and tells a program that it has no key."""
 
     def __init__(self, request: Request) -> None:
+        """Remember the address of the sign-in form that leads back to this request."""
         super().__init__(
             401,
             "sign in, or send an API key (Authorization: Bearer ...)",
@@ -91,6 +92,7 @@ def caller_of(request: Request) -> Caller:
 
 
 async def account_of(request: Request) -> Account:
+    """Return the account of the caller; refuses (401) a caller who is not signed in."""
     caller = caller_of(request)
     if caller.account is None:
         raise SignInError(request)
@@ -106,6 +108,7 @@ async def person_of(request: Request) -> Account:
 
 
 async def admin_of(request: Request) -> Account:
+    """Return the account of an administrator; refuses all others (401 or 403)."""
     account = await account_of(request)
     if not caller_of(request).is_admin:
         raise HTTPException(403, "only administrators may do this")
@@ -134,6 +137,7 @@ class Scope:
         self.name = name
 
     async def __call__(self, request: Request) -> Account:
+        """Return the caller's account; refuses (403) an API key without this scope."""
         account = await account_of(request)
         if not caller_of(request).may(self.name):
             raise HTTPException(
@@ -150,6 +154,7 @@ class Limited:
         self.name = name
 
     async def __call__(self, request: Request) -> None:
+        """Refuse the request (429) if the account or visitor, or their network, did this too often."""
         services, caller = services_of(request), caller_of(request)
         who = caller.account.id if caller.account else caller.visitor
         if seconds := services.wait_seconds(self.name, who, caller.network):
@@ -159,6 +164,7 @@ class Limited:
 
 
 async def _caller(request: Request, services: Services, key: str | None) -> Caller:
+    """Return who calls: by API key, by a trusted proxy's header, or by session cookie; otherwise a visitor."""
     visitor, network = request.state.visitor, request.state.network
     if key is not None:
         key_owner = await services.database.read(key_account, key)
@@ -194,6 +200,10 @@ async def _check_origin(request: Request, services: Services) -> None:
 
 
 async def _check_token(request: Request, services: Services, caller: Caller) -> None:
+    """Refuse (403) a request without the CSRF token of its session, which pages of other sites cannot know.
+
+    The token is in a header or, for forms, in a field.
+    """
     token = request.headers.get(CSRF_HEADER)
     if (
         token is None

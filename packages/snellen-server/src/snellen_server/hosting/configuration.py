@@ -86,6 +86,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def all_hosts(self) -> tuple[str, ...]:
+        """The host names under which the server answers."""
         return (
             urlsplit(self.public_url).hostname or "localhost",
             "127.0.0.1",
@@ -123,6 +124,7 @@ def load_configuration(folder: Path, file: Path | None = None, **overrides: Any)
 
 
 def _check(configuration: Configuration, where: str) -> None:
+    """Raise DataError for a setting that is wrong or unsafe; `where` names the file or flag in the message."""
     address = urlsplit(configuration.public_url or "http://127.0.0.1")
     if address.scheme not in ("http", "https") or not address.hostname:
         raise DataError(
@@ -161,6 +163,7 @@ def _check(configuration: Configuration, where: str) -> None:
 
 
 def _is_local(host: str) -> bool:
+    """Return whether a host name means this machine."""
     if host == "localhost":
         return True
     try:

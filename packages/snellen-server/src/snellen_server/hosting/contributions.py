@@ -164,6 +164,13 @@ class Moderation:
     def __init__(
         self, names: Sequence[str], seconds: float, blocked_texts: Sequence[str] = ()
     ) -> None:
+        """Find the moderators.
+
+        Args:
+            names: Names of registered moderators, which all must allow a contribution.
+            seconds: The time that each may take.
+            blocked_texts: Regular expressions of texts to refuse.
+        """
         self._blocked = [re.compile(text, re.IGNORECASE | re.DOTALL) for text in blocked_texts]
         self._moderators: Mapping[str, Moderator] = {
             name: find("moderators", name) for name in names
@@ -187,6 +194,7 @@ class Moderation:
     async def _ask(
         self, name: str, moderator: Moderator, contribution: Contribution
     ) -> ModerationVerdict:
+        """Return one moderator's verdict; if it fails or takes too long, the contribution is refused for now."""
         try:
             async with asyncio.timeout(self._seconds):
                 if inspect.iscoroutinefunction(moderator):

@@ -57,6 +57,7 @@ class Signer:
         return urlsafe_b64encode(digest).decode().rstrip("=")
 
     def is_valid(self, purpose: str, text: str, signature: str) -> bool:
+        """Return whether a signature of `text` was made by this server for this purpose."""
         return hmac.compare_digest(
             self.signature(purpose, text).encode(), signature.encode("utf-8", "replace")
         )
@@ -118,6 +119,7 @@ def _nobodys() -> str:
 
 
 def _verify(password: str, hashed: str) -> bool:
+    """Return whether a password has this hash; a damaged hash belongs to none."""
     try:
         return _HASHER.verify(hashed, password)
     except (VerificationError, InvalidHashError):

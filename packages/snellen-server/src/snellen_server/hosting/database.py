@@ -99,6 +99,16 @@ class Database:
     def __init__(
         self, url: str, on_commit: Callable[[int, float], None] = lambda writes, seconds: None
     ) -> None:
+        """Open a database.
+
+        Args:
+            url: The address of an SQLite file or a PostgreSQL server, as SQLAlchemy writes it.
+            on_commit: Called after each commit with the number of writes in it and the seconds it took.
+
+        Raises:
+            DataError: The address is of another kind of database.
+            SnellenError: The driver of PostgreSQL is not installed.
+        """
         self._on_commit = on_commit
         if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
             raise DataError(
@@ -190,6 +200,10 @@ class Database:
             return work(connection)
 
     def _begin_write(self, work: Callable[[Connection], Found]) -> Future[Found]:
+        """Queue a write; the result is the future value of `work`.
+
+        PostgreSQL writes on several threads, SQLite on a single one that joins waiting writes into one commit.
+        """
         if self._is_closed:
             raise StoreError("the database is closed because the server is stopping")
         if self._writers is not None:
@@ -201,6 +215,7 @@ class Database:
         return future
 
     def _write_alone(self, work: Callable[[Connection], Found]) -> Found:
+        """Do one write in a transaction of its own."""
         begun = time.perf_counter()
         with _available(), self.engine.begin() as connection:
             result = work(connection)
@@ -208,6 +223,10 @@ class Database:
         return result
 
     def _write_on(self) -> None:
+        """Commit all waiting writes together, again and again; None ends the queue.
+
+        This is the thread that writes to SQLite.
+        """
         is_open = True
         while is_open:
             writes: list[_Write | None] = [self._waiting.get()]
@@ -253,6 +272,11 @@ def _available() -> Iterator[None]:
 def _in_savepoint(
     connection: Connection, work: Callable[[Connection], Any]
 ) -> tuple[Any, Exception | None]:
+    """Do one of several writes of a transaction; if it fails, only this one is undone.
+
+    Returns:
+        The value of `work` and None, or None and the error.
+    """
     try:
         with _available(), connection.begin_nested():
             return work(connection), None
@@ -265,6 +289,7 @@ def _in_savepoint(
 
 
 def _sqlite_engine(url: str, *, reads: bool) -> Engine:
+    """Return an engine for an SQLite file with a write-ahead log, either for reading or for writing."""
     engine = create_engine(
         url, connect_args={"timeout": BUSY_MILLISECONDS / 1000}, pool_size=READERS
     )
@@ -289,6 +314,7 @@ def _sqlite_engine(url: str, *, reads: bool) -> Engine:
 
 
 def _server_engine(url: str) -> Engine:
+    """Return an engine for a PostgreSQL server."""
     return create_engine(
         url,
         pool_size=READERS + WRITERS,
@@ -360,6 +386,7 @@ def _names(names: str | Iterable[str] | None) -> Iterable[str]:
 
 
 def _settings(packages: Sequence[str]) -> Config:
+    """Return the settings of Alembic, which finds the migrations of these packages and of the server itself."""
     settings = Config()
     settings.set_main_option("script_location", _folder(_ENVIRONMENT))
     settings.set_main_option("path_separator", "newline")

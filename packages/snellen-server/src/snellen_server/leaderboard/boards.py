@@ -51,6 +51,7 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     longer ranked."""
 
     def __post_init__(self) -> None:
+        """Raise ValueError if a setting is out of its range."""
         if not _BOARD_NAME.fullmatch(self.name):
             raise ValueError(
                 f"a board's name has small letters, digits, dots and dashes, and {self.name!r} has not"
@@ -104,6 +105,7 @@ class LeaderboardSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of address space, for the process that reads and scores a file."""
 
     def __post_init__(self) -> None:
+        """Raise ValueError if two boards have the same name."""
         names = [board.name for board in self.boards]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two boards are named {min(twice)!r}")

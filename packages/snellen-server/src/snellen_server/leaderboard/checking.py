@@ -92,6 +92,7 @@ def read_upload(path: Path, limits: UploadLimits, notes: UploadFindings) -> list
 
 
 def _too_long(row: UploadedRow) -> str:
+    """Say which part of an uploaded row is too long; "" if none is."""
     if len(row.reply or "") > LONGEST_REPLY:
         return f"the prediction has more than {LONGEST_REPLY:,} characters"
     if len(row.name) > LONGEST_ID or len(row.benchmark) > LONGEST_ID:
@@ -114,6 +115,7 @@ def _has_half_pair(record: Any) -> bool:
 
 
 def _read_jsonl(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
+    """Yield the rows of an upload of JSON lines; raises DataError that names the faulty line."""
     decoder = msgspec.json.Decoder(UploadedRow)
     with open_file(path) as file:
         for number, line in enumerate(file, 1):
@@ -136,6 +138,7 @@ def _json_fault(line: bytes) -> str:
 
 
 def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
+    """Yield the rows of a Parquet upload, of known columns only; raises DataError if it is damaged or too large."""
     known_columns = UploadedRow.__struct_fields__
     try:
         file = pq.ParquetFile(
@@ -161,6 +164,7 @@ def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> It
 
 
 def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
+    """Yield the rows of an Excel upload, whose first line names the columns."""
     try:
         sheet = read_sheet(path, limits.unpacked_bytes)
     except DataError as error:
@@ -178,6 +182,7 @@ def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Itera
 
 
 def _table_row(cells: Mapping[str, str]) -> UploadedRow:
+    """Convert the cells of a spreadsheet's row, by column name; the columns A, B, C, ... are its options."""
     options = [cells[letter] for letter in ascii_uppercase if letter in cells]
     place = {name: cells[name] for name in ("benchmark", "turn") if name in cells}
     ids = {name: cells[name].removesuffix(".0") for name in ("id", "index") if name in cells}
@@ -189,6 +194,7 @@ def _table_row(cells: Mapping[str, str]) -> UploadedRow:
 
 
 def _converted(row: Mapping[str, Any]) -> UploadedRow:
+    """Check the types of a row's values, reading numbers from text; raises DataError for a value that does not fit."""
     try:
         return msgspec.convert(row, UploadedRow, strict=False)
     except msgspec.ValidationError as error:
@@ -198,6 +204,7 @@ def _converted(row: Mapping[str, Any]) -> UploadedRow:
 
 
 def _check_unpacked(count: int, limits: UploadLimits) -> None:
+    """Raise DataError if a compressed file unpacks to more than the limit."""
     if count > limits.unpacked_bytes:
         raise DataError(
             f"the file unpacks to more than {limits.unpacked_bytes >> 20:,} MiB, the most that are read"
@@ -243,6 +250,7 @@ class UploadFault:
 
     @property
     def sentence(self) -> str:
+        """The fault with its count and the first rows that have it, such as `unknown id: 3 (7, 9, ...)`."""
         more = ", ..." if self.count > len(self.named) else ""
         return f"{self.kind}: {self.count:,}" + (
             f" ({', '.join(self.named)}{more})" if self.named else ""
@@ -264,11 +272,13 @@ class UploadFindings:
         self._counts: Counter[str] = Counter()
 
     def add(self, kind: str, name: str = "", count: int = 1) -> None:
+        """Count a finding of this kind; the first few are kept by name, such as the row's id."""
         self._counts[kind] += count
         if name and len(self._named[kind]) < MOST_NAMED:
             self._named[kind].append(name)
 
     def all(self) -> tuple[UploadFault, ...]:
+        """Return all kinds of findings that occurred, with their counts."""
         counts = self._counts.items()
         return tuple(
             UploadFault(kind, count, tuple(self._named[kind])) for kind, count in counts if count
@@ -385,6 +395,11 @@ def _fault(row: UploadedRow, sample: Sample) -> str:
 
 
 def _placed(row: UploadedRow, sample: Sample, where: str, file_order: tuple[int, ...]) -> PlacedRow:
+    """Match an uploaded row to the presentation of a sample that it answers.
+
+    A presentation is a question with its options in one order: the row's own if it lists options, otherwise the next
+    order of the file.
+    """
     turn = row.turn or 0
     options = sample.rounds[turn].options
     order = places_of(row.options, options) if row.options else file_order

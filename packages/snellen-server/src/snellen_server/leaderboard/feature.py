@@ -91,6 +91,7 @@ def _declared_facts(
     remark: Long = "",
     software: Short = "",
 ) -> DeclaredFacts:
+    """Collect what a submitter declares about a model from the fields of a form."""
     return DeclaredFacts(organisation, parameters, address, remark, software)
 
 
@@ -183,6 +184,7 @@ class Visibility(BaseModel):
 
 
 async def _board_facts(services: Services, board: Board) -> BoardFacts:
+    """Return what the API says about a board, including how much of its budget is spent."""
     questions = [build_digests(services, member)[0] for member in board_benchmarks(board)]
     use: BudgetUse = await services.database.read(budget_use, board, questions)
     return BoardFacts(
@@ -210,6 +212,7 @@ async def _board_facts(services: Services, board: Board) -> BoardFacts:
 
 
 def _entry_facts(entry: Submission) -> EntryFacts:
+    """Return what the API says about a submission."""
     declared = asdict(entry.facts)
     return EntryFacts.model_validate(
         {
@@ -333,6 +336,7 @@ async def delete_submission(
 
 @router.get(PAGES, include_in_schema=False)
 async def boards_page(request: Request, services: ServicesDep) -> Response:
+    """Show all boards, each with its best entries."""
     return services.pages.render(
         request, "leaderboard/boards.html", await summarised_boards(services)
     )
@@ -347,6 +351,10 @@ async def board_page(
     benchmark: str = "",
     order: str = "",
 ) -> HTMLResponse:
+    """Show the standings of a board, ordered by one benchmark or overall.
+
+    An unknown `benchmark` or `order` is ignored. A person also sees their own submissions.
+    """
     chosen = _board(services, board)
     ordered = cast(Order, order) if order in get_args(Order) else "rank"
     names = [member.name for member in board_benchmarks(chosen)]
@@ -390,6 +398,7 @@ async def upload_template(board: BoardName, services: ServicesDep) -> Response:
 async def submission_page(
     board: BoardName, request: Request, account: PersonDep, services: ServicesDep
 ) -> HTMLResponse:
+    """Show the form to submit predictions."""
     return await _submission_page(request, services, _board(services, board))
 
 
@@ -406,6 +415,7 @@ async def submit_predictions(
     facts: FactsDep,
     is_public: Annotated[bool, Form()] = False,
 ) -> Response:
+    """Take an upload of predictions; a faulty one shows the form again, filled in, with the reason (422)."""
     chosen = _board(services, board)
     try:
         entry = await _take(services, account, chosen, file, model, facts, is_public)
@@ -423,6 +433,7 @@ async def entry_page(
     services: ServicesDep,
     caller: CallerDep,
 ) -> HTMLResponse:
+    """Show one submission; 404 if it belongs to another board."""
     entry = await services.database.read(find_submission, submission_id, caller.account)
     if entry.board != board:
         raise HTTPException(404, "there is no entry with this name")
@@ -442,6 +453,7 @@ async def change_entry(
     account: PersonDep,
     services: ServicesDep,
 ) -> Response:
+    """Withdraw, show or hide one's own submission."""
     if action == "withdraw":
         await _withdraw(services, account, submission_id)
         return RedirectResponse(f"{PAGES}/{_board(services, board).name}", 303)
@@ -455,6 +467,7 @@ async def change_entry(
 
 
 def _board(services: Services, name: str) -> Board:
+    """Return a board by name; 404 if there is none."""
     board = find_board(services, name)
     if board is None:
         raise HTTPException(404, "there is no board with this name")
@@ -528,6 +541,7 @@ async def _submission_page(
     fault: str = "",
     status: int = 200,
 ) -> HTMLResponse:
+    """Show the form to submit predictions, filled with earlier values and the reason of a refusal, if any."""
     values = {
         "board": board,
         "facts": await _board_facts(services, board),
@@ -539,6 +553,7 @@ async def _submission_page(
 
 
 def _template_lines(benchmarks: tuple[Benchmark, ...]) -> Iterator[str]:
+    """Yield a JSON line for each question of the benchmarks, with an empty prediction to fill in."""
     for benchmark in benchmarks:
         for sample in benchmark.samples():
             for turn, question in enumerate(sample.rounds):

@@ -231,6 +231,7 @@ def _known_release(connection: Connection, board: Board, one: MeasuredBenchmark)
 
 
 def _refusal(board: Board, spent: float, numbers: int) -> str:
+    """Say whether the board's whole budget or this account's share of it is spent."""
     if spent + cost_of(STAGES[-1] * board.noise_answers, numbers) > board.budget:
         return (
             f"{board.heading} takes no further submissions: its questions have a budget of {board.budget:g} nats per "

@@ -65,6 +65,7 @@ async def rotate_boards(services: Services) -> None:
 
 
 async def _set_in_use(services: Services, board: Board) -> int:
+    """Return the number of the first set of questions whose budget is not spent; the last set if all are."""
     for number in range(board.sets - 1):
         chosen = board_with_set(board, number)
         benchmarks = await asyncio.to_thread(board_benchmarks, chosen)

@@ -142,6 +142,7 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
 
 
 def _scored(benchmark: Benchmark, rows: Sequence[PlacedRow], label: str, file: Path) -> ScoredRun:
+    """Write the uploaded predictions as a run, and score it as any other."""
     folder = Path("runs") / benchmark.name
     write_predictions(folder, benchmark, rows, model="submission", protocol=label, file=file)
     return score_run(folder)
@@ -252,6 +253,15 @@ def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> 
 
 
 def _exact(row: Result, heaviest: float) -> ExactNumber:
+    """Return a result as it is before noise is added, with what the amount of noise depends on.
+
+    Args:
+        row: The result of one metric on one part of the benchmark.
+        heaviest: The greatest weight of a single answer in it.
+
+    Raises:
+        RuntimeError: The metric has no bounds or the result no value, so no amount of noise could hide an answer.
+    """
     metric, estimate = declared_row(row.metric), row.estimate
     if metric.low is None or metric.high is None or estimate.value is None:
         raise RuntimeError(
@@ -273,6 +283,7 @@ def _exact(row: Result, heaviest: float) -> ExactNumber:
 
 
 def _limit_memory(count: int) -> None:
+    """Limit the memory of this process, in bytes; Windows has no such limit."""
     if sys.platform != "win32":
         import resource
 

@@ -88,6 +88,14 @@ async def read_standings(
 def _standing(
     board: Board, entry: Submission, builds: Mapping[str, tuple[str, str]], by: str
 ) -> BoardStanding:
+    """Return an entry with its numbers by benchmark, and a note if it cannot be ranked.
+
+    Args:
+        board: The board.
+        entry: A scored submission.
+        builds: For each benchmark, the digests of its current build; entries scored on an earlier one are not ranked.
+        by: The benchmark that orders the standings, or `OVERALL` for the mean of all.
+    """
     by_name = {name: number for name in builds if (number := entry.number(name))}
     numbers = dict(by_name)
     if len(builds) > 1 and len(by_name) == len(builds) and (mean := _mean(list(by_name.values()))):
@@ -135,6 +143,7 @@ def _oriented(number: PublishedNumber) -> tuple[float, float, float]:
 
 
 def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str) -> BoardStanding:
+    """Return a standing with the best and the worst rank that its interval leaves open among public entries."""
     if standing.note:
         return standing
     own_number = standing.numbers[by]
@@ -178,6 +187,7 @@ async def summarised_boards(services: Services) -> dict[str, Any]:
 
 
 async def _summary(services: Services, board: Board) -> BoardSummary:
+    """Return a board's line for the page of all boards, which also shows boards whose benchmarks are not built."""
     try:
         benchmarks = board_benchmarks(board)
     except SnellenError:  # /readyz says so, and the board's own page

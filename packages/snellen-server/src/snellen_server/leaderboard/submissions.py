@@ -196,6 +196,7 @@ def finish(
 
 
 def waiting_ids(connection: Connection) -> set[str]:
+    """Return the ids of submissions that wait to be scored."""
     return set(
         connection.execute(select(submission.c.id).where(submission.c.state == "waiting")).scalars()
     )
@@ -280,6 +281,7 @@ def _own(
 
 
 def _read(row: Row[Any]) -> Submission:
+    """Convert a database row to a submission."""
     facts = {str(name): value for name, value in row._mapping.items()}
     stored_faults = facts.pop("faults") or {}
     return msgspec.convert(
@@ -416,6 +418,7 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
 
 
 def _task(services: Services, board: Board, folder: Path, suffix: str) -> ScoringTask:
+    """Return the task of the scoring process: the upload in a folder, the board's benchmarks, and the limits."""
     settings = settings_of(services)
     return ScoringTask(
         folder=str(folder.resolve()),
@@ -463,6 +466,7 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
 
 
 def _measured(services: Services, board: Board, outcome: ScoringOutcome) -> list[MeasuredBenchmark]:
+    """Return what scoring gave for each benchmark of a board, with the digests of its questions and its build."""
     measured = []
     for benchmark in board_benchmarks(board):
         name = benchmark.name
