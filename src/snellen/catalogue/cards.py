@@ -59,6 +59,7 @@ class SeenBenchmark(Struct, frozen=True):
     """For each model the benchmark's datasets that it was trained on."""
 
     def __str__(self) -> str:
+        """One line such as `VSR: instructblip was trained on VSR`."""
         reasons = "; ".join(
             f"{model} was trained on {', '.join(datasets)}" for model, datasets in self.seen.items()
         )
@@ -90,6 +91,7 @@ def _packaged_cards() -> dict[str, ModelCard]:
 
 
 def parse_cards(text: str, where: str) -> dict[str, ModelCard]:
+    """Return the model cards of a TOML file by model; raises DataError if it is not a file of cards."""
     try:
         return msgspec.convert(parse_toml(text, where), dict[str, ModelCard])
     except msgspec.ValidationError as error:
@@ -109,6 +111,7 @@ def find_card(name: str, cards: dict[str, ModelCard]) -> ModelCard:
 
 
 def _training_data(model: str, cards: dict[str, ModelCard]) -> tuple[str, ...]:
+    """Return the datasets a model was trained on; raises DataError if its card does not say."""
     datasets = find_card(model, cards).trained_on
     if datasets is None:
         raise DataError(

@@ -387,6 +387,7 @@ def _as_given(name: str, value: Any, current: Any) -> Any:
 
 
 def _read(text: str) -> Any:
+    """Return the value of a setting written as TOML; text that is not TOML stands for itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -87,6 +87,13 @@ class Entries(Mapping[str, BenchmarkSpec]):
         late: Mapping[str, _LateEntry],
         faults: Mapping[str, str],
     ) -> None:
+        """Keep the entries of the catalogue.
+
+        Args:
+            loaded: Entries that were read.
+            late: Entries that are read when they are looked up.
+            faults: Why entries were left out, by name.
+        """
         self._loaded = dict(loaded)
         self._late = late
         self.faults = faults
@@ -386,6 +393,7 @@ def _left_out(error: DataError) -> str:
 
 @cache
 def _suites(named_folders: tuple[str, ...]) -> Mapping[str, Suite]:
+    """Return all suites by name."""
     return MappingProxyType(
         {folder.suite.name: folder.suite for folder in _folders(named_folders) if folder.suite}
     )
@@ -393,6 +401,7 @@ def _suites(named_folders: tuple[str, ...]) -> Mapping[str, Suite]:
 
 @cache
 def _dimensions(named_folders: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the titles of all dimensions by name; raises DataError if two suites title one differently."""
     titles: dict[str, str] = {}
     places: dict[str, str] = {}
     for folder in _folders(named_folders):
@@ -410,6 +419,10 @@ def _dimensions(named_folders: tuple[str, ...]) -> Mapping[str, str]:
 
 @cache
 def _hooks(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
+    """Return what suites add to registries: by group, the import path of each name.
+
+    Raises DataError if a name is built in, or added by two suites.
+    """
     hooks: dict[str, dict[str, str]] = {}
     places: dict[str, str] = {}
     for folder in _folders(named_folders):
@@ -525,6 +538,10 @@ def _names_in_suite(
 def _fault(
     record: Struct, home: SuiteFolder, where: str, names: Mapping[str, Collection[str]]
 ) -> str:
+    """Return why a record refers to an unknown name, or "".
+
+    In a user's own folder, an unknown name raises DataError instead.
+    """
     try:
         check_names(record, where, names)
     except DataError as error:
@@ -549,6 +566,7 @@ def _entry_called(
 
 
 def _check_name(entry: LoadedEntry, name: str) -> None:
+    """Raise DataError if an entry's name is not the one that its file requires."""
     if entry.spec.name != name:
         raise DataError(
             f"{entry.where}: name = {entry.spec.name!r}, but a benchmark in this file must be named {name!r}"
@@ -619,6 +637,7 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
 
 
 def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
+    """Return a suite's folder with its description parsed and its other files listed, not read."""
     where = str(folder.joinpath(SUITE_FILE))
     suite = parse_suite(text, where)
     home = folder.joinpath(ENTRIES)
@@ -692,6 +711,7 @@ def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
 
 @cache
 def _included(text: str, where: str) -> Mapping[str, Any]:
+    """Parse a file that an entry includes; raises DataError if it includes another one."""
     shared = parse_toml(text, where)
     if "include" in shared:
         raise DataError(f"{where}: an included file cannot include another")
@@ -701,6 +721,7 @@ def _included(text: str, where: str) -> Mapping[str, Any]:
 def _check_dimension(
     spec: BenchmarkSpec, suite: Suite | None, named_folders: tuple[str, ...], where: str
 ) -> None:
+    """Raise DataError if an entry's dimension is declared by none of: its suite, its suite's taxonomy, any suite."""
     if not spec.dimension:
         return
     suites = _suites(named_folders)

@@ -241,6 +241,7 @@ class _VerbGroup(click.Group):
         return [verb for verbs in _sections().values() for verb in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a verb, importing its module only now; None for an unknown verb."""
         if cmd_name not in _OWN and cmd_name not in installed_verbs():
             return None
         if cmd_name in _OWN:
@@ -258,6 +259,11 @@ class _VerbGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command for a line's first word.
+
+        An unknown word raises UnknownNameError with what to write instead: the package to install, the verb with this
+        meaning, or the line that does what another harness's command does.
+        """
         if (
             args
             and not ctx.resilient_parsing
@@ -291,6 +297,7 @@ class _VerbGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs that begin with what was typed."""
         # click would import the modules of all verbs for their help, which takes a second.
         completions = []
         for verbs in _sections().values():
@@ -375,6 +382,7 @@ def _line_of_warning(
     lineno: int,
     line: str | None = None,
 ) -> str:
+    """Return a warning as printed: those about suites in one line without a source location."""
     if issubclass(category, SuiteWarning):
         return f"snellen: {strip_controls(str(message))}\n"
     return _PLAIN_WARNING(message, category, filename, lineno, line)
@@ -393,6 +401,7 @@ class _Bar:
         self._bar: FetchBar | None = None
 
     def __call__(self, name: str, done: int, size: int) -> None:
+        """Show that `done` of `size` bytes of a file are fetched, if stderr is a terminal."""
         from snellen.cli.show import error_console
 
         if error_console.is_terminal:

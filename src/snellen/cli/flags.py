@@ -44,6 +44,7 @@ class IntegerParameter(click.IntRange):
     name = "integer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a flag's value as an integer; otherwise fail with the allowed range."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -65,6 +66,7 @@ class FloatParameter(click.FloatRange):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a flag's value as a number; otherwise fail with the allowed range."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -264,6 +266,7 @@ class GroupedCommand(click.Command):
     others_title = "Other options"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help of all options under their groups' titles."""
         titles = (self.usual_title, *self.titles.values(), self.others_title)
         groups: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
         for parameter in self.get_params(ctx):
@@ -332,6 +335,14 @@ def field_flags(
 def _flag(
     field: RecordField, prefix: str, unless: str, has_negation: bool
 ) -> Callable[[CommandT], CommandT]:
+    """Return click's option for a field of a settings record.
+
+    Args:
+        field: The field, whose type, help and default the option gets.
+        prefix: Put before the flag and the parameter's name, such as `judge_`.
+        unless: Text for the default, where it is not the field's own.
+        has_negation: Whether a switch also has a `--no-` form.
+    """
     option = field.option
     is_switch = field.type is bool
     long_flag = f"--{prefix.replace('_', '-')}{field.flag.removeprefix('--')}"

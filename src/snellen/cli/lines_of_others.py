@@ -219,6 +219,7 @@ def _has_no_use(flag: str, values: Sequence[str], known: Collection[str]) -> boo
 
 
 def _describe_left_out(flag: str, values: Sequence[str]) -> str:
+    """Return a flag that has no counterpart here, with what to do instead where that is known."""
     shown = shlex.join([flag, *values])
     if flag in LATER:
         return f"{shown} ({LATER[flag].format(shlex.join(values) or 'NUMBER')})"

@@ -127,6 +127,7 @@ def image_code(content: bytes, terminal: Terminal) -> str:
 
 
 def _question(draft: Draft) -> PreviewQuestion:
+    """Return a draft of a question as the preview shows it, with small images."""
     turns: list[PreviewTurn] = []
     for question in draft.rounds:
         options: list[PreviewOption] = []

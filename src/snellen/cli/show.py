@@ -76,6 +76,7 @@ def run_progress() -> Iterator[ProgressListener]:
 
 
 def _progress_listener() -> AbstractContextManager[ProgressListener]:
+    """Return a listener that shows progress: bars in a terminal, otherwise a line now and then."""
     if error_console.is_terminal:
         from snellen.cli.bars import run_bars
 

@@ -23,12 +23,14 @@ class _Output(io.TextIOWrapper):
     """Standard output, whose faults can be told from those of files."""
 
     def write(self, text: str, /) -> int:
+        """Write text; an OSError becomes an OutputError, which is told apart from errors of other files."""
         try:
             return super().write(text)
         except OSError as error:
             raise OutputError(error) from None
 
     def flush(self) -> None:
+        """Write what is buffered, with the same errors as `write`."""
         try:
             super().flush()
         except OSError as error:

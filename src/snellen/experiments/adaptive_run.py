@@ -44,6 +44,7 @@ class AdaptiveRun:
         progress: ProgressListener,
         announce: Announce,
     ) -> None:
+        """Plan the run; nothing is asked yet."""
         self._plan = plan_scored_run(spec, announce)
         self._role_models = role_models
         self._progress = progress

@@ -26,6 +26,7 @@ class _AnsweringFrame(pandas.DataFrame):
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
+        """Return a column; for a missing one the error says where its content is."""
         try:
             return super().__getitem__(key)
         except KeyError:
@@ -34,6 +35,7 @@ class _AnsweringFrame(pandas.DataFrame):
             raise KeyError(self._answer(key)) from None
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute or column; for a missing one the error says where its content is."""
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -46,6 +48,7 @@ class NumberFrame(_AnsweringFrame):
     """A table with a row for each number, which users may take for that of the replies."""
 
     def _answer(self, name: str) -> str:
+        """Say where to find what was looked for: metrics are rows, not columns."""
         if "metric" in self.columns and name in set(self["metric"]):
             chosen = f"metric == {name!r}"
             return f"no column {name!r}; metrics are rows, of which query({chosen!r}) has those of {name}"

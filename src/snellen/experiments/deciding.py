@@ -165,6 +165,7 @@ def _in_separate_folder(
 
 
 def _margin(metric: str, equivalent: float) -> float:
+    """Return the difference up to which two models count as equivalent, in the unit of the metric; 0 by default."""
     row = bounded_row(metric, _sequential())
     if not equivalent:
         return 0.0

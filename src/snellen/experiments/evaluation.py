@@ -117,6 +117,15 @@ def _evaluate_model(
     progress: ProgressListener,
     announce: Announce,
 ) -> FinishedRun:
+    """Run one model on the benchmarks of a spec and score its replies.
+
+    Args:
+        spec: The whole evaluation, for this model.
+        model: A model, or its model string.
+        role_models: Models in other roles, loaded when first needed.
+        progress: Called after each reply.
+        announce: Called with each sentence for the user.
+    """
     absent: list[AbsentBenchmark] = []
     plan = plan_scored_run(spec, announce, absent)
     if isinstance(model, str):

@@ -89,6 +89,7 @@ def check_model_string(model: str) -> None:
 
 
 def _check_model(model: Any, execution: ExecutionSpec) -> None:
+    """Raise an error for an unknown model string, or a model object that other processes would need."""
     if isinstance(model, str):
         check_model_string(model)
         find_opener(parse_spec(model))

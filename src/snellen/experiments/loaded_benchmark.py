@@ -70,6 +70,7 @@ class BenchmarkQuestion:
     def __init__(
         self, benchmark: Benchmark, sample: Sample, round_number: int, answer: Answer | None
     ) -> None:
+        """Refer to one question of a benchmark; `answer` is None if its answers are hidden."""
         self.benchmark = benchmark
         self._sample = sample
         self._answer = answer
@@ -257,6 +258,7 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
         return self[:count]
 
     def _by_id(self, sample_id: str) -> BenchmarkQuestion:
+        """Return the question of a sample; for an unknown id the error says what was probably meant."""
         for index, round_number in self._places:
             if self._samples[index].id == sample_id:
                 return self._question(index, round_number)
@@ -298,6 +300,7 @@ class LoadedBenchmark(Sequence[BenchmarkQuestion]):
         return tuple(dict.fromkeys(self._samples[index].id for index, _ in self._chosen))
 
     def __repr__(self) -> str:
+        """One line with the benchmark's name, folder and counts."""
         counts = {"questions": len(self)}
         if self._chosen is None:
             counts["images"] = self.benchmark.manifest.counts.images

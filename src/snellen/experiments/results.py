@@ -298,6 +298,7 @@ class Results:
         return results_of_all(self.runs)
 
     def __repr__(self) -> str:
+        """One line with the first runs, and the counts of benchmarks and numbers."""
         names = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
         more = [f"{len(self.runs) - SHOWN_RUNS} more runs"] if len(self.runs) > SHOWN_RUNS else []
         benchmarks = {scored.spec.name for run in self.runs for scored in run.benchmarks}

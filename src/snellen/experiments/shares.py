@@ -74,6 +74,7 @@ def run_share(
 
 
 def _check_can_be_shared(execution: ExecutionSpec) -> None:
+    """Raise DataError for a setting that needs the whole run in one process."""
     if execution.until:
         conflicting = "until"
     elif execution.ray:

@@ -181,6 +181,7 @@ def _question_fields(settings: RecipeSettings, spec: RunSpec) -> tuple[dict[str,
 
 
 def _without_prompts(patterns: Sequence[str], templates: str) -> list[str]:
+    """Return the names of benchmarks that have no prompts of this set."""
     return [
         spec.name
         for pattern in patterns
@@ -266,6 +267,7 @@ def reproduce(
 def _compared(
     number: PrintedNumber, printed: float, rows: Sequence[Result], applied: AppliedRecipe
 ) -> Reproduced:
+    """Return a vendor's printed number beside the measured one, with all that differs between the two settings."""
     found = [row for row in rows if not number.metric or row.metric == number.metric]
     # The headline stands last.
     estimate = found[-1].estimate if found else Estimate(None, None, None, None, 0)

@@ -102,6 +102,7 @@ class Vanilla(ProtocolSettings, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
+        """Ask the question once; for a dialogue, each of its questions once."""
         if sample.turns:
             once = Dialogue(by=self.by, labels=self.labels, in_context=self.in_context)
             yield from once.rounds(sample, prompt, history, self.label)
@@ -168,6 +169,7 @@ class Circular(ProtocolSettings, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
+        """Ask once for each rotation of the options, and stop at the first change of answer unless all are wanted."""
         requests = [
             render(sample, prompt, present(sample, prompt, self, test, order), self.by)
             for test, order in enumerate(circular_orders(sample))
@@ -206,6 +208,7 @@ class Instability(ProtocolSettings, frozen=True):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        """Raise an error for a number of presentations or a kind of perturbation that does not exist."""
         check_presentation_count("instability", self.m)
         if wrong := set(self.perturbed) - set(PERTURBATIONS):
             raise UnknownNameError(
@@ -223,6 +226,7 @@ class Instability(ProtocolSettings, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
+        """Ask the question `m` times, each time with other instructions, orders or labels."""
         if sample.turns:
             several = Dialogue(
                 by=self.by, m=self.m, labels=self.labels, in_context=self.in_context, seed=self.seed
@@ -296,6 +300,10 @@ class Likelihood(ProtocolSettings, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
+        """Ask for the log-likelihood of each option, under `m` templates.
+
+        With `pmi`, the same is asked without the image, to be subtracted (pointwise mutual information).
+        """
         if sample.turns:
             dialogue = Dialogue(by="likelihood", m=self.m, seed=self.seed)
             yield from dialogue.rounds(sample, prompt, history, self.label)
@@ -336,6 +344,7 @@ class Blind(Vanilla, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
+        """One presentation without the image, as a control of `vanilla`."""
         return Declaration(
             presentations=1,
             sees_images=False,
@@ -425,6 +434,15 @@ class Dialogue(ProtocolSettings, frozen=True):
         test: int,
         replies: tuple[EarlierReply, ...],
     ) -> Request:
+        """Return the request for one question of a dialogue.
+
+        Args:
+            sample: The dialogue.
+            prompt: Renders it.
+            number: Number of the question, from 0.
+            test: Number of the presentation, from 0.
+            replies: The earlier questions' replies.
+        """
         templates = prompt.template_ids(self.by)
         count = len(sample.turns[number].options)
         variant = Variant(

@@ -82,6 +82,7 @@ class ReasoningRequests:
         role_tokens: int,
         answer_tokens: int,
     ) -> None:
+        """Fill the slots of the prompts that stay the same in all rounds."""
         self.sample = sample
         self.presented = presented
         self._prompt = prompt
@@ -231,6 +232,7 @@ class Reasoning(ProtocolSettings, frozen=True):
     """Maximum length of captions and sub-answers if the run does not set one."""
 
     def __post_init__(self) -> None:
+        """Raise an error for numbers below 1, an unknown extractor or unknown prompts."""
         for name in ("rounds", "questions", "role_tokens", "answer_tokens"):
             if getattr(self, name) < 1:
                 raise UnknownNameError(f"reasoning needs {name} >= 1, not {getattr(self, name)}")
@@ -240,6 +242,7 @@ class Reasoning(ProtocolSettings, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
+        """One presentation, answered in a conversation with models in the roles of Questioner and Reasoner."""
         return Declaration(
             presentations=1,
             roles=ROLES,
@@ -256,6 +259,7 @@ class Reasoning(ProtocolSettings, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
+        """Ask round after round until the Reasoner decides, starting with a caption of the image if one is wanted."""
         words, presented = self._words(prompt.templates), self._presented(sample)
         ask = ReasoningRequests(
             sample, prompt, words, presented, self.questions, self.role_tokens, self.answer_tokens
@@ -317,6 +321,10 @@ class Reasoning(ProtocolSettings, frozen=True):
     def _read(
         self, sample: Sample, reply: str, labels: Sequence[str], *, last: bool
     ) -> ReadConclusion | None:
+        """Return the conclusion in a Reasoner's reply; None if there is none.
+
+        In the last round, an answer counts even if the reply also expresses doubt.
+        """
         rules = find_extractor(self.extractor)
         return self._parser.conclusion(reply, sample.options, labels, rules, last=last)
 

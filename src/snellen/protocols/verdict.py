@@ -212,6 +212,7 @@ class JudgeTask(Struct, frozen=True, kw_only=True):
         """Yield the judge's requests, and return its verdict."""
 
     def _request(self, text: str, choices: Sequence[str]) -> Request:
+        """Return a request to the judge, whose reply is restricted to `choices` if the model supports that."""
         decoding = Decoding(
             max_new_tokens=self.max_new_tokens, choices=tuple(choices) if self.structured else ()
         )

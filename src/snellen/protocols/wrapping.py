@@ -75,6 +75,7 @@ class Control(WrappingProtocol, frozen=True):
     picture: Picture = "blank"
 
     def __post_init__(self) -> None:
+        """Raise an error if the inner protocol is a control itself."""
         if declaration_of(self.inner).control_of:
             raise UnknownNameError(
                 f"{self.of} is itself a control; name the protocol to apply the control to"
@@ -86,6 +87,7 @@ class Control(WrappingProtocol, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
+        """That of the inner protocol, as its control without the right image."""
         return replace(
             declaration_of(self.inner),
             sees_images=False,
@@ -100,6 +102,7 @@ class Control(WrappingProtocol, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
+        """Ask as the inner protocol does, with no image, a blank one, or another sample's."""
         if self.picture == "text":
             sample = replace(sample, images=())
         elif self.picture == "blank":
@@ -135,6 +138,7 @@ class Perturb(WrappingProtocol, frozen=True):
     jpeg: float | None = None
 
     def __post_init__(self) -> None:
+        """Raise an error if there is no degradation, or the inner protocol is a control."""
         if not self.doses:
             raise UnknownNameError(
                 f"perturb needs a dose of {', '.join(DEGRADATIONS)}, such as perturb?blur=2"
@@ -154,6 +158,7 @@ class Perturb(WrappingProtocol, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
+        """That of the inner protocol, as its control with degraded images."""
         return replace(
             declaration_of(self.inner),
             control_of=self.inner.label,
@@ -167,6 +172,7 @@ class Perturb(WrappingProtocol, frozen=True):
     def ask(
         self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
     ) -> RequestGenerator:
+        """Ask as the inner protocol does, with degraded images."""
         worse = tuple(degraded_ref(image, self.doses) for image in sample.images)
         return (yield from self.inner.ask(replace(sample, images=worse), prompt, history))
 
@@ -185,6 +191,7 @@ class Repeat(WrappingProtocol, frozen=True):
     """Whether to allow temperature 0, to see what changes even then."""
 
     def __post_init__(self) -> None:
+        """Raise an error for impossible numbers, or an inner protocol that asks more than once."""
         if self.k < 1 or 0 < self.n < self.k or self.times < 2:
             raise UnknownNameError(
                 f"repeat needs k >= 1, n >= k and n >= 2, not k={self.k}, n={self.n}"
@@ -212,6 +219,7 @@ class Repeat(WrappingProtocol, frozen=True):
 
     @property
     def declaration(self) -> Declaration:
+        """That of the inner protocol, with several presentations; the temperature must be above 0 unless `greedy`."""
         return replace(
             declaration_of(self.inner),
             presentations=self.times,

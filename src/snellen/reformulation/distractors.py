@@ -81,6 +81,7 @@ def to_multiple_choice(
 def _with_options(
     question: QuestionDraft, gold: str, distractors: Sequence[str], rng: random.Random
 ) -> QuestionDraft:
+    """Return the question as multiple choice, its gold answer shuffled among the distractors."""
     options = [gold, *distractors]
     shuffled = rng.sample(options, len(options))
     return replace(

@@ -98,6 +98,10 @@ def _cached_by_pool(
 
 
 def _nearest_texts(texts: Sequence[str], vectors: Any, gold: str, embed: TextEmbedder) -> Tiers:
+    """Return the texts nearest in meaning to the gold answer, the nearest first, each as a tier of its own.
+
+    `vectors` are the unit vectors (N, D) that `embed` gave for the N texts.
+    """
     import numpy as np
 
     if not texts:
@@ -182,6 +186,7 @@ class _EmbeddedImages:
     """The different images of a benchmark as vectors, with the answers to the questions about each."""
 
     def __init__(self, embed: ImageEmbedder) -> None:
+        """Start without images."""
         self.answers: list[list[str]] = []
         """By index of the image."""
         self._embed = embed
@@ -218,6 +223,7 @@ class _EmbeddedImages:
 
 
 def _image_key(draft: Draft) -> Hashable:
+    """Return what tells the draft's relevant image from others: its file and crop."""
     part = _relevant_part(draft)
     if isinstance(part.file, LazyImage):
         return part.file.place, part.crop

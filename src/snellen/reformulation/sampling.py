@@ -68,6 +68,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     """A source with fewer samples is used completely (ReForm-Eval E.1: 1000)."""
 
     def __post_init__(self) -> None:
+        """Raise ValueError if the numbers given are not those that the rule takes, or out of range."""
         given = [
             name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None
         ]

@@ -41,6 +41,7 @@ class WordNet:
     """The nouns of WordNet. Methods take synsets as ids and raise DataError for an id that does not exist."""
 
     def __init__(self, reader: Any) -> None:
+        """Use an NLTK reader of WordNet; what is looked up is cached."""
         self._reader = reader
         self._ancestors_by_synset: dict[str, dict[str, int]] = {}
         self._depths: dict[str, int] = {}
@@ -185,6 +186,7 @@ class WordNet:
         return name
 
     def _synset(self, synset: str) -> Any:
+        """Return NLTK's synset of an ImageNet id such as n01440764; raises DataError if there is none."""
         if len(synset) != 9 or synset[0] != "n" or not synset[1:].isdecimal():
             raise DataError(f"{synset!r} is not a WordNet id such as n01440764")
         with warnings.catch_warnings():
@@ -222,6 +224,7 @@ def open_wordnet() -> WordNet:
 
 
 def _folder_of_files() -> str | None:
+    """Return the folder of an installed WordNet, by $WNSEARCHDIR or where Debian puts it; None if there is none."""
     named_folder = os.environ.get("WNSEARCHDIR")
     folder = Path(named_folder or DEBIAN)
     if (folder / "data.noun").exists():
@@ -244,6 +247,7 @@ def _folder_in_nltk(nltk_data: Any) -> Any:
 
 
 def _reader_class() -> Callable[[Any, Any], Any]:
+    """Return NLTK's reader of WordNet, adapted to fewer files; a function, because importing NLTK takes long."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class Reader(WordNetCorpusReader):

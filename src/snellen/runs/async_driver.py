@@ -88,6 +88,7 @@ class _Asker:
         budget: RunBudget,
         progress: ProgressCallback,
     ) -> None:
+        """Prepare to send requests to the models, by role, within a budget."""
         self._models = models
         self._store = store
         self._budget = budget
@@ -114,6 +115,7 @@ class _Asker:
         asyncio.get_running_loop().call_later(0.1, self._say_what_is_waited_for)
 
     def _say_what_is_waited_for(self) -> None:
+        """Tell the person who interrupted the run how many replies are still awaited."""
         if count := len(self._in_flight):
             replies = "1 reply" if count == 1 else f"{count:,} replies"
             attendance().say(
@@ -195,6 +197,7 @@ class _Crew:
     """Number of workers: one per slot, and one for each request that waits for a retry, since others can use its slot."""
 
     def __init__(self, slots: int, models: list[WaitsToAskAgain]) -> None:
+        """Start without workers; at most `slots` will work at once."""
         self._slots = slots
         self._models = models
         self._size = 0
@@ -236,6 +239,7 @@ class EventLoop:
     """
 
     def __enter__(self) -> EventLoop:
+        """Open a loop; inside a running one, as in a notebook, it gets a thread of its own."""
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
         try:
@@ -278,6 +282,7 @@ class EventLoop:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Close the loop, and its thread."""
         if self._thread is None:
             self._runner.close()
             return
@@ -298,6 +303,7 @@ class BatchedModel:
     """Synchronous model that sends all requests of a batch at once, as far as the asynchronous model allows."""
 
     def __init__(self, model: AsyncModel, loop: EventLoop) -> None:
+        """Present an asynchronous model as one that answers batches; `loop` runs its requests."""
         self.name = model.name
         self.kinds = model.kinds
         self.batch_size = model.concurrency

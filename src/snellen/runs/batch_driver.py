@@ -192,6 +192,7 @@ def _advanced(
 def _waiting_by_role(
     live: Iterable[ActiveItem], models: Mapping[str, object]
 ) -> dict[str, list[WaitingRequest]]:
+    """Return the unanswered requests of active items, by the role whose model answers them."""
     waiting: dict[str, list[WaitingRequest]] = {role: [] for role in models}
     for active in live:
         for index in active.missing():
@@ -240,6 +241,7 @@ def _collect(senders: list[BatchSender], store: RunStore, *, waits: bool) -> Non
 
 
 def _pending_error(pending: list[BatchSender], store: RunStore) -> PendingBatchesError:
+    """Return the error that names batches still open when the run stops."""
     ids = []
     for sender in pending:
         ids.extend(each.batch.id for each in sender.open.values())
@@ -624,6 +626,7 @@ class BatchSender:
             return ()
 
     def _likely_cost(self, keys: list[str]) -> str:
+        """Return the estimated price of these requests as the end of a sentence; "" if no price is known."""
         price = self._budget.price
         if price is None:
             return ""

@@ -85,6 +85,7 @@ class RunBatch:
     """A batch of a run, as its events describe it."""
 
     def __init__(self, submission: Submission) -> None:
+        """Record a batch that is about to be submitted."""
         self.submission = submission
         self.keys = frozenset(submission.keys)
         self.id = ""
@@ -107,6 +108,7 @@ class BatchLedger:
     """
 
     def __init__(self, folder: Path) -> None:
+        """Read the events of earlier sessions from the run's folder."""
         self._folder = folder
         self.path = folder / BATCHES
         self._batches: dict[str, RunBatch] = {}
@@ -114,6 +116,7 @@ class BatchLedger:
             self._apply(event)
 
     def _events(self) -> Iterator[Event]:
+        """Yield the recorded events, the oldest first; raises StoreError for a damaged line."""
         if not self.path.exists():
             return
         for number, line in enumerate(read_file(self.path).split(b"\n"), 1):
@@ -127,6 +130,7 @@ class BatchLedger:
                 ) from None
 
     def _apply(self, event: Event) -> None:
+        """Change the batches by one event: submitted, accepted, ended, counted or lost."""
         if isinstance(event, Submission):
             self._batches[event.mark] = RunBatch(event)
             return

@@ -42,6 +42,7 @@ class ModelDistractorWriter:
     def __init__(
         self, model: Model | AsyncModel, announce: Callable[[str], object] = lambda line: None
     ) -> None:
+        """Prepare a folder for the replies of this model; one of a different model is refused."""
         self.name = model.name
         self._model = model
         self._announce = announce
@@ -52,6 +53,7 @@ class ModelDistractorWriter:
         check_identity(self.folder, self.name, identity.fingerprint)
 
     def __enter__(self) -> ModelDistractorWriter:
+        """Open the stored replies, and WordNet, which rejects synonyms of the answer if it is installed."""
         self._store = RunStore(self.folder)
         try:
             self._same: SameAnswer = open_wordnet().synonymous
@@ -66,6 +68,7 @@ class ModelDistractorWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Close the stored replies."""
         self._store.__exit__(kind, error, trace)
 
     def write(
@@ -162,6 +165,7 @@ class WritingItem(Struct, frozen=True):
         return NO_IMAGES
 
     def start(self) -> Writing:
+        """Ask for distractors until there are enough or all attempts are used; returns them with what was rejected."""
         rejected: dict[str, int] = {}
         options: list[str] = []
         for attempt in range(ATTEMPTS):
@@ -178,6 +182,7 @@ class WritingItem(Struct, frozen=True):
         return WrittenDistractors(tuple(options[: self.count]), rejected)
 
     def _request(self, attempt: int) -> Request:
+        """Return the request for distractors of this attempt, counted from 0."""
         return Request(
             benchmark=self.benchmark,
             sample_id=self.sample_id,

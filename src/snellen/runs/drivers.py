@@ -96,6 +96,14 @@ class RunBudget:
         earlier: BudgetUse = NO_BUDGET_USED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Compute what is left to use for one worker of a run.
+
+        Args:
+            execution: The limits of the whole run: requests, cost, and time in seconds.
+            worker: Number of this worker; requests and cost are divided among all workers.
+            earlier: What earlier sessions of the run used.
+            clock: The present time in seconds.
+        """
         self._execution = execution
         self._clock = clock
         workers = execution.workers
@@ -235,6 +243,7 @@ class ActiveItem:
     """An item in progress: its current requests, and their responses so far."""
 
     def __init__(self, item: WorkItem) -> None:
+        """Start an item of work, such as a sample under a protocol; its first requests are fetched separately."""
         self.item, self.label = item, item.label
         self._wave = item.start()
         self.requests: list[Request] = []

@@ -105,6 +105,7 @@ class AnswerCache:
             raise self._unusable(error) from None
 
     def _open(self) -> None:
+        """Create the tables if they are missing; raises StoreError if the file has another format."""
         write_ahead(self._file, SECONDS)
         # A power failure may lose the last replies here, but the journals of their runs have them.
         self._file.execute("PRAGMA synchronous=NORMAL")
@@ -123,6 +124,7 @@ class AnswerCache:
         self._file.execute(f"PRAGMA user_version={FORMAT}")
 
     def _check_servers(self) -> None:
+        """Raise StoreError if a server reports something else than when the cached replies were written."""
         for author, facts in self._servers.items():
             known: dict[str, set[str]] = {}
             rows = self._file.execute("SELECT fact, value FROM servers WHERE author = ?", (author,))
@@ -213,6 +215,7 @@ class Replay(ShownByName):
     batch_size = 1024
 
     def __init__(self, name: str, folder: Path) -> None:
+        """Read the successful replies of the run in a folder."""
         self.name = name
         self._manifest = read_manifest(folder)
         self.answers_by_sample = bool(self._manifest.by_sample)
@@ -239,6 +242,7 @@ class Replay(ShownByName):
         return request_identity(request, self._manifest.by_sample)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        """Return the recorded reply to each request, or an error where there is none."""
         missing = Response(
             error=Failure("not recorded", "the replayed run has no reply to this request")
         )

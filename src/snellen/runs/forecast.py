@@ -139,6 +139,7 @@ def is_answered(plan: RunPlan) -> bool:
 
 
 def _answered(plan: RunPlan) -> Collection[str]:
+    """Return the keys of the requests that the run's folder already has replies to."""
     if not holds_answers(plan.folder):
         return ()
     return {

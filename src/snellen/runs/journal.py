@@ -124,6 +124,7 @@ def read_lines(
 
 
 def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a journal; raises StoreError if it cannot be read."""
     try:
         with open_file(path, buffering=READ_AT_ONCE) as file:
             yield from lines_of(file)
@@ -132,6 +133,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _unreadable(path: Path, error: OSError) -> StoreError:
+    """Return the error for a journal that cannot be read, with what to do about it."""
     remedy = "check its permissions"
     if path.is_dir():
         remedy = f"run `snellen mend {shell_word(path.parent)}` to move it aside"

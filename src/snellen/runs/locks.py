@@ -66,6 +66,7 @@ def locked_share(folder: Path, shares: int) -> Iterator[None]:
 
 
 def _open_lock(folder: Path, name: str) -> int:
+    """Open a lock file in a folder, creating both if needed; returns its file descriptor."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o644)

@@ -80,6 +80,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
 def _benchmark_use(
     selected: SelectedBenchmark, labels: tuple[str, ...], plan: RunPlan
 ) -> BenchmarkUse:
+    """Return how a run uses a benchmark, for its manifest; `labels` are those of its protocols."""
     benchmark = selected.benchmark
     examples_from, examples = _examples_shown(benchmark, plan)
     return BenchmarkUse(

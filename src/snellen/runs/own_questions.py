@@ -153,6 +153,7 @@ class RunImages(JoinedImages):
     """
 
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
+        """Open the images of a benchmark and of its few-shot examples, wherever the run has them."""
         example_folders = [Path(use.examples_from)] if use.examples_from else []
         super().__init__(
             [ImageStore(folder / "images") for folder in (*_places(use, run), *example_folders)]

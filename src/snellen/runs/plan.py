@@ -281,6 +281,7 @@ def _published_prompts(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, Pro
 def _announce_unverified_prompts(
     benchmarks: Sequence[SelectedBenchmark], announce: Announce
 ) -> None:
+    """Name the benchmarks asked "as published" whose authors' prompt is not verified, so Snellen's own is used."""
     lacking = []
     for use in benchmarks:
         number = published_number_of(use.benchmark.spec)
@@ -461,6 +462,7 @@ def _announce_inapplicable(plan: RunPlan, announce: Announce) -> None:
 
 
 def _any_applies(protocols: Sequence[Protocol], selected: SelectedBenchmark) -> bool:
+    """Return whether any of the protocols can be used on any selected sample."""
     for sample in samples_of(selected):
         if any(protocol.applies(sample) for protocol in protocols):
             return True

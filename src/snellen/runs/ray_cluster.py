@@ -100,6 +100,7 @@ def _connected(execution: ExecutionSpec) -> Iterator[ModuleType]:
 
 
 def _join(ray: ModuleType, execution: ExecutionSpec) -> None:
+    """Connect to a Ray cluster, or start one here for `ray="auto"`; raises ModelError if that fails."""
     os.environ.setdefault(
         "RAY_USAGE_STATS_ENABLED", "0"
     )  # a cluster of this run's own tells nobody of it
@@ -161,6 +162,7 @@ class RayCluster:
     """The workers of a run on a cluster."""
 
     def __init__(self, ray: ModuleType, plan: RunPlan, announce: Announce) -> None:
+        """Start as many workers as fit on the GPUs of the cluster."""
         self._ray = ray
         self._plan = plan
         self.announce = announce

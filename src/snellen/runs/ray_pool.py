@@ -201,6 +201,7 @@ class _Waiting:
     def __init__(
         self, request: Request, images: Images, answered: asyncio.Future[Response]
     ) -> None:
+        """Queue a request; `answered` is the future of its response."""
         self.request = request
         self.images = images
         self.answered = answered
@@ -216,6 +217,7 @@ class PoolWorker:
     """A worker from the view of the pool."""
 
     def __init__(self, actor: Any, placed: Any, loaded: Any) -> None:
+        """Refer to a worker on the cluster, which is ready once its model is loaded."""
         self.actor = actor
         self.placed, self.loaded = placed, loaded
         """Ray's references to where it is (`WorkerPlace`), and to what it has loaded."""
@@ -323,6 +325,7 @@ class RayPool:
             self._fail(f"{worker.name}: {why}")
 
     async def _grow(self) -> None:
+        """Look at intervals whether the cluster has room for further workers, and start them."""
         while True:
             await asyncio.sleep(GROW_SECONDS)
             for worker in self._cluster.grow():
@@ -385,6 +388,7 @@ class RayPool:
             self._next_turn()
 
     def _next_turn(self) -> None:
+        """Hand out the waiting requests after some turns of the event loop, when more of a group may have arrived."""
         self._turns -= 1
         if self._turns:
             asyncio.get_running_loop().call_soon(self._next_turn)
@@ -480,6 +484,7 @@ class RoleOnRay:
     """The model of one role, with the interface that drivers use."""
 
     def __init__(self, pool: RayPool, role: str) -> None:
+        """Present the workers of a pool as the model of one role."""
         self._pool = pool
         self._role = role
         self._model = pool.models[role]

@@ -92,6 +92,7 @@ def _check_journals(folder: Path, current: RunManifest) -> None:
 
 
 def _check_same_settings(folder: Path, earlier: RunManifest, current: RunManifest) -> None:
+    """Raise StoreError if a run in this folder had other settings, few-shot examples or prompts."""
     differences = []
     for name, before, now in _settings(earlier, current):
         if before != now:
@@ -149,6 +150,7 @@ def _decoding_settings(manifest: RunManifest) -> dict[str, Any]:
 
 
 def _check_same_benchmarks(folder: Path, earlier: RunManifest, current: RunManifest) -> None:
+    """Raise StoreError if a run in this folder used another version of a benchmark or other examples."""
     current_uses = {use.name: use for use in current.benchmarks}
     for use in earlier.benchmarks:
         current_use = current_uses.get(use.name)

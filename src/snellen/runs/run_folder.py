@@ -367,6 +367,7 @@ def _runs_in(folder: Path) -> list[Path]:
 
 
 def _list_first(runs: Sequence[Path]) -> str:
+    """Return the first few runs as text, and how many more there are."""
     listed = ", ".join(str(run) for run in runs[:MOST_NAMED])
     more = len(runs) - MOST_NAMED
     if more > 0:

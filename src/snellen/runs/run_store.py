@@ -122,6 +122,11 @@ class RunStore:
         self._reader = JournalReader(self._journals)
 
     def _open(self) -> int:
+        """Open and lock the journal, cut off a line that a crash left incomplete, and read all journals of the run.
+
+        Returns:
+            The journal's file descriptor.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -143,6 +148,7 @@ class RunStore:
         return file
 
     def _read_all(self) -> None:
+        """Index the replies in all journals of the run, of other workers too."""
         self._journals = numbered_journals(self.folder)
         self._own_index = self._journals.index(self._path)
         for journal_index, path in enumerate(self._journals):
@@ -151,6 +157,7 @@ class RunStore:
                     self._index(exchange, position_of(journal_index, offset))
 
     def _index(self, exchange: Exchange | StoredExchange, position: int) -> None:
+        """Remember where a successful reply is, and that its presentation was answered."""
         if exchange.response.error is not None:
             return
         request = exchange.request
@@ -199,6 +206,7 @@ class RunStore:
         return None if position is None else self._reader.read(position).response
 
     def _of_earlier_runs(self, identity: bytes) -> Response | None:
+        """Return the reply of an earlier run to this request; None if there is none."""
         for path, offsets in self._earlier_journals:
             if identity in offsets:
                 return read_exchange_at(path, offsets[identity]).response
@@ -246,6 +254,7 @@ class RunStore:
             raise unwritable(self.folder, error, write_elsewhere()) from None
 
     def _count(self, exchange: Exchange) -> None:
+        """Count an exchange of this session as answered or failed."""
         self.sent += 1
         identity = self.identity(exchange.request)
         if identity in self._failed:

@@ -140,6 +140,18 @@ def _run_session(
     progress: ProgressCallback,
     roles: Roles,
 ) -> RunOutcome:
+    """Ask the model everything that a plan still needs, and store the replies in the run's folder.
+
+    Args:
+        model: The evaluated model.
+        plan: What to ask, and within which budget.
+        current: The manifest of this session, compared with that of the run if it is resumed.
+        progress: Called after each reply.
+        roles: Models in other roles, such as judges.
+
+    Returns:
+        What was answered and what failed, what it cost, and what the models found out about themselves.
+    """
     folder = plan.folder
     models: Roles = {EVALUATED: model, **roles}
     # Before the first request, so that a refusal leaves no reply of another model in the run.

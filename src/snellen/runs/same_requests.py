@@ -50,6 +50,7 @@ def check_same_requests(model: Model | AsyncModel, plan: RunPlan) -> tuple[str, 
 
 
 def _refusal(refused: dict[str, list[str]]) -> str:
+    """Return the message that names samples with different answers but the same request, by benchmark."""
     examples = []
     for name, samples in refused.items():
         shown = ", ".join(samples[:EXAMPLES_SHOWN])

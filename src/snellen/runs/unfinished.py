@@ -40,6 +40,7 @@ def unfinished_items(
 
 
 def _seems_finished(item: SampleItem, store: RunStore) -> bool:
+    """Return whether a sample has as many answered presentations as its protocol asks, where that number is fixed."""
     declared = declaration_of(item.protocol)
     if declared.presentations is None or declared.stops_early:
         return False

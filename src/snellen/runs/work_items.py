@@ -33,6 +33,7 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
 
 
 def _items_of_benchmark(plan: RunPlan, selected: SelectedBenchmark) -> Iterator[SampleItem]:
+    """Yield each selected sample under each protocol that applies to it, with its prompt and examples."""
     benchmark = selected.benchmark
     protocols = plan.protocols_of(benchmark.spec)
     prompts = {
@@ -78,6 +79,7 @@ def _prompt_form(sample: Sample) -> Formulation:
 
 
 def _published_history(sample: Sample, histories: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the published replies that precede a dialogue's question; raises DataError if there are none."""
     if sample.id not in histories:
         raise DataError(
             f"{sample.benchmark}: the dialogue {sample.id} has no published history; use history=online"

@@ -144,6 +144,7 @@ def _share(number: int, workers: int) -> dict[str, str]:
 
 
 def _main() -> None:
+    """Read a worker's job from stdin and do it."""
     job = msgspec.json.decode(
         sys.stdin.buffer.read(), type=_Job, dec_hook=lambda form, text: form(text)
     )
@@ -152,6 +153,7 @@ def _main() -> None:
 
 
 def _carry_out(job: _Job) -> None:
+    """Run one worker's share of a plan; progress, outcome and errors are written to stdout as JSON lines."""
     spec = job.spec
 
     def write(line: _Line) -> None:

@@ -284,6 +284,7 @@ def reform_command(
 
 
 def _print_next(benchmark: Benchmark, *, is_elsewhere: bool) -> None:
+    """Print the command that usually follows a build."""
     name = benchmark.folder if is_elsewhere else shell_word(benchmark.name)
     steps = f"snellen run MODEL {name}"
     if "audit" in installed_verbs():
@@ -292,6 +293,7 @@ def _print_next(benchmark: Benchmark, *, is_elsewhere: bool) -> None:
 
 
 def _show_types(own: OwnSource, as_json: bool) -> None:
+    """Show how many questions of each type a folder of annotations could give, the possible types first."""
     rows = [
         (
             counted.name,
@@ -309,6 +311,7 @@ def _show_types(own: OwnSource, as_json: bool) -> None:
 
 
 def _print_types(benchmark: Benchmark) -> None:
+    """Print how many questions of each type were drawn."""
     manifest = benchmark.manifest
     types = manifest.tags.get("type", {})
     drawn = ", ".join(f"{name} {number:,}" for name, number in types.items())

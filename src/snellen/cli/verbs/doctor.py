@@ -113,12 +113,14 @@ def diagnose_packages() -> Iterator[Diagnosis]:
 def _of_requirements(
     part: str, name: str, otherwise: State, missing: Iterable[str], remedy: str
 ) -> Diagnosis:
+    """Return "good" if nothing is missing, otherwise the state `otherwise` with what is missing and the remedy."""
     if lacking := ", ".join(missing):
         return Diagnosis(part, name, otherwise, f"lacks {lacking}", remedy)
     return Diagnosis(part, name, "good", "installed")
 
 
 def _python() -> Diagnosis:
+    """Return whether the running Python is a version that Snellen supports."""
     snellen = distribution()
     [needed] = (snellen.metadata.get_all("Requires-Python") if snellen else None) or [""]
     version = f"{platform.python_version()} ({sys.executable})"
@@ -190,6 +192,7 @@ def _print_remedies(diagnoses: Sequence[Diagnosis]) -> None:
 
 
 def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
+    """Return the last line of the diagnosis: what is broken, or which optional parts are not installed."""
     if broken:
         return f"needs repair: {', '.join(broken)}"
     absent = [row.name for row in diagnoses if (row.part, row.state) == ("extras", "absent")]
@@ -250,6 +253,7 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
 
 
 def _diagnoses() -> Iterator[Diagnosis]:
+    """Yield the diagnoses of packages, suites, hooks and the accelerator."""
     yield from diagnose_packages()
     yield from diagnose_suites()
     yield from diagnose_hooks()

@@ -229,6 +229,7 @@ def _built_benchmark(name: str) -> Benchmark | None:
 def _pack_benchmark(
     benchmark: Benchmark, output: Path | None, *, answers: bool, sign: Path | None
 ) -> None:
+    """Pack a benchmark into a zip file, signed if `sign` is a key, and print how to unpack it elsewhere."""
     path = output or Path(f"{slug(benchmark.name)}.zip")
     packed = pack_benchmark(benchmark, path, answers=answers, sign=sign)
     contents = "with answers" if packed.has_answers else "without answers (--answers includes them)"

@@ -131,6 +131,7 @@ def list_command(
 
 
 def _show_data(as_json: bool) -> None:
+    """List the data kept on this machine, with sizes and the benchmarks that need them."""
     from snellen.common.foreign import in_bytes
     from snellen.fetching.data_folder import data_folder
     from snellen.fetching.inventory import kept_data
@@ -215,6 +216,7 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
 
 
 def _has(spec: BenchmarkSpec, word: str) -> bool:
+    """Return whether an entry fits a search word: its suite, a pattern of its name, or a part of its description."""
     facts = (spec.short, spec.title, spec.task, *spec.topics, *spec.origins)
     return (
         word == spec.suite
@@ -285,6 +287,7 @@ def _origin(spec: BenchmarkSpec) -> str:
 
 
 def _suites() -> Listing:
+    """List the suites with their numbers of benchmarks and their dimensions."""
     from snellen.catalogue import suites
 
     rows: Rows = [
@@ -299,6 +302,7 @@ def _models() -> Listing:
 
 
 def _protocols() -> Listing:
+    """List the protocols with their options."""
     import msgspec
 
     rows: Rows = []
@@ -311,6 +315,7 @@ def _protocols() -> Listing:
 
 
 def _metrics() -> Listing:
+    """List the metrics, by what they are computed over."""
     from snellen.metrics.declaration import find_metric
 
     metrics = [(name, find_metric(name)) for name in sorted(registry.loadable("metrics"))]
@@ -330,6 +335,7 @@ def _metrics() -> Listing:
 
 
 def _cards() -> Listing:
+    """List the model cards, with sizes and training data."""
     from snellen.catalogue.cards import model_cards
 
     rows: Rows = [
@@ -379,6 +385,7 @@ def _titled(group: registry.Group, title: str) -> Listing:
 
 
 def _runs() -> Listing:
+    """List the runs in the folder of runs."""
     from snellen.listing import list_runs
     from snellen.runs.run_folder import read_manifest
 

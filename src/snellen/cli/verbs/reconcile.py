@@ -129,6 +129,7 @@ def side_at(path: Path, reading: FileReading, rule: str = "") -> ReconciledSide:
 
 
 def _aggregation_note(side: ReconciledSide, reported: float) -> str:
+    """Say how a reported number follows from one side's verdicts, or that it does not."""
     words = guess_aggregation(side.items, reported)
     if words:
         return (
@@ -145,6 +146,7 @@ def _json_bytes(found: Reconciliation) -> bytes:
 
 
 def _show(found: Reconciliation, most: int) -> None:
+    """Print why two results differ: a summary, a table, and up to `most` examples of each reason."""
     for sentence in bridge_summary(found):
         console.print(Text(sentence))
     console.print()

@@ -93,6 +93,7 @@ def reproduce_command(
 
 
 def _cells(one: Reproduced) -> tuple[str, ...]:
+    """Return a table row that compares a printed number with the measured one."""
     verdict = {True: "yes", False: "no", None: ""}[one.agrees]
     interval = "" if one.low is None else f"[{one.low:.1f}, {one.high:.1f}]"
     measured = "" if one.measured is None else f"{one.measured:.1f}"

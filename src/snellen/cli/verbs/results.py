@@ -479,6 +479,12 @@ def _report_benchmark(
     strict: bool,
     as_json: bool,
 ) -> None:
+    """Write a datasheet, which describes a benchmark itself; it is part of another package.
+
+    Raises:
+        DataError: Several names were given.
+        UnknownNameError: The name is neither a run nor a benchmark, or the package is not installed.
+    """
     if len(names) > 1:
         raise DataError(f"{', '.join(names)}: a datasheet describes one benchmark; give only one")
     if "datasheet" not in registry.targets("benchmark_reports"):

@@ -183,6 +183,7 @@ def _built(word: str) -> str:
 
 
 def _is_benchmark(word: str) -> bool:
+    """Return whether a word names a file of questions or benchmarks of the catalogue."""
     if Path(word).suffix and Path(word).is_file():
         return True
     from snellen.runs.finding import matching_specs

@@ -101,6 +101,7 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
 
 
 def _remove(specs: Sequence[BenchmarkSpec]) -> None:
+    """Remove the fetched data of some benchmarks, except what others also need, and print what was freed."""
     from snellen.common.foreign import in_bytes
     from snellen.fetching.inventory import remove_data
 
@@ -236,6 +237,7 @@ def verify_command(what: tuple[str, ...], source: Path, strict: bool, as_json: b
 
 
 def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
+    """Return a table row that compares the counts of a benchmark's source with the published ones."""
     differs = count_differences(spec, counted)
     state = "refused" if counted.refused else "differs" if differs else AS_PUBLISHED
     shares = (

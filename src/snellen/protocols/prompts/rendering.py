@@ -139,6 +139,7 @@ class PromptRenderer(Struct, frozen=True):
         messages: tuple[Message, ...],
         continuations: tuple[str, ...] = (),
     ) -> Request:
+        """Return a request for a reply, or for the log-likelihood of continuations if there are any."""
         if continuations:
             # Likelihoods do not depend on decoding, so their keys must not depend on it either.
             decoding = Decoding(max_new_tokens=0)

@@ -208,6 +208,7 @@ def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> Reasoning
 
 
 def _versioned(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return prompts with a version, by default a digest of their text."""
     if not content or "version" in content:
         return content
     encoded = msgspec.json.encode(content, order="deterministic")

@@ -161,6 +161,7 @@ def checked_prompt(prompt: str) -> str:
 
 @cache
 def default_templates() -> PromptTemplates:
+    """Return Snellen's own templates."""
     return parse_templates(
         files("snellen.protocols.prompts").joinpath("templates.toml").read_text("utf-8"),
         "templates.toml",
@@ -252,6 +253,7 @@ def with_published_prompts(
 
 
 def _default_of(spec: BenchmarkSpec) -> PromptTemplates:
+    """Return the templates that a benchmark's entry names: its own set of prompts, or registered ones."""
     if spec.templates in spec.prompts:
         return _of_set(spec.prompts[spec.templates], f"{spec.name}: [prompts.{spec.templates}]")
     chosen: PromptTemplates = registry.find_registered("templates", spec.templates)
@@ -259,6 +261,10 @@ def _default_of(spec: BenchmarkSpec) -> PromptTemplates:
 
 
 def _of_set(own: PromptSet, where: str) -> PromptTemplates:
+    """Return the templates of an entry's set of prompts.
+
+    Their id is a digest of the set, so that a run can be resumed only with the same prompts.
+    """
     form: PromptTemplates = registry.find_registered("templates", own.form)
     layout = converted({**asdict(form.layout), **own.layout}, Layout, f"{where}: layout")
     _check_layout(layout, where)
@@ -298,6 +304,16 @@ def load_templates(path: Path) -> PromptTemplates:
 
 
 def parse_templates(text: str, where: str, base: PromptTemplates | None = None) -> PromptTemplates:
+    """Return the templates of a TOML file.
+
+    Args:
+        text: The content of the file.
+        where: Its name, for messages.
+        base: Templates that stand for what the file leaves out.
+
+    Raises:
+        DataError: It is not a file of templates, has no instructions, or a placeholder would stay unfilled.
+    """
     content = parse_toml(text, f"{where}: not a template file")
     in_context, layout = content.pop("in_context", None), content.pop("layout", None)
     reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
@@ -351,6 +367,7 @@ def _methods(content: Any, where: str) -> dict[Method, Instructions]:
 
 
 def _check_layout(layout: Layout, where: str) -> None:
+    """Raise DataError if a layout's text lacks a placeholder that it needs, or has one that is never filled."""
     no_fields: set[str] = set()
     forms = (
         ("label", layout.label, {"label"}, {"label"} if layout.label else no_fields),

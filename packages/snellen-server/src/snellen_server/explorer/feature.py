@@ -45,6 +45,7 @@ class ExplorerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Benchmarks whose answers everybody may see; those of the leaderboard's boards stay hidden all the same."""
 
     def __post_init__(self) -> None:
+        """Raise ValueError for a name in `public` that cannot be that of a run's folder."""
         for name in self.public:
             if not name:
                 raise ValueError("public: a run has a name; `*` stands for all")
@@ -74,6 +75,8 @@ class PublicRuns(Struct, frozen=True):
 
 
 def _add_page(path: str, page: Callable[[ViewPages, Request], Response]) -> None:
+    """Add a page of the viewer under the explorer's address."""
+
     async def explore(request: Request, services: ServicesDep) -> Response:
         return await _page(request, services, page)
 
@@ -107,6 +110,7 @@ async def explore_from_the_top() -> Response:
 async def _made(
     request: Request, services: Services, page: Callable[[ViewPages, Request], Response]
 ) -> Response:
+    """Return a page of the viewer of public runs; anything that is not public is refused with 404."""
     runs = await asyncio.to_thread(public_runs, services)
     if runs is None:
         raise HTTPException(404, "no run is public")
@@ -121,6 +125,7 @@ async def _made(
 async def _page(
     request: Request, services: Services, page: Callable[[ViewPages, Request], Response]
 ) -> Response:
+    """Return a page of the viewer inside the server's layout; empty if no run is public."""
     runs = await asyncio.to_thread(public_runs, services)
     content = bytes((await _made(request, services, page)).body).decode() if runs else ""
     # It was escaped by its own templates.
@@ -140,6 +145,10 @@ def public_runs(services: Services) -> PublicRuns | None:
 
 
 def _hidden(configuration: Configuration) -> _Hidden:
+    """Return what the explorer must not show: the benchmarks of all boards, whose answers are secret.
+
+    If a board's benchmark cannot be read, everything is hidden.
+    """
     boards = msgspec.convert(configuration.feature.get(LEADERBOARD, {}), LeaderboardSettings).boards
     try:
         benchmarks = [benchmark for board in boards for benchmark in board_benchmarks(board)]

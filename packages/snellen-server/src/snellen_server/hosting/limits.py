@@ -67,6 +67,7 @@ def network_of(address: Address | None) -> str:
 
 
 def _parsed(text: str) -> Address | None:
+    """Return an IP address, an IPv4 address inside an IPv6 one as IPv4; None if the text is not an address."""
     try:
         address = ip_address(text)
     except ValueError:

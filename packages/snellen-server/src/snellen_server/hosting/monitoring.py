@@ -24,6 +24,7 @@ class JsonLines(logging.Formatter):
     """A record as a line of JSON: time, level, what happened, its `facts`, and a traceback where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return a log record as one JSON object, without keys and passwords."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

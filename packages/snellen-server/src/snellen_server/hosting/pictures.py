@@ -128,6 +128,7 @@ async def send_image(file: UploadFile, services: ServicesDep, caller: CallerDep)
 
 @router.get("/images/{digest}", include_in_schema=False)
 async def show_image(digest: str, services: ServicesDep) -> Response:
+    """Send an uploaded image; its digest names its content, so browsers may keep it forever."""
     media_type = await services.database.read(
         lambda connection: connection.execute(
             select(picture.c.media_type).where(picture.c.digest == digest)
@@ -144,6 +145,7 @@ async def show_image(digest: str, services: ServicesDep) -> Response:
 
 
 def _record(connection: Connection, stored_picture: StoredImage, caller: Caller | None) -> None:
+    """Note that an image was stored, and who sent it; `caller` is None for images of the operator."""
     with suppress(IntegrityError), connection.begin_nested():
         connection.execute(
             insert(picture).values(

@@ -73,6 +73,7 @@ class Pages:
     """Templates and files of the features of one server."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
+        """Collect the templates, assets and navigation of the server itself and of its features."""
         packages = {HOUSE: PACKAGE, **{feature.name: feature.package for feature in features}}
         entries = [entry for feature in features for entry in feature.navigation]
         self._entries = sorted(entries, key=lambda entry: entry.shown_to != "everybody")
@@ -131,6 +132,7 @@ class Pages:
 
 
 def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:
+    """Return whether a link of the navigation is shown to this caller: to all, to accounts or to administrators."""
     account = caller.account if caller else None
     return entry.shown_to == "everybody" or (
         account is not None and (entry.shown_to == "accounts" or account.is_admin)
@@ -164,6 +166,10 @@ class Jobs:
     """The jobs of a running server."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
+        """Prepare background jobs without starting them.
+
+        A random id tells this process from others of the same server.
+        """
         self._jobs = jobs
         self._holder = new_id()
         self._wakers = {job.name: asyncio.Event() for job in jobs}
@@ -174,6 +180,7 @@ class Jobs:
         self._wakers[name].set()
 
     def start(self, services: Services) -> None:
+        """Start a task for each job."""
         self._tasks = [
             asyncio.create_task(self._repeat(job, services), name=f"job {job.name}")
             for job in self._jobs
@@ -194,6 +201,10 @@ class Jobs:
             LOGGER.warning("the database is away; other processes take over the jobs in a minute")
 
     async def _repeat(self, job: Job, services: Services) -> None:
+        """Run a job at intervals, or as soon as it is woken, until the server stops.
+
+        If another process has the job's lease, look again sooner, in case that process ends.
+        """
         waker = self._wakers[job.name]
         while not services.stopping.is_set():
             waker.clear()
@@ -222,6 +233,7 @@ class Jobs:
         return True
 
     async def _renew(self, job: Job, services: Services) -> None:
+        """Renew the lease of a running job, so that no other process of the server runs it at the same time."""
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
             await services.database.write(_take, job.name, self._holder)
@@ -375,6 +387,7 @@ def _keep_private(folder: Path, *, has_database: bool) -> None:
 
 
 def _opened(configuration: Configuration, database: Database) -> Database:
+    """Bring the database to the current schema and return it; raises StoreError if it does not answer."""
     try:
         migrate(database, migration_packages())
     except OperationalError as error:
@@ -390,6 +403,7 @@ def _opened(configuration: Configuration, database: Database) -> Database:
 
 
 def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
+    """Return the rates of a limit by visitor and by network, as configured or else by default."""
     chosen = configuration.limits.get(limit.name, LimitRates())
     by_visitor, by_network = (
         chosen.per_visitor or limit.per_visitor,
@@ -401,6 +415,7 @@ def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
 
 
 def _settings(configuration: Configuration, feature: str, kind: type[Struct]) -> Any:
+    """Return the settings of a feature as its own record `kind`; raises DataError for a wrong one."""
     try:
         return msgspec.convert(configuration.feature.get(feature, {}), kind)
     except msgspec.ValidationError as error:
