@@ -241,6 +241,35 @@ def cc_ocr(number: int) -> Row:
     }
 
 
+REMI_TASKS = ("RefCoco", "Clocks", "GeomCost", "Charts", "FuncRead", "IQ")
+
+
+def remi(number: int) -> Row:
+    """One to three images of six columns; a marked object may have several numbers, as `2,4`."""
+    labels = ("0", "95", "12.5", "40%", "f", "(c)")
+    return {
+        "task": REMI_TASKS[number],
+        "question": f"<image1> {ask(number)}",
+        "label": labels[number],
+        **{
+            f"image_{n}": shown(10 * number + n) if n <= 1 + number % 3 else None
+            for n in range(1, 7)
+        },
+    }
+
+
+def tallyqa(number: int) -> Row:
+    """Two questions an image, a simple and a complex one."""
+    animal = ANIMALS[number]
+    return {
+        "image": shown(number),
+        "qa": [
+            {"question": f"How many {animal}s are there?", "answer": number, "is_simple": True},
+            {"question": f"How many {animal}s eat?", "answer": number + 1, "is_simple": False},
+        ],
+    }
+
+
 REALWORLD = {
     **columns("index question answer category l2-category bytes"),
     "multi-choice options": TEXTS,
@@ -415,6 +444,28 @@ TABLES: dict[str, list[Table]] = {
         ]
         for language in MMMB_LANGUAGES
     },
+    "remi": [
+        Table(
+            "test.parquet",
+            {
+                **columns("task question label"),
+                **columns(" ".join(f"image_{n}" for n in range(1, 7)), PICTURE),
+            },
+            remi,
+        )
+    ],
+    "tallyqa": [
+        Table(
+            TEST,
+            {
+                **PICTURED,
+                "qa": pa.list_(
+                    pa.struct([("question", TEXT), ("answer", INT), ("is_simple", pa.bool_())])
+                ),
+            },
+            tallyqa,
+        )
+    ],
     "r-bench-dis": [
         Table("R-bench-dis.tsv", columns("index question A B C D answer category image"), mmmb)
     ],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
@@ -20,6 +23,7 @@ from snellen.catalogue.places import HubSource, UrlSource, known_dataset, locked
 from snellen.records import ImagePart
 from snellen.scoring.answers import open_answers
 
+ROOT = Path(__file__).parents[1]
 SUITE = [spec for spec in entries().values() if spec.suite == "modern"]
 SPECS = {spec.short: spec for spec in SUITE if spec.short in modern_tables.TABLES}
 """Those whose metrics are not tested apart (test_modern_metrics.py)."""
@@ -44,12 +48,13 @@ SECOND = {
     "refspatial-unseen": "[(0.34375, 0.375)]", "where2place": "[(0.34375, 0.375)]",
     "robospatial-context": "[(0.34375, 0.375)]", "robospatial-configuration": "no", "robospatial-compatibility": "no",
     "osworld-g": "[534.598, 458.333]", "vlmsareblind": "4,5", "vlms-are-biased": "6", "mtvqa": "im Feld 0",
+    "remi": "95", "tallyqa": "1",
 }  # fmt: skip
 """The answer to the second question of a miniature, where it is not a dog."""
 CERTAIN = {
     "exact_match", "contains_answer", "anls", "word_f1", "vqa_accuracy", "gqa_accuracy", "typed_match", "rouge_l",
     "pope_accuracy", "mean_relative_accuracy", "number_accuracy", "mask_accuracy", "mask_hit", "click_accuracy", "vlmsareblind",
-    "vlms_are_biased", "mtvqa", "text_f1", "moment_overlap",
+    "vlms_are_biased", "mtvqa", "text_f1", "moment_overlap", "remi",
 }  # fmt: skip
 """Rows that are 1 for a reply that is the reference, or what most annotators said."""
 
@@ -280,4 +285,19 @@ def test_every_entry_of_the_suite_is_tested() -> None:
         *SPECS,
         *modern_metric_tables.TABLES,
         *archived_tables.MAKERS,
+        "spatialsense",  # test_spatialsense.py: no dataset on the hub
     }
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/modern.md"])
+def test_a_page_counts_the_entries_of_the_suite(page: str) -> None:
+    counts = re.findall(
+        r"(\d+) benchmarks (?:of today's|that) model cards", (ROOT / page).read_text("utf-8")
+    )
+    assert counts == [str(len(SUITE))]
+
+
+def test_the_page_has_the_table_of_the_rows_of_cards() -> None:
+    command = [sys.executable, str(ROOT / "bench/card_rows.py")]
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert table in (ROOT / "docs/evidence/modern.md").read_text("utf-8")

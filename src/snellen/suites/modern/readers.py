@@ -17,6 +17,7 @@ from snellen.formats.json_files import parse_toml
 from snellen.formats.listed_cells import python_literal
 from snellen.protocols.prompts.rendering import IMAGE_MARK
 from snellen.readers.mapped import read, read_hub_rows
+from snellen.suites.modern.multi_image import MARKED_OBJECTS
 
 QUESTIONS = Path(__file__).with_name("charxiv_questions.toml")
 
@@ -98,3 +99,23 @@ def _plot(row: str, column: str, name: str) -> str:
 def charxiv_questions() -> dict[str, str]:
     questions: dict[str, str] = parse_toml(QUESTIONS.read_text("utf-8"), str(QUESTIONS))
     return questions
+
+
+def read_remi(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """Questions with `<image1>` as the mark of an image, and labels of marked objects that are lists of numbers."""
+    for draft in read_hub_rows(params, folder):
+        [drawn] = draft.rounds
+        question = re.sub(r"<image(\d)>", r"<image \1>", drawn.question)
+        texts = drawn.texts
+        if draft.tags.get("task") == MARKED_OBJECTS:
+            texts = tuple(texts[0].split(","))
+        yield replace(draft, rounds=(replace(drawn, question=question, texts=texts),))
+
+
+def spatialsense_file(texts: list[str]) -> list[str]:
+    """Where SpatialSense keeps the image of an address: in `flickr` if it is one of the web, else in `nyu`."""
+    return [f"{_photo_folder(text)}/{text.rpartition('/')[2]}" for text in texts]
+
+
+def _photo_folder(address: str) -> str:
+    return "flickr" if address.startswith("http") else "nyu"
