@@ -916,7 +916,8 @@ def test_an_entry_is_never_written_over_something_else(capsys: pytest.CaptureFix
     code, _, err = small.command(capsys, "build", "t.csv")
     assert (
         code == 2
-        and "t.toml is the entry of another table; give this one another name (--name)" in err
+        and "t.toml is the entry of another table; give this one another name: `snellen build t.csv --name t-csv`"
+        in err
     )
     assert 'name = "other"' in Path("t.toml").read_text()
 

@@ -196,7 +196,7 @@ def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, 
 
     Raises:
         UnknownNameError: A keyword has no equal. The message says what to write.
-        DataError: A keyword is given under two names.
+        DataError: A keyword is given under two names, or a limit is not a whole number.
 
     Examples:
         >>> own_keywords({"max_samples": 5, "device": "cpu"}, {"limit"})
@@ -220,6 +220,11 @@ def own_keywords(given: Mapping[str, Any], known: Collection[str]) -> dict[str, 
         if target in written and value is not keywords.get(target):
             raise DataError(f"{written[target]}=... and {name}=... are the same; keep one")
         written[target] = name
+        if target == "limit" and isinstance(value, float) and not value.is_integer():
+            raise DataError(
+                f"{name}={value}: expected a whole number; limit=100 asks 100 samples of each benchmark, and of "
+                f"benchmark = sn.load_benchmark(NAME), benchmark[:int({value} * len(benchmark))] is a share"
+            )
         if own_name:
             keywords[own_name] = value
         else:

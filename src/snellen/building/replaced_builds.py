@@ -56,9 +56,11 @@ def check_replacement(target: Path, manifest: BenchmarkManifest) -> None:
         return
     name = manifest.spec.name
     holder = name if earlier.spec.name == name else f"{target} ({earlier.spec.name})"
+    suffix = Path(origin).suffix.strip(".")
+    suggested = f"{name.rpartition('/')[2]}-{suffix if suffix.isalpha() else '2'}"
     raise DataError(
         f"{holder} is already built from {earlier_origin}, and its runs need that build; name the one from {origin} "
-        f"differently ({setting('name')}), or replace the earlier one ({setting('force', True)})"
+        f"differently ({setting('name', suggested)}), or replace the earlier one ({setting('force', True)})"
     )
 
 

@@ -36,6 +36,7 @@ BENCHMARK_HINTS = {
     **hinted("head(n) has the first n questions", "take", "limit"),
     **hinted("shuffle(seed)[:n] has n random questions", "sample", "train_test_split"),
     **hinted("benchmark[n:] leaves out the first n questions", "skip", "tail"),
+    **hinted("benchmark.to_pandas() is the data frame of a benchmark", "ndim"),
     **hinted("benchmark[5] or for question in benchmark", "iloc", "loc", "iterrows"),
     **hinted(
         "to_pandas() or to_polars()", "to_df", "df", "to_frame", "to_dict", "to_list", "to_csv"

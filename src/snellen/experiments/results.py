@@ -78,7 +78,6 @@ HINTS = {
         "metric",
         "summary",
         "items",
-        "keys",
         "values",
         "results",
         "describe",
@@ -324,6 +323,10 @@ class Results:
         from snellen.report.terminal import results_text
 
         return results_text(self.runs, self.rows)
+
+    def keys(self) -> list[str]:
+        """Return the names of the benchmarks, so that `dict(results)` has the results of each."""
+        return list(self.benchmarks)
 
     def __len__(self) -> int:
         """Return the number of headline numbers, which iterating yields."""

@@ -21,6 +21,8 @@ from snellen.callers import for_caller, setting
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries, suite_members
 from snellen.catalogue.entries import PromptSet
 from snellen.catalogue.loading import LoadedEntry, read_entry_file
+from snellen.common.foreign import read_file
+from snellen.common.paths import shell_word
 from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
 from snellen.formats.rows import is_row_file
@@ -99,9 +101,13 @@ def check_entry_is_free(recognition: Recognition, spec: BenchmarkSpec) -> None:
     name = "" if spec.name == _own_name(recognition.path) else spec.name
     path = entry_path(recognition.path, name)
     if path.exists() and entry_of(recognition.path, name) is None:
-        raise DataError(
-            f"{path} is the entry of another table; give this one another name ({setting('name')})"
+        other = f"{recognition.path.stem}-{recognition.path.suffix.strip('.') or '2'}"
+        source = shell_word(str(recognition.path))
+        line = for_caller(
+            f"`snellen build {source} --name {other}`",
+            f"sn.build({str(recognition.path)!r}, name={other!r})",
         )
+        raise DataError(f"{path} is the entry of another table; give this one another name: {line}")
 
 
 def write_entry(recognition: Recognition, spec: BenchmarkSpec) -> Path:
@@ -314,7 +320,43 @@ def write_rows(rows: Any, path: Path) -> None:
     encoder = msgspec.json.Encoder(enc_hook=_encoded)
     with path.open("wb") as file:
         for row in _dicts(rows):
-            file.write(encoder.encode(row) + b"\n")
+            file.write(encoder.encode(_as_own_row(row)) + b"\n")
+
+
+COLUMNS_OF_BENCHMARK = frozenset(
+    ["id", "round", "question", "options", "answers", "context", "images"]
+)
+"""Columns that `to_pandas` and `to_polars` of a benchmark always have, beside one for each tag."""
+
+
+def _as_own_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row of a benchmark's data frame with the columns of an own table; any other row as it is.
+
+    The files of images have no suffix in a benchmark, so that the row has their bytes and not their paths.
+
+    Raises DataError for a round of a dialogue, which cannot be asked without those before it.
+    """
+    if not row.keys() >= COLUMNS_OF_BENCHMARK:
+        return row
+    if row["round"]:
+        raise DataError(
+            f"{row['id']} is a dialogue, whose rounds are no rows of their own; evaluate the benchmark itself, or its "
+            "filter(...)"
+        )
+    own = {name: cell for name, cell in row.items() if name not in COLUMNS_OF_BENCHMARK}
+    own |= {"id": row["id"], "question": row["question"]}
+    if row["context"]:
+        own["context"] = row["context"]
+    answers = list(row["answers"])
+    images = [read_file(Path(path)) for path in row["images"]]
+    options = list(row["options"])
+    if answers:
+        own["answer"] = answers[0] if len(answers) == 1 else answers
+    if images:
+        own["image"] = images[0] if len(images) == 1 else images
+    if options:
+        own["options"] = options
+    return own
 
 
 def _dicts(rows: Any) -> Iterable[Mapping[str, Any]]:
